@@ -42,7 +42,7 @@
  *
  *   what is needed   a world with a device heap (weft/device.h), else WEFT_ERR_STATE; peer access among the group's
  *                    GPUs, else WEFT_ERR_UNREACHABLE; compute capability 9.0 and later whose blocks may have 220 KiB of
- *                    shared memory, which 12.0 has not; at most 32 ranks and 16384 experts. What there is not is
+ *                    shared memory, which 12.0 has not; at most 256 ranks and 16384 experts. What there is not is
  *                    WEFT_ERR_UNSUPPORTED; the list is in docs/expert-parallelism.md, "On GPUs"
  *   memory           data pointers are device addresses, and so is tokens_at
  *   order            calls are ordered by their stream and return before their outcome is known: an overflow is the
@@ -61,9 +61,9 @@
  *                    whole. recv is given the stream of its send (another is WEFT_ERR_UNSUPPORTED and changes nothing);
  *                    WEFT_ERR_STATE when others have claimed all multiprocessors meanwhile, or, with a new routing of
  *                    rows that do not leave with send, some of the send's: recv is still to come. Rows of slot layouts
- *                    leave with send, and recv waits for the other ranks' sends only. Of other layouts send tells the
- *                    others what comes, and rows move in recv, at the same time on all ranks: to have them move beside
- *                    other work, make the whole call on a stream of its own, with a plan's sms
+ *                    leave with send in groups of up to 32 ranks, and recv waits for the other ranks' sends only. Else
+ *                    send tells the others what comes, and rows move in recv, at the same time on all ranks: to have
+ *                    them move beside other work, make the whole call on a stream of its own, with a plan's sms
  *   two pairs        (pairs_max) beside a pair that is outstanding on another stream a call is WEFT_ERR_UNSUPPORTED,
  *                    unless both routes have plan.sms, which the group then claims twice, and at most half of the
  *                    multiprocessors */

@@ -35,6 +35,9 @@
       "how counts of expert-parallel routings go: owners or direct; else by size")                                     \
     X(EP_FIRST_CALL, "WEFT_EP_FIRST_CALL", COUNT, "0",                                                                 \
       "calls that a group of expert parallelism on GPUs counts as made: for tests of the wrap at 2^31")                \
+    X(EP_FEW_RANKS, "WEFT_EP_FEW_RANKS", COUNT, "32",                                                                  \
+      "ranks up to which a group of expert parallelism on GPUs has the kernels for few, at most 32: for tests of the " \
+      "others; the same on all ranks")                                                                                 \
     X(TRANSPORT, "WEFT_TRANSPORT", WORD, "",                                                                           \
       "what may connect nodes, in order: map, ofi, ucx, or ^ and what is not to be used; else all of this build")      \
     X(PROGRESS, "WEFT_PROGRESS", WORD, "auto",                                                                         \

@@ -468,7 +468,7 @@ static void not_in_kernels(weft_world *world, int which)
     CHECK(memory.low_latency_bytes >= 2 * (size_t)PES * TOKENS * sizeof(row));
     CHECK(memory.staging_bytes >= (size_t)PES * TOKENS * sizeof(row));
     CHECK(memory.symmetric_bytes > memory.low_latency_bytes + memory.staging_bytes);
-    CHECK_STATUS(weft_ep_bytes(&config, 33, &memory), WEFT_ERR_UNSUPPORTED);
+    CHECK_STATUS(weft_ep_bytes(&config, 257, &memory), WEFT_ERR_UNSUPPORTED);
     config.flags = WEFT_EP_MASK_ON_TIMEOUT;
     CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &ep), WEFT_ERR_UNSUPPORTED);
     config.flags = 0;

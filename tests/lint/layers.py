@@ -43,6 +43,7 @@ EP_ROOMS = {
     "throughput": {"device", "routing", "throughput"},
     "low_latency": {"device", "routing", "low_latency"},
     "backward": {"device", "routing", "throughput", "backward"},
+    "many": {"device", "routing", "throughput", "backward", "many"},
     "host": {"host"},
 }
 ONLY["testing/fake_driver"] = ONLY["cuda"] | {"testing/fake_driver", "testing/sim"}  # its threads are coroutines

@@ -8,7 +8,7 @@
 
 #include "weft_ep.h"
 
-#define EP_RANKS_MAX 80
+#define EP_RANKS_MAX 160
 #define EP_TOKENS_MAX 300
 #define EP_EXPERTS_MAX 300
 #define EP_TOPK_MAX 64

@@ -11,6 +11,28 @@
         EP_KERNEL_NAME(NAME, VARIANT)(*(const wefti_cuda_ep_##CALL##_args *)args);                                     \
     }
 #define KERNELS(X)                                                                                                     \
+    X(20dispatch_kernel_many, C1, dispatch) \
+    X(20dispatch_kernel_many, C2, dispatch) \
+    X(20dispatch_kernel_many, C3, dispatch) \
+    X(27dispatch_kernel_expert_many, C1, dispatch) \
+    X(27dispatch_kernel_expert_many, C2, dispatch) \
+    X(27dispatch_kernel_expert_many, C3, dispatch) \
+    X(30dispatch_kernel_quantised_many, C1, dispatch) \
+    X(30dispatch_kernel_quantised_many, C2, dispatch) \
+    X(30dispatch_kernel_quantised_many, C3, dispatch) \
+    X(37dispatch_kernel_expert_quantised_many, C1, dispatch) \
+    X(37dispatch_kernel_expert_quantised_many, C2, dispatch) \
+    X(37dispatch_kernel_expert_quantised_many, C3, dispatch) \
+    X(23combine_kernel_bwd_many, C1, dispatch) \
+    X(30combine_kernel_expert_bwd_many, C1, dispatch) \
+    X(19combine_kernel_many, C1, combine) \
+    X(19combine_kernel_many, C2, combine) \
+    X(19combine_kernel_many, C3, combine) \
+    X(26combine_kernel_expert_many, C1, combine) \
+    X(26combine_kernel_expert_many, C2, combine) \
+    X(26combine_kernel_expert_many, C3, combine) \
+    X(24dispatch_kernel_bwd_many, C1, combine) \
+    X(31dispatch_kernel_expert_bwd_many, C1, combine) \
     X(15dispatch_kernel, C1, dispatch)                                                                                         \
     X(15dispatch_kernel, C2, dispatch)                                                                                         \
     X(15dispatch_kernel, C3, dispatch)                                                                                         \

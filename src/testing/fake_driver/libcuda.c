@@ -1,7 +1,7 @@
 /* testing/fake_driver/libcuda.c: a CUDA driver whose devices are this machine's memory: what src/cuda asks of
  * libcuda.so.1, and no more. For tests without a GPU: device memory is memory files, so that exporting, importing,
  * mapping and copying are real; a launched kernel is a function of one thread, or, of expert parallelism, a grid
- * (grid.h). Two devices (WEFT_FAKE_GPUS) of 132 multiprocessors (WEFT_FAKE_SMS) and 1 GiB a process, one context each.
+ * (grid.h). Two devices (WEFT_FAKE_GPUS) of 132 multiprocessors (WEFT_FAKE_SMS) and 1 GiB a process (WEFT_FAKE_GIB), one context each.
  * Fabric handles are those of fabric.h. */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -25,8 +25,6 @@
 #define FAKE __attribute__((visibility("default")))
 #define DEVICES_MAX 16
 #define STACK_MAX 16
-
-#define DEVICE_BYTES ((size_t)1 << 30)
 
 typedef struct allocation {
     int descriptor;
@@ -89,6 +87,12 @@ static int count_multiprocessors(void)
     return text == NULL ? 132 : atoi(text);
 }
 
+static size_t device_bytes(void)
+{
+    const char *text = getenv("WEFT_FAKE_GIB");
+    return (size_t)(text == NULL ? 1 : atoi(text)) << 30;
+}
+
 static int block_shared_bytes(void)
 {
     const char *text = getenv("WEFT_FAKE_SHARED");
@@ -103,7 +107,7 @@ static CUcontext context_of(CUdevice device)
 /* Whether the device has so many bytes left; then they are taken. */
 static int use(CUdevice device, size_t bytes)
 {
-    const int fits = device < 0 || __atomic_add_fetch(&used[device], bytes, __ATOMIC_RELAXED) <= DEVICE_BYTES;
+    const int fits = device < 0 || __atomic_add_fetch(&used[device], bytes, __ATOMIC_RELAXED) <= device_bytes();
     if (!fits) {
         (void)__atomic_sub_fetch(&used[device], bytes, __ATOMIC_RELAXED);
     }
@@ -194,7 +198,7 @@ FAKE CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevic
 FAKE CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
 {
     (void)device;
-    *bytes = DEVICE_BYTES;
+    *bytes = device_bytes();
     return CUDA_SUCCESS;
 }
 

@@ -21,7 +21,8 @@ static wefti_cuda_ep_dispatch_args dispatch_args(const weft_ep_route *route)
         .topk = route->plan.topk,
         .experts = experts_of(route),
         .slots = route->plan.layout == WEFT_EP_SLOTS_SOURCE ? (wefti_u32)route->plan.slot_tokens : 0};
-    for (int rank = 0; rank <= route->ep->ranks && wefti_ep_plan_is_by_rank(&route->plan); rank++) {
+    const int stands_for_expert = wefti_ep_plan_is_by_rank(&route->plan) && !route->ep->device->is_many;
+    for (int rank = 0; rank <= route->ep->ranks && stands_for_expert; rank++) {
         args.group.first_expert[rank] = rank; /* a rank stands for its one expert */
     }
     return args;

@@ -12,16 +12,25 @@
 #define CALL "weft_ep_create"
 #define SM_MIN 90
 
+/* Whether the group is one of many ranks. */
+static weft_status find_kind(const weft_ep *ep, int *is_many)
+{
+    uint64_t few;
+    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_FEW_RANKS, &few));
+    few = few < WEFTI_CUDA_EP_RANKS_MAX ? few : WEFTI_CUDA_EP_RANKS_MAX;
+    *is_many = (uint64_t)ep->ranks > few;
+    return WEFT_OK;
+}
+
 /* ---- what is private ---- */
 
 static weft_status check_limits(const weft_ep *ep)
 {
-    if (ep->ranks > WEFTI_CUDA_EP_RANKS_MAX) {
+    if (ep->ranks > WEFTI_CUDA_EP_MANY_MAX) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           CALL
-                           ": the team has %d members; on GPUs a group has at most %d ranks, a lane of a warp each. "
-                           "Split the team (weft_team_split_strided), or route on the host (config.on_device 0)",
-                           ep->ranks, WEFTI_CUDA_EP_RANKS_MAX);
+                           CALL ": the team has %d members; on GPUs a group has at most %d ranks. "
+                                "Split the team (weft_team_split_strided), or route on the host (config.on_device 0)",
+                           ep->ranks, WEFTI_CUDA_EP_MANY_MAX);
     }
     if ((uint64_t)ep->ranks * (uint64_t)ep->config.tokens_max > WEFTI_CUDA_EP_PLACES_MAX) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,
@@ -184,6 +193,33 @@ static weft_status find_kernels(weft_ep *ep)
     return WEFT_OK;
 }
 
+/* Those of cuda/ep/many, which have options in all combines and no kernel before them. */
+static weft_status find_many_kernels(weft_ep *ep)
+{
+    for (int work = 0; work < WEFTI_CUDA_EP_WORKS; work++) {
+        const int is_before = work == WEFTI_CUDA_EP_WORK_COMBINE_ORDER || work == WEFTI_CUDA_EP_WORK_DESTINATIONS;
+        const int is_combine = work == WEFTI_CUDA_EP_WORK_COMBINE || work == WEFTI_CUDA_EP_WORK_COMBINE_WITH ||
+                               work == WEFTI_CUDA_EP_WORK_DISPATCH_BWD;
+        const wefti_cuda_ep_module module =
+            is_combine ? WEFTI_CUDA_EP_MODULE_many_combine : WEFTI_CUDA_EP_MODULE_many_dispatch;
+        const int has_halves = kernels_of_work[work].low_latency[0] != NO_MODULE;
+        if (is_before) {
+            continue;
+        }
+        for (int part = 0; part < (has_halves ? WEFTI_CUDA_EP_PARTS : 1); part++) {
+            for (int by_expert = 0; by_expert < 2; by_expert++) {
+                const char *stem = kernels_of_work[work].name[by_expert];
+                char name[64];
+                (void)snprintf(name, sizeof name, "_ZN4weft%zu%s_manyC%dEv", strlen(stem) + strlen("_many"), stem,
+                               variant_of(part, WEFTI_CUDA_EP_WORK_COMBINE));
+                WEFT_TRY(find_kernel(ep->device->cuda, module, name, &ep->device->kernel[0][part][work][by_expert]));
+            }
+        }
+    }
+    return find_kernel(ep->device->cuda, WEFTI_CUDA_EP_MODULE_routing_before, "_ZN4weft12destinationsC1Ev",
+                       &ep->device->kernel[0][WEFTI_CUDA_EP_WHOLE][WEFTI_CUDA_EP_WORK_DESTINATIONS][0]);
+}
+
 /* Routes come and go while other PEs of this GPU are in their steps, so their memory is taken and given back in stream
  * order, from a pool that keeps what it has: cuMemFree would wait for those steps. */
 static weft_status make_pool(wefti_cuda *cuda)
@@ -198,8 +234,8 @@ static weft_status make_pool(wefti_cuda *cuda)
                             "cuMemPoolSetAttribute");
 }
 
-/* The modules of what this group may launch, each once a world. */
-static weft_status load_modules(wefti_cuda *cuda, int low_latency)
+/* The modules of these families, as bits, each once a world. */
+static weft_status load_modules(wefti_cuda *cuda, unsigned wanted)
 {
     static const wefti_cuda_ep_family families[] = {
 #define FAMILY(NAME, family) [WEFTI_CUDA_EP_MODULE_##NAME] = family,
@@ -207,7 +243,7 @@ static weft_status load_modules(wefti_cuda *cuda, int low_latency)
 #undef FAMILY
     };
     for (int i = 0; i < WEFTI_CUDA_EP_MODULE_COUNT; i++) {
-        if (cuda->ep_modules[i] == NULL && (families[i] == WEFTI_CUDA_EP_FOR_ALL || low_latency)) {
+        if (cuda->ep_modules[i] == NULL && (wanted >> families[i] & 1) != 0) {
             WEFT_TRY(wefti_cuda_check(&cuda->driver,
                                       cuda->driver.cuModuleLoadData(&cuda->ep_modules[i], wefti_cuda_ep_image(i)),
                                       "cuModuleLoadData"));
@@ -216,14 +252,23 @@ static weft_status load_modules(wefti_cuda *cuda, int low_latency)
     return WEFT_OK;
 }
 
+/* Those that a group may launch kernels of, as bits. */
+static unsigned families_of(const weft_ep *ep)
+{
+    return 1u << WEFTI_CUDA_EP_FOR_ALL |
+           (ep->device->is_many   ? 1u << WEFTI_CUDA_EP_FOR_MANY
+            : has_low_latency(ep) ? 1u << WEFTI_CUDA_EP_FOR_FEW | 1u << WEFTI_CUDA_EP_FOR_LOW_LATENCY
+                                  : 1u << WEFTI_CUDA_EP_FOR_FEW);
+}
+
 /* Everything a call may launch, and the pool. */
 static weft_status load(weft_ep *ep)
 {
     wefti_cuda *cuda = ep->device->cuda;
     WEFT_TRY(check_device(cuda));
-    WEFT_TRY(load_modules(cuda, has_low_latency(ep)));
+    WEFT_TRY(load_modules(cuda, families_of(ep)));
     WEFT_TRY(cuda->ep_pool == NULL ? make_pool(cuda) : WEFT_OK);
-    return find_kernels(ep);
+    return ep->device->is_many ? find_many_kernels(ep) : find_kernels(ep);
 }
 
 /* Tokens of a source whose rows may come before this rank is in the call: as many as have slots, if they take little
@@ -249,6 +294,10 @@ static wefti_cuda_ep_layout layout_of(const weft_ep *ep, int tokens_of_low_laten
 {
     const int experts = ep->config.experts > ep->ranks ? ep->config.experts : ep->ranks; /* WEFT_EP_DESTINATIONS */
     const int local_max = ep->owners.local_max > 1 ? ep->owners.local_max : 1;
+    if (ep->device->is_many) {
+        return wefti_cuda_ep_many_layout_of(ep->ranks, local_max, ep->config.tokens_max, ep->config.topk_max,
+                                            ep->device->received_max, ep->config.row_bytes_max, staged_bytes(ep));
+    }
     return wefti_cuda_ep_layout_of(ep->ranks, experts, local_max, ep->config.tokens_max, ep->config.topk_max,
                                    ep->device->received_max, ep->config.row_bytes_max, staged_bytes(ep),
                                    tokens_of_low_latency);
@@ -265,7 +314,7 @@ static void set_limits(weft_ep *ep)
     group->ranks = ep->ranks;
     group->rows_limit = (uint32_t)ep->rows_limit;
     group->drops = ep->config.overflow == WEFT_EP_OVERFLOW_DROP;
-    for (int rank = 0; rank <= ep->ranks; rank++) {
+    for (int rank = 0; rank <= ep->ranks && !ep->device->is_many; rank++) {
         group->first_expert[rank] = ep->owners.first[rank];
     }
     group->at = layout_of(ep, low_latency_tokens(ep, slots));
@@ -277,6 +326,7 @@ static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
     wefti_ep_device device;
     memset(&device, 0, sizeof device);
     WEFT_TRY(check_limits(ep));
+    WEFT_TRY(find_kind(ep, &device.is_many));
     ep->device = &device;
     set_limits(ep);
     const uint64_t channels = (uint64_t)wefti_ep_channels(ep);
@@ -297,6 +347,7 @@ static weft_status group_init(weft_ep *ep)
     }
     ep->device->cuda = wefti_cuda_of(ep->world->device);
     ep->device->sms = ep->device->cuda->sms;
+    WEFT_TRY(find_kind(ep, &ep->device->is_many));
     set_limits(ep);
     WEFT_TRY(wefti_cuda_enter(ep->device->cuda));
     weft_status status = load(ep);
@@ -329,7 +380,7 @@ static int pes_of_gpu(const wefti_cuda *cuda)
     return count > 0 ? count : 1;
 }
 
-static weft_status find_areas(weft_ep *ep)
+static weft_status find_areas(weft_ep *ep, wefti_cuda_ep_directory *directory)
 {
     wefti_ep_device *device = ep->device;
     for (int rank = 0; rank < ep->ranks; rank++) {
@@ -337,8 +388,16 @@ static weft_status find_areas(weft_ep *ep)
         int pe = weft_team_translate(ep->team, rank, weft_team_world(ep->world));
         const uint64_t area = wefti_cuda_locate(&device->cuda->base, device->area, pe, &left);
         for (int channel = 0; channel < WEFTI_EP_CHANNELS_MAX; channel++) {
-            device->group[channel].pe_of[rank] = pe;
-            device->group[channel].area[rank] = area + (uint64_t)channel * device->group[0].at.bytes;
+            wefti_cuda_ep_group *group = &device->group[channel];
+            const uint64_t here = area + (uint64_t)channel * device->group[0].at.bytes;
+            directory[channel].pe_of[rank] = pe;
+            directory[channel].area[rank] = here;
+            if (!device->is_many) {
+                group->pe_of[rank] = pe;
+                group->area[rank] = here;
+            } else if (rank == ep->rank) {
+                group->area[0] = here;
+            }
         }
         if (area == 0) {
             return wefti_error(WEFT_ERR_UNREACHABLE,
@@ -351,6 +410,19 @@ static weft_status find_areas(weft_ep *ep)
     return WEFT_OK;
 }
 
+/* What kernels of many ranks find in this rank's area. */
+static weft_status write_directory(const weft_ep *ep, int channel, wefti_cuda_ep_directory *directory)
+{
+    const wefti_cuda_ep_group *group = &ep->device->group[channel];
+    for (int rank = 0; rank <= ep->ranks; rank++) {
+        directory->first_expert[rank] = ep->owners.first[rank];
+        directory->itself[rank] = rank;
+    }
+    return wefti_cuda_copy(&ep->device->cuda->base,
+                           (void *)(uintptr_t)(wefti_cuda_ep_own_area(ep, channel) + group->at.meta_ready), directory,
+                           sizeof *directory);
+}
+
 /* A failure that all ranks have alike, so that they can give memory back; after others the team is dead. */
 static int is_alike(weft_status status)
 {
@@ -358,19 +430,20 @@ static int is_alike(weft_status status)
 }
 
 /* What is this rank's own work, once there is memory. */
-static weft_status prepare(weft_ep *ep)
+static weft_status prepare_by(weft_ep *ep, wefti_cuda_ep_directory *directory)
 {
     wefti_ep_device *device = ep->device;
     uint64_t calls;
     WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_FIRST_CALL, &calls));
-    WEFT_TRY(find_areas(ep));
+    WEFT_TRY(find_areas(ep, directory));
     for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
         wefti_cuda_ep_group *group = &device->group[channel];
         uint64_t *words = wefti_cuda_ep_host_words(ep, channel);
-        memset(words, 0, WEFTI_CUDA_EP_HOST_STATUS_WORDS * sizeof *words);
-        WEFT_TRY(
-            wefti_cuda_clear(&device->cuda->base, (void *)(uintptr_t)group->area[ep->rank], group->at.cleared_bytes));
-        wefti_cuda_ep_control *control = (void *)(uintptr_t)(group->area[ep->rank] + group->at.control);
+        const uint64_t area = wefti_cuda_ep_own_area(ep, channel);
+        memset(words, 0, WEFTI_CUDA_EP_HOST_STATUS_ALL_WORDS * sizeof *words);
+        WEFT_TRY(wefti_cuda_clear(&device->cuda->base, (void *)(uintptr_t)area, group->at.cleared_bytes));
+        wefti_cuda_ep_control *control = (void *)(uintptr_t)(area + group->at.control);
+        WEFT_TRY(device->is_many ? write_directory(ep, channel, &directory[channel]) : WEFT_OK);
         WEFT_TRY(wefti_cuda_copy(&device->cuda->base, &control->epoch, &calls, sizeof calls));
         WEFT_TRY(weft_world_dev(ep->world, &group->dev));
         group->host_status = (wefti_u64 *)words; /* kernels have the host heap at its address */
@@ -378,6 +451,17 @@ static weft_status prepare(weft_ep *ep)
     device->sms = device->cuda->sms / pes_of_gpu(device->cuda);
     device->sms = device->sms > 0 ? device->sms : 1;
     return WEFT_OK;
+}
+
+static weft_status prepare(weft_ep *ep)
+{
+    wefti_cuda_ep_directory *directory = wefti_alloc_zeroed(WEFTI_EP_CHANNELS_MAX, sizeof *directory);
+    if (directory == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, CALL ": no memory for the group");
+    }
+    weft_status status = prepare_by(ep, directory);
+    wefti_free(directory);
+    return status;
 }
 
 /* Nobody writes to a rank before all are prepared. */
@@ -393,7 +477,7 @@ static weft_status open_area(weft_ep *ep)
 static weft_status group_open(weft_ep *ep)
 {
     void *host_status;
-    const size_t words = (size_t)wefti_ep_channels(ep) * WEFTI_CUDA_EP_HOST_STATUS_WORDS;
+    const size_t words = (size_t)wefti_ep_channels(ep) * WEFTI_CUDA_EP_HOST_STATUS_ALL_WORDS;
     WEFT_TRY(weft_team_malloc(ep->team, words * sizeof *ep->device->host_status, &host_status));
     ep->device->host_status = host_status;
     weft_status status = open_area(ep);

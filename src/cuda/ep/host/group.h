@@ -4,6 +4,7 @@
 
 #include "cuda/device.h"
 #include "cuda/ep/abi.h"
+#include "cuda/ep/many.h"
 #include "ep/backend.h"
 
 /* What kernels do; the first three move rows to the owners of experts, the others back. */
@@ -31,8 +32,9 @@ typedef struct wefti_ep_device {
     wefti_cuda_ep_group group[WEFTI_EP_CHANNELS_MAX]; /* as kernels get it, on each channel */
     void *area; /* symmetric: that of the first channel, behind it that of the second */
     uint64_t received_max; /* M */
-    uint64_t *host_status; /* in the host heap: [channels][WEFTI_CUDA_EP_HOST_STATUS_WORDS] */
-    uint32_t masked; /* ranks, as bits; the area has a copy */
+    int is_many; /* it has the kernels of cuda/ep/many, whose arrays of ranks are in the area */
+    uint64_t *host_status; /* in the host heap: [channels][WEFTI_CUDA_EP_HOST_STATUS_ALL_WORDS] */
+    uint32_t masked[WEFTI_CUDA_EP_MANY_WORDS]; /* ranks, as bits; the area has a copy */
     uint64_t failed_epoch[WEFTI_EP_CHANNELS_MAX]; /* of the last failure that was masked; that of its last call */
     uint64_t failed_last[WEFTI_EP_CHANNELS_MAX];
     uint64_t mismatch_seen[WEFTI_EP_CHANNELS_MAX]; /* of host_status[..._MISMATCH]: reported */
@@ -65,7 +67,13 @@ static inline const wefti_cuda_ep_group *wefti_cuda_ep_group_of(const weft_ep *e
 
 static inline uint64_t *wefti_cuda_ep_host_words(const weft_ep *ep, int channel)
 {
-    return ep->device->host_status + channel * WEFTI_CUDA_EP_HOST_STATUS_WORDS;
+    return ep->device->host_status + channel * WEFTI_CUDA_EP_HOST_STATUS_ALL_WORDS;
+}
+
+/* This rank's area on a channel. */
+static inline uint64_t wefti_cuda_ep_own_area(const weft_ep *ep, int channel)
+{
+    return ep->device->group[channel].area[ep->device->is_many ? 0 : ep->rank];
 }
 
 /* Multiprocessors that a call of such a plan may take, if the plan says: those of two channels fit beside each

@@ -91,14 +91,21 @@ static const char *describe_nobody(const weft_ep *ep, weft_status status)
                : "";
 }
 
-static weft_status report_failure(weft_ep *ep, uint64_t failed, const char *call)
+/* Whether a kernel waited in vain for `rank`, of groups of few and of many. */
+static int is_missing(const weft_ep *ep, const uint64_t *told, uint64_t failed, int rank)
+{
+    return ep->device->is_many ? (int)(told[WEFTI_CUDA_EP_HOST_STATUS_MISSING + rank / 64] >> rank % 64 & 1)
+                               : (int)(failed >> 32 >> rank & 1);
+}
+
+static weft_status report_failure(weft_ep *ep, const uint64_t *told, uint64_t failed, const char *call)
 {
     char ranks[128] = "";
     size_t at = 0;
-    for (int rank = 0; rank < ep->ranks && at + 8 < sizeof ranks; rank++) {
-        if ((failed >> 32 >> rank & 1) != 0) {
+    for (int rank = 0; rank < ep->ranks; rank++) {
+        if (is_missing(ep, told, failed, rank)) {
             ep->late[rank] = 1;
-            at += (size_t)snprintf(ranks + at, sizeof ranks - at, " %d", rank);
+            at += at + 8 < sizeof ranks ? (size_t)snprintf(ranks + at, sizeof ranks - at, " %d", rank) : 0;
         }
     }
     ep->dead = (weft_status) - (int)(uint32_t)failed;
@@ -113,7 +120,7 @@ static weft_status look(weft_ep *ep, int channel, const char *call)
     uint64_t failed = __atomic_load_n(&told[WEFTI_CUDA_EP_HOST_STATUS_FAILED], __ATOMIC_ACQUIRE);
     uint64_t mismatch = __atomic_load_n(&told[WEFTI_CUDA_EP_HOST_STATUS_MISMATCH], __ATOMIC_ACQUIRE);
     if (failed != 0) {
-        return report_failure(ep, failed, call);
+        return report_failure(ep, told, failed, call);
     }
     if (mismatch != ep->device->mismatch_seen[channel]) {
         ep->device->mismatch_seen[channel] = mismatch;

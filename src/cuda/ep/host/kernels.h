@@ -5,22 +5,26 @@
 /* X(FOLDER_NAME, family), for src/cuda/ep/FOLDER/NAME.cu. A group loads those of the families that it may launch. */
 #define WEFTI_CUDA_EP_MODULES(X)                                                                                       \
     X(routing_before, WEFTI_CUDA_EP_FOR_ALL)                                                                           \
-    X(throughput_dispatch, WEFTI_CUDA_EP_FOR_ALL)                                                                      \
-    X(throughput_dispatch_quantised, WEFTI_CUDA_EP_FOR_ALL)                                                            \
-    X(throughput_dispatch_expert, WEFTI_CUDA_EP_FOR_ALL)                                                               \
-    X(throughput_dispatch_expert_quantised, WEFTI_CUDA_EP_FOR_ALL)                                                     \
-    X(throughput_combine, WEFTI_CUDA_EP_FOR_ALL)                                                                       \
-    X(throughput_combine_options, WEFTI_CUDA_EP_FOR_ALL)                                                               \
-    X(backward_combine_bwd, WEFTI_CUDA_EP_FOR_ALL)                                                                     \
-    X(backward_dispatch_bwd, WEFTI_CUDA_EP_FOR_ALL)                                                                    \
+    X(throughput_dispatch, WEFTI_CUDA_EP_FOR_FEW)                                                                      \
+    X(throughput_dispatch_quantised, WEFTI_CUDA_EP_FOR_FEW)                                                            \
+    X(throughput_dispatch_expert, WEFTI_CUDA_EP_FOR_FEW)                                                               \
+    X(throughput_dispatch_expert_quantised, WEFTI_CUDA_EP_FOR_FEW)                                                     \
+    X(throughput_combine, WEFTI_CUDA_EP_FOR_FEW)                                                                       \
+    X(throughput_combine_options, WEFTI_CUDA_EP_FOR_FEW)                                                               \
+    X(backward_combine_bwd, WEFTI_CUDA_EP_FOR_FEW)                                                                     \
+    X(backward_dispatch_bwd, WEFTI_CUDA_EP_FOR_FEW)                                                                    \
     X(low_latency_dispatch, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                             \
     X(low_latency_dispatch_expert, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                      \
     X(low_latency_combine, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                              \
-    X(low_latency_combine_options, WEFTI_CUDA_EP_FOR_LOW_LATENCY)
+    X(low_latency_combine_options, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                      \
+    X(many_dispatch, WEFTI_CUDA_EP_FOR_MANY)                                                                           \
+    X(many_combine, WEFTI_CUDA_EP_FOR_MANY)
 
 typedef enum wefti_cuda_ep_family {
     WEFTI_CUDA_EP_FOR_ALL,
-    WEFTI_CUDA_EP_FOR_LOW_LATENCY /* groups with memory for slots of few tokens */
+    WEFTI_CUDA_EP_FOR_FEW, /* groups of no more ranks than a warp has lanes, */
+    WEFTI_CUDA_EP_FOR_LOW_LATENCY, /* of these, with memory for slots of few tokens */
+    WEFTI_CUDA_EP_FOR_MANY /* groups of more ranks */
 } wefti_cuda_ep_family;
 
 typedef enum wefti_cuda_ep_module {

@@ -25,8 +25,8 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep
     wefti_cuda *cuda = ep->device->cuda;
     const wefti_cuda_ep_kernel *kernel = &plan->kernel;
     void *arguments[] = {(void *)(uintptr_t)args};
-    CUfunction function =
-        ep->device->kernel[plan->low_latency_slots != 0][kernel->part][kernel->work][wefti_cuda_ep_is_by_expert(route)];
+    const int by_expert = wefti_cuda_ep_is_by_expert(route) && kernel->work != WEFTI_CUDA_EP_WORK_DESTINATIONS;
+    CUfunction function = ep->device->kernel[plan->low_latency_slots != 0][kernel->part][kernel->work][by_expert];
     if (plan->blocks == 0) {
         return wefti_error(WEFT_ERR_STATE,
                            "%s: others have claimed %s multiprocessors of the GPU for kernels that wait; call it again "
@@ -67,7 +67,7 @@ weft_status wefti_cuda_ep_launch_destinations(const weft_ep_route *route, const 
 weft_status wefti_cuda_ep_launch_order(const weft_ep_route *route, wefti_cuda_ep_work work,
                                        const wefti_cuda_ep_combine_args *args, weft_stream *stream, const char *call)
 {
-    return work == WEFTI_CUDA_EP_WORK_COMBINE_WITH
+    return work == WEFTI_CUDA_EP_WORK_COMBINE_WITH && !route->ep->device->is_many
                ? launch_before(route, WEFTI_CUDA_EP_WORK_COMBINE_ORDER, args, stream, call)
                : WEFT_OK;
 }

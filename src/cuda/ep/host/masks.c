@@ -142,26 +142,53 @@ static weft_status shut_out(const weft_ep *ep, int channel, int rank, calls open
 
 /* ---- the mask ---- */
 
+/* The masked ranks, and nothing missing, to the directory of a group of many. */
+static weft_status mask_many(const weft_ep *ep, int channel, const uint32_t *masked)
+{
+    const wefti_ep_device *device = ep->device;
+    wefti_cuda_ep_directory *there =
+        (void *)(uintptr_t)(wefti_cuda_ep_own_area(ep, channel) + device->group[channel].at.meta_ready);
+    uint32_t words[2][WEFTI_CUDA_EP_MANY_WORDS] = {{0}};
+    memcpy(words[0], masked, sizeof words[0]);
+    return wefti_cuda_copy(&device->cuda->base, there->masked, words, sizeof words);
+}
+
+/* Of a group of many no call headers are taken back. */
+static weft_status mask_channel(const weft_ep *ep, int channel, int rank, const uint32_t *masked, int is_new)
+{
+    wefti_ep_device *device = ep->device;
+    const wefti_cuda_ep_control control = {.masked = masked[0]};
+    if (device->is_many) {
+        WEFT_TRY(mask_many(ep, channel, masked));
+    } else {
+        calls open;
+        WEFT_TRY(find_incomplete(ep, channel, &open));
+        WEFT_TRY(is_new ? shut_out(ep, channel, rank, open) : WEFT_OK);
+    }
+    wefti_cuda_ep_control *own =
+        (void *)(uintptr_t)(wefti_cuda_ep_own_area(ep, channel) + device->group[channel].at.control);
+    return wefti_cuda_copy(&device->cuda->base, &own->masked, &control.masked,
+                           sizeof control - offsetof(wefti_cuda_ep_control, masked));
+}
+
 /* The words after the mask say what failed, and are cleared with it. No kernel of the group runs on this rank. */
 weft_status wefti_cuda_ep_mask(weft_ep *ep, int rank, int alive)
 {
     wefti_ep_device *device = ep->device;
-    const uint32_t bit = UINT32_C(1) << rank;
-    const uint32_t masked = alive ? device->masked & ~bit : device->masked | bit;
-    const wefti_cuda_ep_control control = {.masked = masked};
+    const uint32_t bit = UINT32_C(1) << rank % 32;
+    uint32_t masked[WEFTI_CUDA_EP_MANY_WORDS];
+    memcpy(masked, device->masked, sizeof masked);
+    masked[rank / 32] = alive ? masked[rank / 32] & ~bit : masked[rank / 32] | bit;
     for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
-        calls open;
-        WEFT_TRY(find_incomplete(ep, channel, &open));
-        WEFT_TRY(masked > device->masked ? shut_out(ep, channel, rank, open) : WEFT_OK);
-        WEFT_TRY(wefti_cuda_copy(&device->cuda->base, &control_at(ep, channel, ep->rank)->masked, &control.masked,
-                                 sizeof control - offsetof(wefti_cuda_ep_control, masked)));
+        WEFT_TRY(mask_channel(ep, channel, rank, masked, masked[rank / 32] > device->masked[rank / 32]));
     }
-    device->masked = masked;
+    memcpy(device->masked, masked, sizeof masked);
     if (ep->dead != WEFT_OK || wefti_cuda_ep_failed_word(ep) != 0) {
         forget_failure(ep);
     }
     for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
         uint64_t *words = wefti_cuda_ep_host_words(ep, channel);
+        memset(&words[WEFTI_CUDA_EP_HOST_STATUS_MISSING], 0, WEFTI_CUDA_EP_MANY_MAX / 8);
         __atomic_store_n(&words[WEFTI_CUDA_EP_HOST_STATUS_FAILED], 0, __ATOMIC_RELEASE);
     }
     return WEFT_OK;

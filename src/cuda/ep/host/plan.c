@@ -154,9 +154,24 @@ static int blocks_of_recv(const weft_ep_route *route)
     return route->plan.sms > 0 || route->device->sent_blocks <= room ? route->device->sent_blocks : 0;
 }
 
+/* Of a group of many ranks: all warps of a block do the same, each with shared memory of its own. */
+static void plan_many(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan)
+{
+    const unsigned warps = WEFTI_CUDA_EP_THREADS / 32;
+    const int is_dispatch = plan->kernel.work < WEFTI_CUDA_EP_WORK_COMBINE;
+    plan->blocks = wefti_cuda_ep_adds_up_parts(plan) ? blocks_of_recv(route) : blocks_of(route, plan->kernel.work);
+    plan->shared_bytes = warps * (is_dispatch ? WEFTI_CUDA_EP_MANY_PIECE_BYTES
+                                              : (unsigned)route->ep->ranks * WEFTI_CUDA_EP_MANY_RESULT_BYTES);
+}
+
 wefti_cuda_ep_launch_plan wefti_cuda_ep_plan_launch(const weft_ep_route *route, wefti_cuda_ep_kernel kernel)
 {
-    wefti_cuda_ep_launch_plan plan = {.kernel = kernel, .low_latency_slots = low_latency_slots_of(route, &kernel)};
+    wefti_cuda_ep_launch_plan plan = {.kernel = kernel};
+    if (route->ep->device->is_many) {
+        plan_many(route, &plan);
+        return plan;
+    }
+    plan.low_latency_slots = low_latency_slots_of(route, &kernel);
     if (plan.low_latency_slots != 0) {
         plan.roles.sender_warps = LOW_LATENCY_SENDER_WARPS;
         plan.roles.receiver_warps = WEFTI_CUDA_EP_THREADS / 32 - LOW_LATENCY_SENDER_WARPS;

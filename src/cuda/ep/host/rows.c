@@ -15,9 +15,8 @@ uint64_t wefti_cuda_ep_pitch(const weft_ep_rows *rows)
 uint64_t wefti_cuda_ep_area_rows(const weft_ep *ep)
 {
     const wefti_ep_device *device = ep->device;
-    const wefti_cuda_ep_group *group = wefti_cuda_ep_group_of(ep);
-    return wefti_cuda_ep_place(0,
-                               group->area[ep->rank] - (uint64_t)(uintptr_t)device->cuda->base.heap + group->at.rows);
+    const uint64_t area = wefti_cuda_ep_own_area(ep, ep->channel);
+    return wefti_cuda_ep_place(0, area - (uint64_t)(uintptr_t)device->cuda->base.heap + device->group[0].at.rows);
 }
 
 /* Of this rank's heap, the bytes that all ranks have mapped: what came by weft_device_team_malloc over part of the

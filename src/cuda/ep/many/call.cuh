@@ -1,0 +1,369 @@
+/* cuda/ep/many/call.cuh: how a call runs where ranks are many: what a block knows of it, waiting, the steps of a rank's
+ * blocks, call headers.
+ *
+ * A call goes in steps, between which all blocks of the rank meet (ep_many_meet): what a step left in the route tables
+ * or the directory is every block's in the next. What concerns a rank is done by one thread or warp of the grid. */
+#ifndef WEFTI_CUDA_EP_MANY_CALL_CUH
+#define WEFTI_CUDA_EP_MANY_CALL_CUH
+
+#include "cuda/ep/device/base.cuh"
+#include "cuda/ep/device/signal.cuh"
+#include "cuda/ep/device/warp_roles.cuh"
+#include "cuda/ep/many.h"
+
+typedef wefti_cuda_ep_directory ep_directory;
+
+/* What the threads of a block share. */
+typedef struct ep_many_call {
+    wefti_u64 epoch;
+    wefti_u32 tag; /* as of other groups */
+    wefti_u32 alive[WEFTI_CUDA_EP_MANY_WORDS]; /* ranks, as bits */
+    wefti_u32 step; /* so many times the blocks have met */
+    int status;
+    int tokens; /* T */
+    wefti_u32 route; /* of a call that makes no routing: the epoch of the one it uses, */
+    int route_status; /* and its status */
+    int odd_tokens; /* T was given out of range, and clamped */
+    int failed; /* some thread of this block waited in vain */
+    wefti_u32 found; /* by ep_many_any */
+} ep_many_call;
+
+EP_DEVICE wefti_cuda_ep_control *ep_many_control(const ep_group &group)
+{
+    return (wefti_cuda_ep_control *)(group.area[0] + group.at.control);
+}
+
+EP_DEVICE ep_directory *ep_directory_of(const ep_group &group)
+{
+    return (ep_directory *)(group.area[0] + group.at.meta_ready);
+}
+
+EP_DEVICE bool ep_many_is_alive(const ep_many_call *call, int rank)
+{
+    return (call->alive[rank >> 5] >> (rank & 31) & 1) != 0;
+}
+
+/* This thread, or warp, among all of the grid, neighbours in different blocks. */
+EP_DEVICE ep_warp_group ep_many_threads()
+{
+    ep_warp_group members = {(int)(threadIdx.x * gridDim.x + blockIdx.x), (int)(blockDim.x * gridDim.x)};
+    return members;
+}
+
+EP_DEVICE ep_warp_group ep_many_warps()
+{
+    ep_warp_group members = {ep_warp() * (int)gridDim.x + (int)blockIdx.x, ep_warps() * (int)gridDim.x};
+    return members;
+}
+
+/* ---- waiting ---- */
+
+/* Whether to go on waiting for `rank`, or, -1, for another block of this rank, which ends its waiting by itself. */
+EP_DEVICE_SLOW bool ep_many_go_on_slow(const ep_group *group, wefti_u64 start_ns, int rank)
+{
+    wefti_cuda_ep_control *control = ep_many_control(*group);
+    ep_directory *directory = ep_directory_of(*group);
+    if (wefti_ld_relaxed(&control->failed) != 0) {
+        return false;
+    }
+    const int status = wefti_dev_pause_slow(&group->dev, rank < 0 ? wefti_time_ns() : start_ns);
+    if (status == WEFT_OK) {
+        return true;
+    }
+    if (status == WEFT_ERR_TIMEOUT && rank >= 0) {
+        atomicOr(&directory->missing[rank >> 5], 1u << (rank & 31));
+    }
+    atomicCAS(&control->failed, 0u, (wefti_u32)-status);
+    for (int i = 0; i < WEFTI_CUDA_EP_MANY_WORDS / 2; i++) {
+        wefti_st_relaxed(&group->host_status[WEFTI_CUDA_EP_HOST_STATUS_MISSING + i],
+                         (wefti_u64)wefti_ld_relaxed(&directory->missing[2 * i + 1]) << 32 |
+                             wefti_ld_relaxed(&directory->missing[2 * i]));
+    }
+    wefti_st_release(&group->host_status[WEFTI_CUDA_EP_HOST_STATUS_FAILED], (wefti_u64)(wefti_u32)-status);
+    return false;
+}
+
+EP_DEVICE bool ep_many_go_on(const ep_group &group, wefti_dev_waiter *waiter, int rank)
+{
+    EP_PAUSE();
+    if (++waiter->looks % WEFTI_DEV_LOOKS != 0) {
+        return true;
+    }
+    waiter->start_ns = waiter->start_ns == 0 ? wefti_time_ns() : waiter->start_ns;
+    return ep_many_go_on_slow(&group, waiter->start_ns, rank);
+}
+
+/* The value of the packed word of this tag, which `rank` writes. 0, and the call has failed: it did not come. A
+ * thread. */
+EP_DEVICE_SLOW wefti_u32 ep_many_await(const ep_group *group, ep_many_call *call, const wefti_u64 *word, int rank)
+{
+    wefti_dev_waiter waiter = {0, 0};
+    wefti_u64 seen = wefti_ld_relaxed(word);
+    while ((wefti_u32)(seen >> 32) != call->tag) {
+        if (call->failed != 0 || !ep_many_go_on(*group, &waiter, rank)) {
+            call->failed = 1;
+            return 0;
+        }
+        seen = wefti_ld_relaxed(word);
+    }
+    return (wefti_u32)seen;
+}
+
+/* Whether nobody in the block has waited in vain so far, the same to all threads, of which some may wait again before
+ * others have looked. All threads. */
+EP_DEVICE bool ep_many_is_well(const ep_many_call *call)
+{
+    __syncthreads();
+    const bool well = call->failed == 0;
+    __syncthreads();
+    return well;
+}
+
+/* All blocks of this rank have come here, and know what the others stored before. All threads. False: a block waited in
+ * vain for something. */
+EP_DEVICE_SLOW bool ep_many_meet(const ep_group *group, const ep_tables *tables, ep_many_call *call)
+{
+    __syncthreads();
+    const wefti_u32 step = call->step + 1;
+    const wefti_u32 number = step << 1 | (call->tag & 1);
+    if (threadIdx.x == 0 && call->failed == 0) {
+        wefti_fence_acq_rel();
+        wefti_st_relaxed(&tables->next_unit[blockIdx.x], ep_packed(call->tag & ~1u, number));
+    }
+    for (int block = (int)threadIdx.x; block < (int)gridDim.x && call->failed == 0; block += (int)blockDim.x) {
+        wefti_dev_waiter waiter = {0, 0};
+        for (;;) {
+            const wefti_u64 seen = wefti_ld_relaxed(&tables->next_unit[block]);
+            if ((wefti_u32)(seen >> 32) == (call->tag & ~1u) && (wefti_u32)seen >= number) {
+                break;
+            }
+            if (!ep_many_go_on(*group, &waiter, -1)) {
+                call->failed = 1;
+                break;
+            }
+        }
+        wefti_fence_acq_rel();
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        call->step = step;
+    }
+    return ep_many_is_well(call);
+}
+
+/* Whether a word of `words` is not 0: [R], as the last step left them. All threads. */
+EP_DEVICE bool ep_many_any(const ep_group &group, ep_many_call *call, const wefti_u32 *words)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        call->found = 0;
+    }
+    __syncthreads();
+    for (int rank = (int)threadIdx.x; rank < group.ranks; rank += (int)blockDim.x) {
+        if (ep_many_is_alive(call, rank) && wefti_ld_relaxed(&words[rank]) != 0) {
+            atomicOr(&call->found, 1u);
+        }
+    }
+    __syncthreads();
+    const bool found = call->found != 0;
+    __syncthreads(); /* all have looked before it says something else */
+    return found;
+}
+
+/* ---- the call ---- */
+
+enum ep_many_part { EP_MANY_WHOLE, EP_MANY_SEND, EP_MANY_RECV };
+
+/* The call begins, or its second half; `call->tokens` and `odd_tokens` are the caller's to find. All threads. False:
+ * the group has failed. */
+template <ep_many_part PART>
+EP_DEVICE bool ep_many_begin(const ep_group &group, const ep_tables &tables, ep_many_call *call)
+{
+    wefti_cuda_ep_control *control = ep_many_control(group);
+    if (threadIdx.x == 0) {
+        call->epoch = PART == EP_MANY_RECV ? control->half_epoch : wefti_ld_relaxed(&control->epoch) + 1;
+        call->tag = (wefti_u32)call->epoch << 1;
+        call->step = PART == EP_MANY_RECV ? 1u << 8 : 0;
+        call->failed = wefti_ld_relaxed(&control->failed) != 0;
+        call->status = WEFT_OK;
+        call->route = tables.route_header->epoch;
+        call->route_status = tables.route_header->routed;
+    }
+    if (threadIdx.x < WEFTI_CUDA_EP_MANY_WORDS) {
+        const int left = group.ranks - 32 * (int)threadIdx.x;
+        const wefti_u32 all = left >= 32 ? ~0u : left > 0 ? (1u << left) - 1 : 0;
+        call->alive[threadIdx.x] = ~wefti_ld_relaxed(&ep_directory_of(group)->masked[threadIdx.x]) & all;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0 && PART != EP_MANY_RECV &&
+        atomicInc(&control->begun, gridDim.x - 1) == gridDim.x - 1) { /* as ep_advance */
+        wefti_st_relaxed(&control->epoch, call->epoch + ((wefti_u32)(call->epoch + 1) << 1 == 0 ? 2 : 0));
+    }
+    if (threadIdx.x == 0 && PART == EP_MANY_SEND && blockIdx.x == 0) {
+        control->half_epoch = call->epoch;
+    }
+    return ep_many_is_well(call);
+}
+
+/* ---- call headers ---- */
+
+/* What this rank's call header has. */
+typedef struct ep_many_header {
+    wefti_u64 signature;
+    wefti_u32 route;
+    wefti_u64 place;
+    wefti_u64 pitch;
+    wefti_u32 capacity;
+} ep_many_header;
+
+EP_DEVICE wefti_u64 *ep_many_header_words(const ep_group &group, const ep_many_call *call, int reader, int writer)
+{
+    const wefti_u64 number = (call->epoch & 1) * (wefti_u64)group.ranks + (wefti_u64)writer;
+    return (wefti_u64 *)(ep_directory_of(group)->area[reader] + group.at.headers) +
+           number * (wefti_u64)(WEFTI_CUDA_EP_HEADER_WORDS + 1 + (int)group.at.local_max);
+}
+
+EP_DEVICE void ep_many_post_word(const ep_group &group, const ep_many_call *call, int reader, int word, wefti_u32 value)
+{
+    if (ep_many_is_alive(call, reader)) {
+        wefti_st_relaxed(ep_many_header_words(group, call, reader, group.rank) + word, ep_packed(call->tag, value));
+    }
+}
+
+EP_DEVICE wefti_u32 ep_many_word_of(const ep_many_call *call, const ep_many_header &header, int word)
+{
+    switch (word) {
+    case WEFTI_CUDA_EP_SIGNATURE_LOW:
+        return (wefti_u32)header.signature;
+    case WEFTI_CUDA_EP_SIGNATURE_HIGH:
+        return (wefti_u32)(header.signature >> 32);
+    case WEFTI_CUDA_EP_ROUTE:
+        return header.route;
+    case WEFTI_CUDA_EP_BUFFER_LOW:
+        return (wefti_u32)header.place;
+    case WEFTI_CUDA_EP_BUFFER_HIGH:
+        return (wefti_u32)(header.place >> 32);
+    case WEFTI_CUDA_EP_PITCH:
+        return (wefti_u32)(header.pitch / 16);
+    case WEFTI_CUDA_EP_CAPACITY:
+        return header.capacity;
+    default:
+        return (wefti_u32)call->tokens;
+    }
+}
+
+/* The words that say what is called, to all ranks. All threads of the grid, each of which has fenced. */
+EP_DEVICE void ep_many_post_call(const ep_group &group, const ep_many_call *call, const ep_many_header &header)
+{
+    const ep_warp_group threads = ep_many_threads();
+    for (int i = threads.number; i < group.ranks * WEFTI_CUDA_EP_HEADER_WORDS; i += threads.count) {
+        const int reader = (group.rank + 1 + i / WEFTI_CUDA_EP_HEADER_WORDS) % group.ranks;
+        const int word = i % WEFTI_CUDA_EP_HEADER_WORDS;
+        ep_many_post_word(group, call, reader, word, ep_many_word_of(call, header, word));
+    }
+}
+
+/* The address here of what `rank` calls its `place`. */
+EP_DEVICE wefti_u64 ep_many_resolve(const ep_group &group, wefti_u64 place, int rank)
+{
+    const wefti_u64 offset = place & (((wefti_u64)1 << WEFTI_CUDA_EP_OFFSET_BITS) - 1);
+    const wefti_u64 region = (place & ~WEFTI_CUDA_EP_STAGED) >> WEFTI_CUDA_EP_OFFSET_BITS;
+    const weft_dev &dev = group.dev;
+    const wefti_u64 here = region == 0 ? dev.heap + offset : wefti_dev_region_base(dev, region - 1) + offset;
+    return wefti_dev_peer(dev, (const void *)here, 1, ep_directory_of(group)->pe_of[rank]);
+}
+
+/* Tell the host of a rank that calls something else, and of both calls. One thread. */
+EP_DEVICE void ep_many_report(const ep_group &group, const ep_many_call *call, const ep_many_header &header, int rank)
+{
+    const wefti_u64 *words = ep_many_header_words(group, call, group.rank, rank);
+    const wefti_u64 signature = wefti_ld_relaxed(&words[WEFTI_CUDA_EP_SIGNATURE_HIGH]) << 32 |
+                                (wefti_u32)wefti_ld_relaxed(&words[WEFTI_CUDA_EP_SIGNATURE_LOW]);
+    wefti_st_relaxed(&group.host_status[WEFTI_CUDA_EP_HOST_STATUS_THEIR_CALL], signature);
+    wefti_st_relaxed(&group.host_status[WEFTI_CUDA_EP_HOST_STATUS_OWN_CALL], header.signature);
+    wefti_st_relaxed(&group.host_status[WEFTI_CUDA_EP_HOST_STATUS_ROUTES],
+                     wefti_ld_relaxed(&words[WEFTI_CUDA_EP_ROUTE]) << 32 | header.route);
+    wefti_st_release(&group.host_status[WEFTI_CUDA_EP_HOST_STATUS_MISMATCH], (wefti_u64)(rank + 1) << 32 | call->tag);
+}
+
+/* Wait for the call header of each rank, a warp a rank, and write down what it says: `note(rank, words)`, by lane
+ * 0. Then the blocks meet. All threads. False: some rank did not come. */
+template <class Note>
+EP_DEVICE bool ep_many_study(const ep_group &group, const ep_tables &tables, ep_many_call *call,
+                             const ep_many_header &header, const Note &note)
+{
+    ep_directory *directory = ep_directory_of(group);
+    const ep_warp_group warps = ep_many_warps();
+    for (int rank = warps.number; rank < group.ranks; rank += warps.count) {
+        if (!ep_many_is_alive(call, rank)) {
+            continue;
+        }
+        wefti_u32 value = 0;
+        if (ep_lane() < WEFTI_CUDA_EP_HEADER_WORDS) {
+            const wefti_u64 *words = ep_many_header_words(group, call, group.rank, rank);
+            value = ep_many_await(&group, call, words + ep_lane(), rank);
+            wefti_fence_acq_rel(); /* what came before the header */
+        }
+        wefti_u32 theirs[WEFTI_CUDA_EP_HEADER_WORDS];
+        for (int word = 0; word < WEFTI_CUDA_EP_HEADER_WORDS; word++) {
+            theirs[word] = __shfl_sync(~0u, value, word);
+        }
+        if (ep_lane() == 0) {
+            wefti_st_relaxed(&directory->differs[rank],
+                             (wefti_u32)(theirs[WEFTI_CUDA_EP_SIGNATURE_LOW] != (wefti_u32)header.signature ||
+                                         theirs[WEFTI_CUDA_EP_SIGNATURE_HIGH] != (wefti_u32)(header.signature >> 32) ||
+                                         theirs[WEFTI_CUDA_EP_ROUTE] != header.route));
+            note(rank, theirs);
+        }
+    }
+    if (!ep_many_meet(&group, &tables, call)) {
+        return false;
+    }
+    if (!ep_many_any(group, call, directory->differs)) {
+        return true;
+    }
+    if (threadIdx.x == 0) {
+        call->status = WEFT_ERR_MISMATCH;
+        for (int rank = 0; rank < group.ranks && blockIdx.x == 0; rank++) {
+            if (ep_many_is_alive(call, rank) && wefti_ld_relaxed(&directory->differs[rank]) != 0) {
+                ep_many_report(group, call, header, rank);
+                break;
+            }
+        }
+    }
+    __syncthreads();
+    return true;
+}
+
+/* ---- what has been stored ---- */
+
+EP_DEVICE wefti_u64 *ep_many_done_word(const ep_group &group, int reader, int writer, int which)
+{
+    return (wefti_u64 *)(ep_directory_of(group)->area[reader] + group.at.rows_ready) +
+           (wefti_u64)which * (wefti_u64)group.ranks + (wefti_u64)writer;
+}
+
+/* All blocks have stored what they store at other ranks: tell these, then wait for the same of them. All threads.
+ * False: a rank or block did not come. */
+EP_DEVICE bool ep_many_exchange(const ep_group &group, const ep_tables &tables, ep_many_call *call, int which)
+{
+    if (!ep_many_meet(&group, &tables, call)) {
+        return false;
+    }
+    for (int i = (int)threadIdx.x; i < group.ranks && blockIdx.x == 0; i += (int)blockDim.x) {
+        const int rank = (group.rank + 1 + i) % group.ranks;
+        if (ep_many_is_alive(call, rank)) {
+            wefti_st_release(ep_many_done_word(group, rank, group.rank, which), ep_packed(call->tag, 1));
+        }
+    }
+    for (int rank = (int)threadIdx.x; rank < group.ranks; rank += (int)blockDim.x) {
+        if (ep_many_is_alive(call, rank)) {
+            const wefti_u64 *word = ep_many_done_word(group, group.rank, rank, which);
+            (void)ep_many_await(&group, call, word, rank);
+            (void)wefti_ld_acquire(word);
+        }
+    }
+    return ep_many_is_well(call);
+}
+
+#endif
