@@ -1,8 +1,8 @@
 /* testing/fake_driver/libcuda.c: a CUDA driver whose devices are this machine's memory: what src/cuda asks of
  * libcuda.so.1, and no more. For tests without a GPU: device memory is memory files, so that exporting, importing,
  * mapping and copying are real; a launched kernel is a function of one thread, or, of expert parallelism, a grid
- * (grid.h). Two devices (WEFT_FAKE_GPUS) of 132 multiprocessors (WEFT_FAKE_SMS) and 1 GiB a process (WEFT_FAKE_GIB), one
- * context each. Fabric handles are those of fabric.h. */
+ * (grid.h). Two devices (WEFT_FAKE_GPUS) of 132 multiprocessors (WEFT_FAKE_SMS) and 1 GiB a process (WEFT_FAKE_GIB),
+ * one context each. Fabric handles are those of fabric.h. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <fcntl.h>
