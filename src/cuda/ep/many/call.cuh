@@ -308,6 +308,7 @@ EP_DEVICE bool ep_many_study(const ep_group &group, const ep_tables &tables, ep_
         for (int word = 0; word < WEFTI_CUDA_EP_HEADER_WORDS; word++) {
             theirs[word] = __shfl_sync(~0u, value, word);
         }
+        __syncwarp(); /* shuffles order no memory: each lane reads what any lane's header says is there */
         if (ep_lane() == 0) {
             wefti_st_relaxed(&directory->differs[rank],
                              (wefti_u32)(theirs[WEFTI_CUDA_EP_SIGNATURE_LOW] != (wefti_u32)header.signature ||
@@ -315,6 +316,7 @@ EP_DEVICE bool ep_many_study(const ep_group &group, const ep_tables &tables, ep_
                                          theirs[WEFTI_CUDA_EP_ROUTE] != header.route));
             note(rank, theirs);
         }
+        __syncwarp(); /* it may have acquired where memory of the caller's lies */
     }
     if (!ep_many_meet(&group, &tables, call)) {
         return false;

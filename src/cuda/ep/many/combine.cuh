@@ -324,6 +324,7 @@ template <bool BY_EXPERT> EP_DEVICE bool ep_many_combine_open(const ep_combine &
         return false;
     }
     wefti_fence_acq_rel();
+    __syncthreads();
     for (int rank = threads.number; rank < group.ranks; rank += threads.count) {
         wefti_u32 first = 0;
         for (int before = 0; before < rank; before++) {

@@ -459,6 +459,7 @@ EP_DEVICE bool ep_many_dispatch_open(const ep_dispatch &args, ep_many_call *call
         }
     } else {
         wefti_fence_acq_rel();
+        __syncthreads();
     }
     ep_many_post_call(group, call, ep_many_dispatch_header<BY_EXPERT>(args, call));
     return true;

@@ -529,6 +529,7 @@ template <bool BY_EXPERT> EP_DEVICE bool ep_many_open_routing(const ep_dispatch 
         return false;
     }
     wefti_fence_acq_rel();
+    __syncthreads();
     ep_many_prefix<BY_EXPERT>(args, call);
     return true;
 }
