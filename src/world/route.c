@@ -94,10 +94,9 @@ static void close_last(weft_world *world)
 static void note(char tried[WEFTI_ERROR_BYTES], const char *name, weft_status status, const char *text)
 {
     const size_t used = strlen(tried);
-    (void)snprintf(tried + used, WEFTI_ERROR_BYTES - used, "%s: %.300s; ", name,
-                   status == WEFT_OK ? "another PE cannot use it" : text);
-    wefti_log(WEFTI_LOG_INFO, "the network %s is not used: %s", name,
-              status == WEFT_OK ? "another PE cannot use it" : text);
+    const char *why = status == WEFT_OK ? "another PE cannot use it" : text;
+    (void)snprintf(tried + used, WEFTI_ERROR_BYTES - used, "%s: %.300s; ", name, why);
+    wefti_log(WEFTI_LOG_INFO, "the network %s is not used: %s", name, why);
 }
 
 /* The last network of the list: whether all have opened it the caller finds out. */
