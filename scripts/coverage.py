@@ -3,7 +3,8 @@
 coverage.py ROOT BUILD    one line a file below LIMIT, and the sum; all files in BUILD/coverage.txt. A line counts as run when
                           any test ran it, in the library or in the simulator. Fails when a file below LIMIT has no
                           explanation in tests/coverage.txt, or one that is far above it has one; exit 77 instead
-                          where the build has no CUDA. A folder there, with a "/" at its end, explains all files in it.
+                          where the build has no CUDA. A folder there, with a "/" at its end, explains all files in it; and
+                          "PATH: varies: REASON" a file of which some runs count much more than others.
 """
 
 import collections
@@ -70,7 +71,7 @@ def main(root, build):
             print(f"{table[-1]}: {why or 'NOT EXPLAINED'}")
             if not why:
                 problems.append(f"{file} is below {LIMIT} %: test it, or say why not in tests/coverage.txt")
-        elif share > CLEARLY_ABOVE and file in explained:
+        elif share > CLEARLY_ABOVE and not explained.get(file, "varies").startswith("varies"):
             problems.append(f"{file} is at {share:.0f} % and explained in tests/coverage.txt: take it out")
     problems += [f"{file} is explained, but it does not exist" for file in explained if not (root / file).exists()]
     table.append(f"{percent(run_in_all, lines_in_all):5.1f} %  {run_in_all:5} of {lines_in_all:5}  all")
