@@ -14,6 +14,13 @@
 #include "base/error.h"
 #include "support/ledger.h"
 
+static int is_failing;
+
+int torture_is_failing(void)
+{
+    return is_failing;
+}
+
 #ifdef WEFT_FAULTS
 
 /* Returns the number of fault points passed. */
@@ -22,7 +29,9 @@ static uint64_t run_failing(torture_work work, void *context, uint64_t nth)
     ledger before = ledger_read();
     wefti_thread_text()[0] = '\0';
     wefti_fault_arm(nth, 1);
+    is_failing = 1;
     weft_status status = work(context);
+    is_failing = 0;
     uint64_t passed = wefti_fault_passed();
     wefti_fault_arm(0, 0);
     if (status != WEFT_OK) {

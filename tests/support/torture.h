@@ -15,6 +15,9 @@ typedef weft_status (*torture_work)(void *context);
  * Returns the number of points. */
 int torture(torture_work work, void *context);
 
+/* Whether the work that is called now is one with a fault: it may wait for what does not come. */
+int torture_is_failing(void);
+
 /* The same with every `step`-th fault point only, from `first` (1 .. step) on. */
 int torture_some(torture_work work, void *context, uint64_t first, uint64_t step);
 
