@@ -132,7 +132,7 @@ weft_add_nvshmem_fake_test(nvshmem.gpu.refused_gpu 2 $<TARGET_FILE:nvshmem_refus
 add_test(NAME nvshmem.gpu.mps.3 COMMAND weftrun -n 3 $<TARGET_FILE:nvshmem_setup>) # shares of a GPU that fit together
 weft_describe_test(nvshmem.gpu.mps.3 "multi;nvshmem;fake")
 set_property(TEST nvshmem.gpu.mps.3 APPEND PROPERTY ENVIRONMENT "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/fake;CHECK_GPU=1"
-    "WEFT_DEADLINE=60;CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=33")
+    "WEFT_DEADLINE=60;WEFT_FAKE_MPS=nvshmem;CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=33")
 set_tests_properties(nvshmem.gpu.mps.3 PROPERTIES PROCESSORS 6)
 if(WEFT_SANITIZE)
     return()

@@ -183,6 +183,34 @@ void wefti_os_ticket_close(wefti_os_ticket *ticket);
 int wefti_os_record_leave(void *record);
 void wefti_os_record_free(void *record);
 
+/* ---- numbers that processes share by name (os/posix/rows.c) ---- */
+
+#define WEFTI_OS_ROWS_MAX 128
+#define WEFTI_OS_ROW_NUMBERS 4
+
+typedef struct wefti_os_rows_table {
+    int row[WEFTI_OS_ROWS_MAX][WEFTI_OS_ROW_NUMBERS]; /* atomic; each row is written by who holds it */
+} wefti_os_rows_table;
+
+/* A table that the processes of this user on this host share, and this opening's row of it, which is zero at first. The
+ * row goes when it is closed or the process ends, in whatever way. */
+typedef struct wefti_os_rows {
+    int descriptor;
+    int own; /* row */
+    wefti_os_rows_table *table;
+} wefti_os_rows;
+
+/* `name`: letters, digits and -. */
+weft_status wefti_os_rows_open(wefti_os_rows *rows, const char *name);
+/* Clear the rows of processes that have ended. */
+void wefti_os_rows_clear_dead(wefti_os_rows *rows);
+/* One opening at a time, for a look at all rows and a change of one's own; the threads that share an opening exclude
+ * each other. Returns 0 when another process has held it for three seconds. */
+int wefti_os_rows_lock(wefti_os_rows *rows);
+void wefti_os_rows_unlock(wefti_os_rows *rows);
+void wefti_os_rows_close(wefti_os_rows *rows); /* safe on zeroed rows */
+void wefti_os_rows_forget(wefti_os_rows *rows); /* the same in a process that was forked from the holder */
+
 /* ---- a file that processes add to (os/posix/journal.c) ---- */
 
 /* Text between a head and a tail, in parts with a separator between them. The file is whole whenever nobody writes. */

@@ -1,78 +1,270 @@
 #include "cuda/driver/budget.h"
 
-static struct {
+#include <string.h>
+
+#include "base/log.h"
+#include "os/os.h"
+
+#define WAIT_NS UINT64_C(20000)
+
+/* The numbers of a process, in its row of the table that processes of a GPU share, or here. */
+typedef enum number { PES, TAKEN, GUESTS, ALL_SMS } number;
+
+static struct device {
+    int holder; /* the process of which a thread changes this; atomic */
+    int owner; /* the process whose numbers these are: what a fork has copied means nothing there */
+    int pes; /* of the process */
+    int alone[WEFTI_OS_ROW_NUMBERS]; /* where no table is shared */
+    wefti_os_rows rows;
+} devices[WEFTI_CUDA_DEVICES_MAX];
+
+/* What some share, and what of that is in use. */
+typedef struct totals {
+    int sms;
     int pes;
     int taken;
     int guests;
-} devices[WEFTI_CUDA_DEVICES_MAX]; /* atomic, all */
+} totals;
 
-weft_status wefti_cuda_budget_join(wefti_cuda_budget *budget, int device, int sms, int *pes)
+/* ---- numbers ---- */
+
+static int is_shared(const struct device *device)
 {
-    if (device < 0 || device >= WEFTI_CUDA_DEVICES_MAX) {
+    return device->rows.table != NULL;
+}
+
+static int *own_row(struct device *device)
+{
+    return is_shared(device) ? device->rows.table->row[device->rows.own] : device->alone;
+}
+
+static int *number_of(const wefti_cuda_budget *budget, number which)
+{
+    return &own_row(&devices[budget->device])[which];
+}
+
+static void add(const wefti_cuda_budget *budget, number which, int count)
+{
+    __atomic_fetch_add(number_of(budget, which), count, __ATOMIC_SEQ_CST);
+}
+
+static void add_row(totals *sums, const int *row)
+{
+    const int all_sms = __atomic_load_n(&row[ALL_SMS], __ATOMIC_RELAXED);
+    sums->sms = all_sms > sums->sms ? all_sms : sums->sms;
+    sums->pes += __atomic_load_n(&row[PES], __ATOMIC_RELAXED);
+    sums->taken += __atomic_load_n(&row[TAKEN], __ATOMIC_SEQ_CST);
+    sums->guests += __atomic_load_n(&row[GUESTS], __ATOMIC_RELAXED);
+}
+
+static totals own_sums(const wefti_cuda_budget *budget)
+{
+    totals own = {0};
+    add_row(&own, own_row(&devices[budget->device]));
+    own.sms = budget->sms;
+    return own;
+}
+
+/* Of all processes; of a process alone the same as its own. */
+static totals all_sums(const wefti_cuda_budget *budget)
+{
+    const struct device *device = &devices[budget->device];
+    if (!is_shared(device)) {
+        return own_sums(budget);
+    }
+    totals all = {0};
+    for (int i = 0; i < WEFTI_OS_ROWS_MAX; i++) {
+        add_row(&all, device->rows.table->row[i]);
+    }
+    return all;
+}
+
+static void clear_dead(struct device *device)
+{
+    if (is_shared(device)) {
+        wefti_os_rows_clear_dead(&device->rows);
+    }
+}
+
+static int lesser(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static int part_of(const totals *sums)
+{
+    return (sums->sms - sums->taken) / (2 * sums->pes);
+}
+
+static int share_of(const totals *sums)
+{
+    const int most = sums->sms - sums->sms / 4;
+    return lesser(sums->sms - sums->taken, most) / (sums->guests > 1 ? sums->guests : 1);
+}
+
+/* ---- one change at a time ---- */
+
+/* A process that was forked while another thread had the lock finds it held by its parent. */
+static void lock_here(struct device *device)
+{
+    const int mine = wefti_os_owner_number();
+    int holder = __atomic_load_n(&device->holder, __ATOMIC_RELAXED);
+    while (holder == mine ||
+           !__atomic_compare_exchange_n(&device->holder, &holder, mine, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+        if (holder == mine) {
+            wefti_os_sleep_ns(WAIT_NS);
+            holder = __atomic_load_n(&device->holder, __ATOMIC_RELAXED);
+        }
+    }
+}
+
+static void unlock_here(struct device *device)
+{
+    __atomic_store_n(&device->holder, 0, __ATOMIC_RELEASE);
+}
+
+/* For a claim. Returns 0 when another process has stopped where it makes one. */
+static int lock(struct device *device)
+{
+    lock_here(device);
+    if (!is_shared(device) || wefti_os_rows_lock(&device->rows)) {
+        return 1;
+    }
+    unlock_here(device);
+    return 0;
+}
+
+static void unlock(struct device *device)
+{
+    if (is_shared(device)) {
+        wefti_os_rows_unlock(&device->rows);
+    }
+    unlock_here(device);
+}
+
+/* ---- joining and leaving ---- */
+
+static void open_device(struct device *device, const wefti_cuda_gpu *gpu)
+{
+    wefti_error_expect(1);
+    if (gpu->name != NULL && wefti_os_rows_open(&device->rows, gpu->name) != WEFT_OK) {
+        wefti_log(WEFTI_LOG_WARN,
+                  "claims of multiprocessors of GPU %d are counted by this process alone, though others may run on it "
+                  "at the same time (MPS): %s",
+                  gpu->device, wefti_thread_text());
+    }
+    wefti_error_expect(0);
+    own_row(device)[ALL_SMS] = gpu->all_sms;
+}
+
+static void close_device(struct device *device)
+{
+    wefti_os_rows_close(&device->rows);
+    memset(device->alone, 0, sizeof device->alone);
+}
+
+weft_status wefti_cuda_budget_join(wefti_cuda_budget *budget, const wefti_cuda_gpu *gpu, int *pes)
+{
+    if (gpu->device < 0 || gpu->device >= WEFTI_CUDA_DEVICES_MAX) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,
                            "weft_device_attach: GPU %d; this library counts the multiprocessors of GPUs "
                            "0 to %d",
-                           device, WEFTI_CUDA_DEVICES_MAX - 1);
+                           gpu->device, WEFTI_CUDA_DEVICES_MAX - 1);
     }
-    *budget = (wefti_cuda_budget){.device = device, .sms = sms, .is_joined = 1};
-    *pes = __atomic_add_fetch(&devices[device].pes, 1, __ATOMIC_RELAXED);
+    struct device *device = &devices[gpu->device];
+    *budget = (wefti_cuda_budget){.device = gpu->device, .sms = gpu->sms, .is_joined = 1};
+    lock_here(device);
+    if (device->pes > 0 && device->owner != wefti_os_owner_number()) {
+        wefti_os_rows_forget(&device->rows);
+        memset(device->alone, 0, sizeof device->alone);
+        device->pes = 0;
+    }
+    if (device->pes == 0) {
+        device->owner = wefti_os_owner_number();
+        open_device(device, gpu);
+    }
+    *pes = ++device->pes;
+    add(budget, PES, 1);
+    clear_dead(device);
+    unlock_here(device);
     return WEFT_OK;
 }
 
 void wefti_cuda_budget_leave(wefti_cuda_budget *budget)
 {
-    if (budget->is_joined) {
-        wefti_cuda_budget_give(budget, budget->sms);
-        while (budget->guests > 0) {
-            wefti_cuda_budget_remove_guest(budget);
-        }
-        __atomic_fetch_sub(&devices[budget->device].pes, 1, __ATOMIC_RELAXED);
-        budget->is_joined = 0;
+    if (!budget->is_joined) {
+        return;
     }
+    struct device *device = &devices[budget->device];
+    wefti_cuda_budget_give(budget, budget->sms);
+    while (budget->guests > 0) {
+        wefti_cuda_budget_remove_guest(budget);
+    }
+    lock_here(device);
+    add(budget, PES, -1);
+    if (--device->pes == 0) {
+        close_device(device);
+    }
+    unlock_here(device);
+    budget->is_joined = 0;
 }
+
+/* ---- claims ---- */
 
 int wefti_cuda_budget_free(const wefti_cuda_budget *budget)
 {
-    return budget->sms - __atomic_load_n(&devices[budget->device].taken, __ATOMIC_RELAXED);
+    const totals own = own_sums(budget);
+    const totals all = all_sums(budget);
+    return lesser(own.sms - own.taken, all.sms - all.taken);
 }
 
-/* Returns the sum before, of which the claim is a part if it fits. */
-static int try_take(wefti_cuda_budget *budget, int sms)
+static void claim(wefti_cuda_budget *budget, int sms)
 {
-    int *all = &devices[budget->device].taken;
-    int taken = __atomic_load_n(all, __ATOMIC_RELAXED);
-    while (sms <= budget->sms - taken &&
-           !__atomic_compare_exchange_n(all, &taken, taken + sms, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-    }
-    if (sms <= budget->sms - taken) {
-        __atomic_fetch_add(&budget->claimed, sms, __ATOMIC_RELAXED);
-    }
-    return taken;
+    add(budget, TAKEN, sms);
+    __atomic_fetch_add(&budget->claimed, sms, __ATOMIC_RELAXED);
+}
+
+static weft_status refuse_claim(const wefti_cuda_budget *budget, int sms, const char *call)
+{
+    return wefti_error(WEFT_ERR_STATE,
+                       "%s: %d multiprocessors for a waiting kernel, but %d of the device's %d are "
+                       "claimed by others that may wait for it; use fewer blocks or wait for those to end",
+                       call, sms, budget->sms - wefti_cuda_budget_free(budget), budget->sms);
 }
 
 weft_status wefti_cuda_budget_take(wefti_cuda_budget *budget, int sms, const char *call)
 {
-    const int taken = try_take(budget, sms);
-    if (sms > budget->sms - taken) {
-        return wefti_error(WEFT_ERR_STATE,
-                           "%s: %d multiprocessors for a waiting kernel, but %d of the device's %d are "
-                           "claimed by others that may wait for it; use fewer blocks or wait for those to end",
-                           call, sms, taken, budget->sms);
+    struct device *device = &devices[budget->device];
+    if (!lock(device)) {
+        return wefti_error(WEFT_ERR_TIMEOUT,
+                           "%s: another process of this user, which shares GPU %d, has stopped while it claimed "
+                           "multiprocessors; let it go on or end it",
+                           call, budget->device);
     }
-    return WEFT_OK;
+    if (sms > wefti_cuda_budget_free(budget)) {
+        clear_dead(device);
+    }
+    const int is_free = sms <= wefti_cuda_budget_free(budget);
+    if (is_free) {
+        claim(budget, sms);
+    }
+    unlock(device);
+    return is_free ? WEFT_OK : refuse_claim(budget, sms, call);
 }
 
 int wefti_cuda_budget_take_part(wefti_cuda_budget *budget, int most)
 {
-    for (;;) {
-        const int unclaimed = wefti_cuda_budget_free(budget);
-        const int pes = __atomic_load_n(&devices[budget->device].pes, __ATOMIC_RELAXED);
-        const int part = unclaimed / (2 * pes);
-        const int sms = part > most ? most : part > 1 ? part : unclaimed > 0 ? 1 : 0;
-        if (sms == 0 || sms <= budget->sms - try_take(budget, sms)) {
-            return sms;
-        }
+    struct device *device = &devices[budget->device];
+    if (!lock(device)) {
+        return 0;
     }
+    const totals own = own_sums(budget);
+    const totals all = all_sums(budget);
+    const int part = lesser(part_of(&own), part_of(&all));
+    const int sms = part > 1 ? lesser(part, most) : lesser(wefti_cuda_budget_free(budget) > 0, most);
+    claim(budget, sms);
+    unlock(device);
+    return sms;
 }
 
 void wefti_cuda_budget_give(wefti_cuda_budget *budget, int sms)
@@ -80,30 +272,30 @@ void wefti_cuda_budget_give(wefti_cuda_budget *budget, int sms)
     int claimed = __atomic_load_n(&budget->claimed, __ATOMIC_RELAXED);
     int given;
     do {
-        given = sms < claimed ? sms : claimed;
+        given = lesser(sms, claimed);
     } while (!__atomic_compare_exchange_n(&budget->claimed, &claimed, claimed - given, 0, __ATOMIC_RELAXED,
                                           __ATOMIC_RELAXED));
-    __atomic_fetch_sub(&devices[budget->device].taken, given, __ATOMIC_RELAXED);
+    add(budget, TAKEN, -given);
 }
 
 void wefti_cuda_budget_add_guest(wefti_cuda_budget *budget)
 {
     __atomic_fetch_add(&budget->guests, 1, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&devices[budget->device].guests, 1, __ATOMIC_RELAXED);
+    add(budget, GUESTS, 1);
 }
 
 void wefti_cuda_budget_remove_guest(wefti_cuda_budget *budget)
 {
     if (budget->guests > 0) {
         __atomic_fetch_sub(&budget->guests, 1, __ATOMIC_RELAXED);
-        __atomic_fetch_sub(&devices[budget->device].guests, 1, __ATOMIC_RELAXED);
+        add(budget, GUESTS, -1);
     }
 }
 
 int wefti_cuda_budget_share(const wefti_cuda_budget *budget)
 {
-    const int guests = __atomic_load_n(&devices[budget->device].guests, __ATOMIC_RELAXED);
-    const int most = budget->sms - budget->sms / 4;
-    const int left = wefti_cuda_budget_free(budget);
-    return (left < most ? left : most) / (guests > 1 ? guests : 1);
+    const totals own = own_sums(budget);
+    const totals all = all_sums(budget);
+    const int share = lesser(share_of(&own), share_of(&all));
+    return share > 0 ? share : 0;
 }

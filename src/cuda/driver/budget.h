@@ -1,7 +1,9 @@
 /* cuda/driver/budget.h: how many multiprocessors of a GPU are claimed for kernels that wait for others.
  *
- * Kernels that wait for each other must run at the same time, whichever world and PE of this process launched them: so
- * the sum is the process's, a GPU at a time. It is the one thing that no world owns. Any thread. */
+ * Kernels that wait for each other must run at the same time, whichever world and PE launched them: so the sum is the
+ * process's, a GPU at a time; and, where processes run on a GPU at the same time (MPS), that of all of them. Without
+ * MPS processes take turns, and each has the whole GPU in its turn. These sums are the one thing that no world owns.
+ * Any thread. */
 #ifndef WEFTI_CUDA_BUDGET_H
 #define WEFTI_CUDA_BUDGET_H
 
@@ -9,17 +11,25 @@
 
 #define WEFTI_CUDA_DEVICES_MAX 64
 
+/* The GPU, as this process sees it. */
+typedef struct wefti_cuda_gpu {
+    int device; /* its CUdevice */
+    int sms; /* that this process may use */
+    int all_sms; /* of the GPU; more than sms where CUDA_MPS_ACTIVE_THREAD_PERCENTAGE divides it */
+    const char *name; /* equal in all processes that run on it at the same time; NULL: none but this one does */
+} wefti_cuda_gpu;
+
 /* One PE's part in the budget of its GPU. */
 typedef struct wefti_cuda_budget {
     int device; /* its CUdevice */
-    int sms; /* of the device */
+    int sms; /* that the process may use */
     int claimed; /* by this PE and not yet given back; atomic */
     int is_joined;
     int guests; /* of this PE; atomic */
 } wefti_cuda_budget;
 
-/* Count a PE among those of its GPU: *pes is how many there are now. */
-weft_status wefti_cuda_budget_join(wefti_cuda_budget *budget, int device, int sms, int *pes);
+/* Count a PE among those of its GPU: *pes is how many there are now in this process. */
+weft_status wefti_cuda_budget_join(wefti_cuda_budget *budget, const wefti_cuda_gpu *gpu, int *pes);
 /* Give back all that is left, and leave; nothing if never joined. */
 void wefti_cuda_budget_leave(wefti_cuda_budget *budget);
 

@@ -1,4 +1,5 @@
 /* cuda/heap/find.c: this PE's device and context, and what it tells of them. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,6 +133,36 @@ static void warn_of_queues(const wefti_cuda *cuda, int pes)
     }
 }
 
+#define ATTRIBUTE_MPS_ENABLED ((CUdevice_attribute)133) /* CUDA 12's headers have no name for it */
+
+static void name_shared(const wefti_cuda *cuda, char name[64])
+{
+    int used = snprintf(name, 64, "gpu-");
+    for (size_t i = 0; i < sizeof cuda->record->uuid.bytes; i++) {
+        used += snprintf(name + used, 64 - (size_t)used, "%02x", (unsigned char)cuda->record->uuid.bytes[i]);
+    }
+}
+
+/* With MPS the processes of a user run on a GPU at the same time. */
+static weft_status join_budget(wefti_cuda *cuda)
+{
+    char name[64];
+    int pes;
+    const char *text = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+    const int percent = text != NULL ? atoi(text) : 0;
+    const int has_mps = wefti_cuda_attribute(cuda, ATTRIBUTE_MPS_ENABLED);
+    name_shared(cuda, name);
+    const wefti_cuda_gpu gpu = {
+        .device = cuda->ordinal,
+        .sms = cuda->sms,
+        .all_sms = has_mps && percent > 0 && percent < 100 ? cuda->sms * 100 / percent : cuda->sms,
+        .name = has_mps ? name : NULL,
+    };
+    WEFT_TRY(wefti_cuda_budget_join(&cuda->budget, &gpu, &pes));
+    warn_of_queues(cuda, pes);
+    return WEFT_OK;
+}
+
 weft_status wefti_cuda_find(wefti_cuda *cuda, const weft_device_config *config)
 {
     WEFT_TRY(wefti_cuda_driver_open(&cuda->driver));
@@ -143,8 +174,6 @@ weft_status wefti_cuda_find(wefti_cuda *cuda, const weft_device_config *config)
     cuda->host_atomics = wefti_cuda_attribute(cuda, CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED);
     WEFT_TRY(choose_sharing(cuda));
     WEFT_TRY(wefti_cuda_window_join(cuda->world->window, &cuda->window));
-    int pes;
-    WEFT_TRY(wefti_cuda_budget_join(&cuda->budget, cuda->ordinal, cuda->sms, &pes));
-    warn_of_queues(cuda, pes);
-    return fill_record(cuda);
+    WEFT_TRY(fill_record(cuda));
+    return join_budget(cuda);
 }

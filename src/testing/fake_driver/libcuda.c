@@ -2,7 +2,8 @@
  * libcuda.so.1, and no more. For tests without a GPU: device memory is memory files, so that exporting, importing,
  * mapping and copying are real; a launched kernel is a function of one thread, or, of expert parallelism, a grid
  * (grid.h). Two devices (WEFT_FAKE_GPUS) of 132 multiprocessors (WEFT_FAKE_SMS) and 1 GiB a process (WEFT_FAKE_GIB),
- * one context each. Fabric handles are those of fabric.h. */
+ * one context each. WEFT_FAKE_MPS: processes share
+ * the GPUs of that name by MPS. Fabric handles are those of fabric.h. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -164,6 +165,9 @@ FAKE CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
     for (size_t i = 0; i < sizeof host; i++) {
         sum = sum * 31 + (unsigned char)host[i];
     }
+    for (const char *at = getenv("WEFT_FAKE_MPS"); at != NULL && *at != '\0'; at++) {
+        sum = sum * 31 + (unsigned char)*at;
+    }
     memset(uuid, 0, sizeof *uuid);
     uuid->bytes[0] = (char)(device + 1);
     memcpy(&uuid->bytes[8], &sum, sizeof sum);
@@ -191,6 +195,7 @@ FAKE CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevic
              : which == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? block_shared_bytes()
              : which == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED      ? has_fabric_handles()
              : which == CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED      ? 0
+             : which == CU_DEVICE_ATTRIBUTE_MPS_ENABLED                       ? getenv("WEFT_FAKE_MPS") != NULL
                                                                               : 1;
     return CUDA_SUCCESS;
 }

@@ -46,7 +46,7 @@ static void check_late_units(void)
     nvshmem_free(block);
 }
 
-/* On the fake driver's GPU, which has MPS and which all PEs share. */
+/* On the fake driver's GPU, which all PEs share, by MPS where CUDA_MPS_ACTIVE_THREAD_PERCENTAGE is set. */
 static int status_of(int pes)
 {
     const char *percent = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
