@@ -195,14 +195,16 @@ if(TARGET weftrun AND NOT WEFT_SANITIZE)
     weft_add_on_host_test(ep_apart.processes.2 "WEFT_FAKE_SMS=4" $<TARGET_FILE:weftrun> -n 2
         ${PROJECT_BINARY_DIR}/tests/ep_apart_on_host)
 endif()
-# Kernels for many ranks, also of few. More PEs would need more stacks than a process may map.
+# Kernels for many ranks, also of few.
 foreach(pes 2 3)
     weft_add_on_host_test(ep.many.${pes} "WEFT_EP_FEW_RANKS=0;WEFT_FAKE_SMS=6"
         ${PROJECT_BINARY_DIR}/tests/ep_on_host -t ${pes} -c 8)
 endforeach()
 if(NOT WEFT_SANITIZE)
-    weft_add_on_host_test(ep.threads.33 "WEFT_FAKE_SMS=33;WEFT_FAKE_GIB=64"
-        ${PROJECT_BINARY_DIR}/tests/ep_on_host -t 33 -c 1)
+    foreach(pes 33 72 128)
+        weft_add_on_host_test(ep.threads.${pes} "WEFT_FAKE_SMS=${pes};WEFT_FAKE_GIB=64"
+            ${PROJECT_BINARY_DIR}/tests/ep_on_host -t ${pes} -c 1)
+    endforeach()
 endif()
 
 # Link domains that span hosts, or end at cliques: NAME HOSTS PES_A_HOST DOMAINS FABRIC.

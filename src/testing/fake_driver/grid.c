@@ -9,6 +9,7 @@
 #include "testing/sim/coroutine.h"
 
 #define STACK_BYTES ((size_t)128 << 10)
+#define GUARD_EVERY 16 /* threads: grids of 128 PEs have more than a process may have mappings */
 #define STORES_MAX 64 /* of a thread, not yet done */
 
 typedef struct fake_store {
@@ -176,7 +177,7 @@ void fake_grid_run(void (*body)(const void *args), const void *args, unsigned bl
     fake_grid grid = {.body = body, .args = args, .threads = threads, .left = blocks * threads};
     if (stacks.count < count) {
         wefti_stacks_fini(&stacks);
-        if (!wefti_stacks_init(&stacks, count, STACK_BYTES)) {
+        if (!wefti_stacks_init(&stacks, count, STACK_BYTES, GUARD_EVERY)) {
             fprintf(stderr, "fake GPU: no stacks for %zu threads\n", count);
             abort();
         }

@@ -29,7 +29,7 @@ void wefti_coroutine_switch(wefti_coroutine *from, wefti_coroutine *to);
 /* As that, when `from` will never run again. */
 void wefti_coroutine_switch_last(wefti_coroutine *from, wefti_coroutine *to);
 
-/* ---- stacks.c: many stacks in one mapping, each with a page below it that cannot be touched ---- */
+/* ---- stacks.c: many stacks in one mapping, one in `guard_every` with a page below it that nobody may touch ---- */
 
 typedef struct wefti_stacks {
     unsigned char *base;
@@ -37,8 +37,9 @@ typedef struct wefti_stacks {
     size_t count;
 } wefti_stacks;
 
-/* Returns 0 when there is no memory. `bytes` is a multiple of the page. */
-int wefti_stacks_init(wefti_stacks *stacks, size_t count, size_t bytes);
+/* Returns 0 when there is no memory. `bytes` is a multiple of the page. A guarded stack takes two of the mappings that
+ * a process may have. */
+int wefti_stacks_init(wefti_stacks *stacks, size_t count, size_t bytes, size_t guard_every);
 void wefti_stacks_fini(wefti_stacks *stacks); /* safe on zeroed memory */
 /* Leave the mapping alone: coroutines were given up on it, and what they hold counts as reachable. */
 void wefti_stacks_abandon(wefti_stacks *stacks);

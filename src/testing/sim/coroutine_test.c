@@ -51,7 +51,7 @@ static void test_stacks_are_apart(void **state)
     (void)state;
     wefti_stacks stacks;
     int numbers[COUNT];
-    assert_true(wefti_stacks_init(&stacks, COUNT, STACK_BYTES));
+    assert_true(wefti_stacks_init(&stacks, COUNT, STACK_BYTES, 1));
     wefti_coroutine_init_thread(&ring[COUNT]);
     for (int i = 0; i < COUNT; i++) {
         numbers[i] = i;
@@ -90,7 +90,7 @@ static void test_a_switch_takes_no_system_call(void **state)
     wefti_stacks stacks;
     struct timespec begin;
     struct timespec end;
-    assert_true(wefti_stacks_init(&stacks, 1, STACK_BYTES));
+    assert_true(wefti_stacks_init(&stacks, 1, STACK_BYTES, 1));
     wefti_coroutine_init_thread(&here);
     wefti_coroutine_init(&there, wefti_stacks_at(&stacks, 0), STACK_BYTES, answer, NULL);
     clock_gettime(CLOCK_MONOTONIC, &begin);

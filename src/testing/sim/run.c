@@ -113,7 +113,7 @@ static void pe_body(void *argument)
 static weft_status create_pes(wefti_sim *sim)
 {
     size_t bytes = sim->config.stack_bytes == 0 ? STACK_BYTES : (sim->config.stack_bytes + 4095) / 4096 * 4096;
-    if (!wefti_stacks_init(&sim->stacks, (size_t)sim->pes, bytes)) {
+    if (!wefti_stacks_init(&sim->stacks, (size_t)sim->pes, bytes, 1)) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_sim_run: no memory for %d stacks of %zu bytes", sim->pes, bytes);
     }
     for (int pe = 0; pe < sim->pes; pe++) {

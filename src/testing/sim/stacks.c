@@ -7,7 +7,7 @@
 
 #define GUARD_BYTES 4096
 
-int wefti_stacks_init(wefti_stacks *stacks, size_t count, size_t bytes)
+int wefti_stacks_init(wefti_stacks *stacks, size_t count, size_t bytes, size_t guard_every)
 {
     size_t stride = bytes + GUARD_BYTES;
     void *base = mmap(NULL, count * stride, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -16,7 +16,7 @@ int wefti_stacks_init(wefti_stacks *stacks, size_t count, size_t bytes)
     }
     *stacks = (wefti_stacks){.base = base, .stride = stride, .count = count};
     (void)madvise(base, count * stride, MADV_NOHUGEPAGE);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i += guard_every) {
         if (mprotect(stacks->base + i * stride, GUARD_BYTES, PROT_NONE) != 0) {
             wefti_stacks_fini(stacks);
             return 0;

@@ -25,7 +25,7 @@ weft_status wefti_os_thread_start(wefti_os_thread **thread, void (*body)(void *a
     wefti_sim *sim = running_sim();
     wefti_os_thread *started = wefti_alloc_zeroed(1, sizeof *started);
     wefti_stacks stack = {0};
-    if (sim == NULL || started == NULL || !wefti_stacks_init(&stack, 1, STACK_BYTES)) {
+    if (sim == NULL || started == NULL || !wefti_stacks_init(&stack, 1, STACK_BYTES, 1)) {
         wefti_free(started);
         return wefti_error(WEFT_ERR_SYSTEM, "cannot start a simulated thread");
     }

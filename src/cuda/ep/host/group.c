@@ -387,6 +387,7 @@ static weft_status find_areas(weft_ep *ep, wefti_cuda_ep_directory *directory)
         uint64_t left;
         int pe = weft_team_translate(ep->team, rank, weft_team_world(ep->world));
         const uint64_t area = wefti_cuda_locate(&device->cuda->base, device->area, pe, &left);
+        device->pe_of[rank] = pe;
         for (int channel = 0; channel < WEFTI_EP_CHANNELS_MAX; channel++) {
             wefti_cuda_ep_group *group = &device->group[channel];
             const uint64_t here = area + (uint64_t)channel * device->group[0].at.bytes;

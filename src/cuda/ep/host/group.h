@@ -31,6 +31,7 @@ typedef struct wefti_ep_device {
     wefti_cuda *cuda;
     wefti_cuda_ep_group group[WEFTI_EP_CHANNELS_MAX]; /* as kernels get it, on each channel */
     void *area; /* symmetric: that of the first channel, behind it that of the second */
+    int pe_of[WEFTI_CUDA_EP_MANY_MAX]; /* each rank's, in the world */
     uint64_t received_max; /* M */
     int is_many; /* it has the kernels of cuda/ep/many, whose arrays of ranks are in the area */
     uint64_t *host_status; /* in the host heap: [channels][WEFTI_CUDA_EP_HOST_STATUS_ALL_WORDS] */

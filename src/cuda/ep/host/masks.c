@@ -122,7 +122,7 @@ static weft_status shut_out(const weft_ep *ep, int channel, int rank, calls open
 {
     wefti_cuda_ep_control theirs;
     uint64_t patience_ns;
-    const int pe = ep->device->group[channel].pe_of[rank];
+    const int pe = ep->device->pe_of[rank];
     WEFT_TRY(find_patience(ep, &patience_ns));
     WEFT_TRY(revoke(ep, channel, rank));
     wefti_os_sleep_ns(SETTLE_NS);

@@ -26,7 +26,7 @@ static uint64_t common_heap_bytes(const weft_ep *ep)
     const wefti_cuda *cuda = ep->device->cuda;
     uint64_t least = __atomic_load_n(&cuda->base.heap_bytes, __ATOMIC_ACQUIRE);
     for (int rank = 0; rank < ep->ranks; rank++) {
-        const uint32_t index = (uint32_t)ep->device->group[0].pe_of[rank] - cuda->near_first;
+        const uint32_t index = (uint32_t)ep->device->pe_of[rank] - cuda->near_first;
         const uint64_t bytes = wefti_cuda_heap_reach(cuda, index);
         least = bytes < least ? bytes : least;
     }
