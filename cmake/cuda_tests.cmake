@@ -194,6 +194,8 @@ weft_add_on_host_program(ep_apart)
 if(TARGET weftrun AND NOT WEFT_SANITIZE)
     weft_add_on_host_test(ep_apart.processes.2 "WEFT_FAKE_SMS=4" $<TARGET_FILE:weftrun> -n 2
         ${PROJECT_BINARY_DIR}/tests/ep_apart_on_host)
+    weft_add_on_host_test(ep_apart.many.2 "WEFT_FAKE_SMS=4;WEFT_EP_FEW_RANKS=0" $<TARGET_FILE:weftrun> -n 2
+        ${PROJECT_BINARY_DIR}/tests/ep_apart_on_host)
 endif()
 # Kernels for many ranks, also of few.
 foreach(pes 2 3)
@@ -201,7 +203,7 @@ foreach(pes 2 3)
         ${PROJECT_BINARY_DIR}/tests/ep_on_host -t ${pes} -c 8)
 endforeach()
 if(NOT WEFT_SANITIZE)
-    foreach(pes 33 72 128)
+    foreach(pes 33 72)
         weft_add_on_host_test(ep.threads.${pes} "WEFT_FAKE_SMS=${pes};WEFT_FAKE_GIB=64"
             ${PROJECT_BINARY_DIR}/tests/ep_on_host -t ${pes} -c 1)
     endforeach()

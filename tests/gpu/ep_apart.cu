@@ -185,9 +185,20 @@ static void test_part(scene *of, weft_ep_layout layout, void *common, weft_team 
 
 #define LATE_DEADLINE_NS UINT64_C(400000000)
 
-/* The last rank comes to a dispatch that the others have given up, in halves (which 1), and its rows would go to the
- * first, in place or through the group's memory. */
-static void test_late(scene *of, weft_ep_layout layout, int is_halves, void *there)
+static void dispatch(const scene *of, const weft_ep_rows *in, const weft_ep_received *received, int is_halves)
+{
+    weft_stream *stream = gpu_stream_of(of->pe);
+    if (is_halves) {
+        CHECK_OK(weft_ep_dispatch_send(of->route, in, received, stream));
+        CHECK_OK(weft_ep_dispatch_recv(of->route, stream));
+    } else {
+        CHECK_OK(weft_ep_dispatch(of->route, in, received, stream));
+    }
+}
+
+/* The last rank comes to a dispatch that the others have given up, in halves, or on the routing of one before, and its
+ * rows would go to the first, in place or through the group's memory. */
+static void test_late(scene *of, weft_ep_layout layout, int is_halves, int is_cached, void *there)
 {
     test_pe *pe = of->pe;
     const int late = pe->pes - 1;
@@ -199,18 +210,17 @@ static void test_late(scene *of, weft_ep_layout layout, int is_halves, void *the
     const weft_ep_rows in = rows_at(of->tokens);
     const weft_ep_choices choices = choices_of(of);
     fill_tokens(of, 1);
-    CHECK_OK(weft_device_deadline(of->world, LATE_DEADLINE_NS));
     CHECK_OK(weft_ep_route_choose(of->route, &choices));
+    if (is_cached) {
+        dispatch(of, &in, &received, is_halves);
+        CHECK_STATUS(status_of(of), WEFT_OK);
+    }
     gpu_set(pe, there, 0x5a, bytes);
+    CHECK_OK(weft_device_deadline(of->world, LATE_DEADLINE_NS));
     CHECK_OK(weft_barrier(of->world));
     for (int turn = 0; turn < 2; turn++) {
         if ((pe->pe == late) == (turn == 1)) {
-            if (is_halves) {
-                CHECK_OK(weft_ep_dispatch_send(of->route, &in, &received, stream));
-                CHECK_OK(weft_ep_dispatch_recv(of->route, stream));
-            } else {
-                CHECK_OK(weft_ep_dispatch(of->route, &in, &received, stream));
-            }
+            dispatch(of, &in, &received, is_halves);
             CHECK_STATUS(weft_ep_route_query(of->route, stream, &counts), WEFT_ERR_TIMEOUT);
             CHECK_OK(weft_ep_mask(of->ep, pe->pe == late ? 0 : late, 0));
         }
@@ -221,8 +231,9 @@ static void test_late(scene *of, weft_ep_layout layout, int is_halves, void *the
     for (size_t i = 0; i < bytes; i++) {
         wrong += of->pinned[i] != 0x5a;
     }
-    check_that(wrong == 0, __FILE__, __LINE__, "%d bytes were written by a masked rank, layout %d, halves %d", wrong,
-               (int)layout, is_halves);
+    check_that(wrong == 0, __FILE__, __LINE__,
+               "%d bytes were written by a masked rank, layout %d, halves %d, cached %d", wrong, (int)layout, is_halves,
+               is_cached);
     CHECK_OK(weft_device_deadline(of->world, DEADLINE_NS));
     close_scene(of);
 }
@@ -312,8 +323,8 @@ static void test_body(test_pe *pe)
     weft_team *alone = team_alone(&of);
     test_part(&of, WEFT_EP_RANK_MAJOR, common, alone);
     test_part(&of, WEFT_EP_EXPERT_MAJOR, common, alone);
-    for (int way = 0; way < 4 && pe->pes > 1; way++) {
-        test_late(&of, way % 2 == 0 ? WEFT_EP_RANK_MAJOR : WEFT_EP_EXPERT_MAJOR, way / 2, common);
+    for (int way = 0; way < 8 && pe->pes > 1; way++) {
+        test_late(&of, way % 2 == 0 ? WEFT_EP_RANK_MAJOR : WEFT_EP_EXPERT_MAJOR, way / 2 % 2, way / 4, common);
     }
 #if ON_GPU
     if (pe->pes <= pe->gpus) { /* a GPU a PE */
