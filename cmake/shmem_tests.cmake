@@ -69,6 +69,11 @@ if(Python3_FOUND)
     add_test(NAME shmem.manifest COMMAND ${Python3_EXECUTABLE} ${weft_shmem_tests}/manifest.py ${CMAKE_C_COMPILER}
         ${weft_shmem_include} $<TARGET_FILE:weft_shmem> $<TARGET_FILE:weft_shmem_static>)
     weft_describe_test(shmem.manifest "install;shmem")
+    if(NOT WEFT_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
+        add_test(NAME shmem.nulls COMMAND ${Python3_EXECUTABLE} ${weft_shmem_tests}/nulls.py ${CMAKE_C_COMPILER}
+            ${weft_shmem_include} ${PROJECT_BINARY_DIR})
+        weft_describe_test(shmem.nulls "process;shmem")
+    endif()
 endif()
 
 if(NOT WEFT_SANITIZE AND NOT CMAKE_CROSSCOMPILING)

@@ -18,6 +18,14 @@
         }                                                                                                              \
     } while (0)
 
+/* An argument of a routine that is written by hand, which weft does not see. */
+#define NEED(POINTER)                                                                                                  \
+    do {                                                                                                               \
+        if (!LIKELY((POINTER) != NULL)) {                                                                              \
+            wefti_shmem_refuse_null(__func__, #POINTER);                                                               \
+        }                                                                                                              \
+    } while (0)
+
 /* What the arguments of routines are to weft. */
 #define SYMMETRIC(ADDRESS) wefti_static_translate(ADDRESS)
 #define TEAM(HANDLE) wefti_shmem_team(HANDLE)

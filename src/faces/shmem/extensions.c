@@ -63,6 +63,7 @@ static uint64_t completed(const char *call, uint64_t (*count)(const char *call),
     void pshmemx_pcntr_get_##NAME(shmem_ctx_t ctx, uint64_t *value)                                                    \
     {                                                                                                                  \
         (void)ctx;                                                                                                     \
+        NEED(value);                                                                                                   \
         *value = VALUE;                                                                                                \
     }                                                                                                                  \
     WEAK(shmemx_pcntr_get_##NAME, pshmemx_pcntr_get_##NAME)
@@ -78,12 +79,14 @@ COUNTER(completed_read, completed(__func__, reads, ctx))
 
 void pshmemx_pcntr_get_completed_target(uint64_t *value)
 {
+    NEED(value);
     *value = 0;
 }
 WEAK(shmemx_pcntr_get_completed_target, pshmemx_pcntr_get_completed_target)
 
 void pshmemx_pcntr_get_all(shmem_ctx_t ctx, shmemx_pcntr_t *values)
 {
+    NEED(values);
     *values = (shmemx_pcntr_t){.pending_put = writes(__func__), .pending_get = reads(__func__)};
     pshmem_ctx_quiet(ctx);
     values->completed_put = values->pending_put;

@@ -44,6 +44,8 @@ extern HIDDEN wefti_shmem_face wefti_shmem;
 HIDDEN void wefti_shmem_fail(const char *call, weft_status status) __attribute__((noreturn, cold));
 /* The same for what weft does not know of: `cause` says what is wrong, and the remedy. */
 HIDDEN void wefti_shmem_refuse(const char *call, const char *cause) __attribute__((noreturn, cold));
+/* An argument that must point somewhere does not. */
+HIDDEN void wefti_shmem_refuse_null(const char *call, const char *argument) __attribute__((noreturn, cold));
 /* The program ends on all PEs, with this code. */
 HIDDEN void wefti_shmem_end(int code) __attribute__((noreturn));
 

@@ -42,7 +42,8 @@ WEAK_pshmem_malloc_with_hints
     pshmem_calloc(size_t count, size_t size)
 {
     void *block = NULL;
-    if (count > 0 && size > 0) {
+    size_t bytes;
+    if (count > 0 && size > 0 && !__builtin_mul_overflow(count, size, &bytes)) {
         check(__func__, weft_calloc(wefti_shmem.world, count, size, &block));
     }
     return block;

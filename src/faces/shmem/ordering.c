@@ -57,8 +57,8 @@ WEAK_pshmem_ctx_quiet
     void
     pshmem_ctx_pe_quiet(shmem_ctx_t ctx, const int *target_pes, size_t npes)
 {
-    (void)target_pes;
     if (npes > 0) {
+        NEED(target_pes);
         pshmem_ctx_quiet(ctx);
     }
 }
@@ -67,7 +67,10 @@ WEAK_pshmem_ctx_pe_quiet
     void
     pshmem_pe_quiet(const int *target_pes, size_t npes)
 {
-    pshmem_ctx_pe_quiet(SHMEM_CTX_DEFAULT, target_pes, npes);
+    if (npes > 0) {
+        NEED(target_pes);
+        pshmem_quiet();
+    }
 }
 WEAK_pshmem_pe_quiet
 

@@ -104,6 +104,13 @@ void wefti_shmem_refuse(const char *call, const char *cause)
     wefti_shmem_end(EXIT_FAILURE);
 }
 
+void wefti_shmem_refuse_null(const char *call, const char *argument)
+{
+    char cause[128];
+    (void)snprintf(cause, sizeof cause, "argument '%s' is NULL; give the address of a variable", argument);
+    wefti_shmem_refuse(call, cause);
+}
+
 /* What weft's messages tell to give or do, in this interface's names. */
 static const char *const words[][2] = {
     {"with weft_malloc of this world", "with shmem_malloc, or use a global or static variable"},
@@ -344,6 +351,7 @@ WEAK_pshmem_global_exit
     void
     pshmem_query_thread(int *provided)
 {
+    NEED(provided);
     *provided = wefti_shmem.thread_level;
 }
 WEAK_pshmem_query_thread
@@ -351,6 +359,7 @@ WEAK_pshmem_query_thread
     void
     pshmem_query_initialized(int *initialized)
 {
+    NEED(initialized);
     *initialized = wefti_shmem.world != NULL;
 }
 WEAK_pshmem_query_initialized
@@ -407,6 +416,8 @@ WEAK_pshmem_ptr
     void
     pshmem_info_get_version(int *major, int *minor)
 {
+    NEED(major);
+    NEED(minor);
     *major = SHMEM_MAJOR_VERSION;
     *minor = SHMEM_MINOR_VERSION;
 }
@@ -415,6 +426,7 @@ WEAK_pshmem_info_get_version
     void
     pshmem_info_get_name(char *name)
 {
+    NEED(name);
     memcpy(name, SHMEM_VENDOR_STRING, sizeof SHMEM_VENDOR_STRING);
 }
 WEAK_pshmem_info_get_name

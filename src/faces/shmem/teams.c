@@ -110,6 +110,7 @@ int pshmem_team_split_strided(shmem_team_t parent_team, int start, int stride, i
                               const shmem_team_config_t *config, long config_mask, shmem_team_t *new_team)
 {
     weft_team *team = NULL;
+    NEED(new_team);
     *new_team = SHMEM_TEAM_INVALID;
     if (parent_team == SHMEM_TEAM_INVALID) {
         return -1;
@@ -134,6 +135,8 @@ WEAK_pshmem_team_split_strided
 {
     weft_team *x = NULL;
     weft_team *y = NULL;
+    NEED(xaxis_team);
+    NEED(yaxis_team);
     *xaxis_team = SHMEM_TEAM_INVALID;
     *yaxis_team = SHMEM_TEAM_INVALID;
     if (parent_team == SHMEM_TEAM_INVALID) {
@@ -172,6 +175,9 @@ WEAK_pshmem_team_destroy
 static int create_ctx(const char *call, weft_team *team, long options, shmem_ctx_t *ctx)
 {
     weft_ctx *made = NULL;
+    if (ctx == NULL) {
+        wefti_shmem_refuse_null(call, "ctx");
+    }
     *ctx = SHMEM_CTX_INVALID;
     weft_status status = weft_ctx_create(team, (unsigned)(options & ~SHMEMX_CTX_BOUNCE_BUFFER), &made);
     if (status != WEFT_OK && status != WEFT_ERR_MEMORY) {
@@ -191,6 +197,7 @@ WEAK_pshmem_ctx_create
     pshmem_team_create_ctx(shmem_team_t team, long options, shmem_ctx_t *ctx)
 {
     if (team == SHMEM_TEAM_INVALID) {
+        NEED(ctx);
         *ctx = SHMEM_CTX_INVALID;
         return -1;
     }
@@ -213,6 +220,7 @@ WEAK_pshmem_ctx_destroy
     int
     pshmem_ctx_get_team(shmem_ctx_t ctx, shmem_team_t *team)
 {
+    NEED(team);
     if (ctx == SHMEM_CTX_INVALID) {
         *team = SHMEM_TEAM_INVALID;
         return -1;

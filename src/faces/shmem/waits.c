@@ -1,4 +1,4 @@
-/* faces/shmem/waits.c: deprecated waits: of 16-bit variables, and under their first names. (OpenSHMEM 1.6, 9.10.) */
+/* faces/shmem/waits.c: waits of 16-bit variables, which are deprecated. (OpenSHMEM 1.6, 9.10.) */
 #include <sched.h>
 #include <stdint.h>
 #include <weft_shmem_weak.h>
@@ -60,6 +60,16 @@ static int is_left_out(const looking *at, size_t i)
     return at->status != NULL && at->status[i] != 0;
 }
 
+static void check_lists(const looking *at)
+{
+    if (at->count > 0 && at->there == NULL) {
+        wefti_shmem_refuse_null(at->call, "ivars");
+    }
+    if (at->count > 0 && at->values == NULL) {
+        wefti_shmem_refuse_null(at->call, "cmp_values");
+    }
+}
+
 static int are_all(const looking *at)
 {
     for (size_t i = 0; i < at->count; i++) {
@@ -89,6 +99,9 @@ static size_t find_some(const looking *at, size_t *indices, int *left)
 {
     size_t found = 0;
     *left = 0;
+    if (at->count > 0 && indices == NULL) {
+        wefti_shmem_refuse_null(at->call, "indices");
+    }
     for (size_t i = 0; i < at->count; i++) {
         if (!is_left_out(at, i)) {
             *left = 1;
@@ -132,6 +145,7 @@ static size_t wait_some(const looking *at, size_t *indices)
 /* What one has of NAME, of the lists whose numbers are VALUES. */
 #define LOOKING(NAME, VALUES, IS_VECTOR)                                                                               \
     const looking at = {__func__, nelems, status, cmp, ivars, VALUES, look_##NAME, IS_VECTOR};                         \
+    check_lists(&at);                                                                                                  \
     int left;                                                                                                          \
     (void)left
 #define SHORT_LISTS(NAME, TYPE, SUFFIX, NUMBER, VALUES, IS_VECTOR)                                                     \
@@ -169,14 +183,20 @@ static size_t wait_some(const looking *at, size_t *indices)
     }
 
 #define SHORT_WAITS(NAME, TYPE)                                                                                        \
+    static void wait_##NAME(const char *call, const TYPE *ivar, int cmp, TYPE cmp_value)                               \
+    {                                                                                                                  \
+        for (unsigned look = 1; !compare(call, __atomic_load_n(ivar, __ATOMIC_ACQUIRE), cmp, cmp_value); look++) {     \
+            pause_short(call, look);                                                                                   \
+        }                                                                                                              \
+    }                                                                                                                  \
     void pshmem_##NAME##_wait_until(TYPE *ivar, int cmp, TYPE cmp_value)                                               \
     {                                                                                                                  \
-        for (unsigned look = 1; !compare(__func__, __atomic_load_n(ivar, __ATOMIC_ACQUIRE), cmp, cmp_value); look++) { \
-            pause_short(__func__, look);                                                                               \
-        }                                                                                                              \
+        NEED(ivar);                                                                                                    \
+        wait_##NAME(__func__, ivar, cmp, cmp_value);                                                                   \
     }                                                                                                                  \
     int pshmem_##NAME##_test(TYPE *ivar, int cmp, TYPE cmp_value)                                                      \
     {                                                                                                                  \
+        NEED(ivar);                                                                                                    \
         return compare(__func__, __atomic_load_n(ivar, __ATOMIC_ACQUIRE), cmp, cmp_value);                             \
     }                                                                                                                  \
     static int look_##NAME(const looking *at, size_t i)                                                                \
@@ -197,25 +217,10 @@ SHORT_WAITS(ushort, unsigned short)
 WEAK_pshmem_short_wait_until WEAK_pshmem_ushort_wait_until WEAK_pshmem_short_test WEAK_pshmem_ushort_test
 WEAK_LISTS(short, ) WEAK_LISTS(short, _vector) WEAK_LISTS(ushort, ) WEAK_LISTS(ushort, _vector)
 
-/* Until the variable is another than it was. */
-#define WAIT(NAME, TYPE)                                                                                               \
-    void pshmem_##NAME##_wait(TYPE *ivar, TYPE cmp_value)                                                              \
-    {                                                                                                                  \
-        pshmem_##NAME##_wait_until(ivar, SHMEM_CMP_NE, cmp_value);                                                     \
-    }
-    WAIT(short, short) WAIT(int, int) WAIT(long, long)
-        WAIT(longlong,
-             long long) WEAK_pshmem_short_wait WEAK_pshmem_int_wait WEAK_pshmem_long_wait WEAK_pshmem_longlong_wait
-
-    void pshmem_wait(long *ivar, long cmp_value)
+    /* Until the variable is another than it was. */
+    void pshmem_short_wait(short *ivar, short cmp_value)
 {
-    pshmem_long_wait_until(ivar, SHMEM_CMP_NE, cmp_value);
+    NEED(ivar);
+    wait_short(__func__, ivar, SHMEM_CMP_NE, cmp_value);
 }
-WEAK_pshmem_wait
-
-    void
-    pshmem_wait_until(long *ivar, int cmp, long cmp_value)
-{
-    pshmem_long_wait_until(ivar, cmp, cmp_value);
-}
-WEAK_pshmem_wait_until
+WEAK_pshmem_short_wait

@@ -88,6 +88,7 @@ int main(void)
     shmem_free(grown);
     CHECK(shmem_malloc((size_t)1 << 55) == NULL); /* there is none */
     CHECK(shmem_calloc(1, (size_t)1 << 55) == NULL);
+    CHECK(shmem_calloc((size_t)1 << 40, (size_t)1 << 40) == NULL); /* more than a size_t counts */
     void *old = shmalloc(64); /* deprecated names */
     CHECK(old != NULL);
     old = shrealloc(old, 6400);
