@@ -66,8 +66,9 @@ if(Python3_FOUND)
     add_test(NAME shmem.ends COMMAND ${Python3_EXECUTABLE} ${weft_shmem_tests}/ends.py
         $<TARGET_FILE:weftrun> $<TARGET_FILE:shmem_ends>)
     weft_describe_test(shmem.ends "process;shmem")
+    find_program(WEFT_CXX NAMES g++ c++)
     add_test(NAME shmem.manifest COMMAND ${Python3_EXECUTABLE} ${weft_shmem_tests}/manifest.py ${CMAKE_C_COMPILER}
-        ${weft_shmem_include} $<TARGET_FILE:weft_shmem> $<TARGET_FILE:weft_shmem_static>)
+        "${WEFT_CXX}" ${weft_shmem_include} $<TARGET_FILE:weft_shmem> $<TARGET_FILE:weft_shmem_static>)
     weft_describe_test(shmem.manifest "install;shmem")
     if(NOT WEFT_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
         add_test(NAME shmem.nulls COMMAND ${Python3_EXECUTABLE} ${weft_shmem_tests}/nulls.py ${CMAKE_C_COMPILER}

@@ -1,12 +1,16 @@
 """Goal: every routine, constant, type and handle of OpenSHMEM 1.6 is declared, and every routine is exported, as shmem_ and as
-pshmem_, in the shared library and in the archive; and nothing else is exported.
+pshmem_, in the shared library and in the archive; and nothing else is exported. The names that C11 and C++ choose by type take
+the types of the specification's tables and no others, with a context and without.
 
 Method: the names are composed from the tables and the forms of names in the specification's text, here and not by the
-library's generator; a program that takes the address of each is compiled, as C and, for the generic ones, as C11.
-Usage: manifest.py CC INCLUDE LIBRARY ARCHIVE
+library's generator; a program that takes the address of each is compiled. For each generic name and type a function that makes
+the call is compiled, as C11 and as C++: its assembly says what was called. A call with a type that is not in the table must be
+an error of the compiler.
+Usage: manifest.py CC CXX INCLUDE LIBRARY ARCHIVE
 """
 
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -160,8 +164,73 @@ def compile_all(compiler, include, names):
                             source, "-o", source.with_suffix(".o")], check=True)
 
 
+# ---- what is chosen by type ----
+
+C_TYPES = {"longdouble": "long double", "schar": "signed char", "longlong": "long long", "uchar": "unsigned char",
+           "ushort": "unsigned short", "uint": "unsigned int", "ulong": "unsigned long", "ulonglong": "unsigned long long",
+           "size": "size_t", "ptrdiff": "ptrdiff_t", "complexf": "float _Complex", "complexd": "double _Complex"}
+C_TYPES |= {name: name + "_t" for name in RMA if re.match(r"u?int\d", name)}
+CXX_TYPES = C_TYPES | {"complexf": "std::complex<float>", "complexd": "std::complex<double>"}
+# Other names of one type, on the machines that weft runs on.
+SAME = {"int8": "schar", "int16": "short", "int32": "int", "int64": "long", "uint8": "uchar", "uint16": "ushort",
+        "uint32": "uint", "uint64": "ulong", "size": "ulong", "ptrdiff": "long"}
+
+
+def types_of(form):
+    """The types that have it, and whether it is there with a context."""
+    rows = [row for row in TYPED if form in row[1].split()]
+    return [kind for row in rows for kind in row[0]], any(row[2] for row in rows)
+
+
+def calls_by_type(declared, types):
+    """(call of a generic name, the functions that it may reach; none where the type is not one of the form's)"""
+    for form in GENERIC:
+        kinds, has_ctx = types_of(form)
+        reached = {SAME.get(kind, kind) for kind in kinds}
+        shown = next((kind for kind in ("longlong", "ulonglong") if kind in kinds), "")  # no parameter else has this type
+        for ctx in ["", "ctx_"] if has_ctx else [""]:
+            parameters = declared.get(f"shmem_{ctx}{shown}_{form}")
+            for kind in RMA + ["complexf", "complexd"] if kinds else []:
+                right = {f"shmem_{ctx}{one}_{form}" for one in kinds if SAME.get(one, one) == SAME.get(kind, kind)}
+                casts = [re.sub(rf"\b{types.get(shown)}(?= \**$)", types.get(kind, kind), one) for one in parameters]
+                assert (SAME.get(kind, kind) in reached) == bool(right)
+                # The long of shmem_wait_until in C++ is that of the deprecated routine.
+                right |= {"shmem_wait_until"} if form == "wait_until" and "shmem_long_wait_until" in right else set()
+                yield f"shmem_{form}({', '.join(f'({cast.strip()})0' for cast in casts)})", right
+
+
+def compile_calls(compiler, flags, include, calls, suffix):
+    """The assembly, or the errors, of one function a call."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder) / f"calls{suffix}"
+        linkage = 'extern "C" ' if suffix == ".cc" else ""
+        source.write_text("#include <shmem.h>\n" + "".join(
+            f"{linkage}void call_{i}(void) {{ {call}; }}\n" for i, call in enumerate(calls)))
+        return subprocess.run([compiler, *flags, "-I", include, "-S", "-o", "-", source], capture_output=True, text=True)
+
+
+def check_choices(compiler, flags, include, suffix, types):
+    header = (pathlib.Path(include) / "shmem.h").read_text()
+    declared = {name: [re.sub(r"\w+$", "", one.strip()) for one in arguments.split(",")]
+                for name, arguments in re.findall(r"^WEFT_SHMEM_API .*?(\w+)\((.*)\);", header, re.M)}
+    calls = list(calls_by_type(declared, types))
+    right = [(call, names) for call, names in calls if names]
+    done = compile_calls(compiler, flags, include, [call for call, _ in right], suffix)
+    if done.returncode:
+        return complain(f"not compiled as {suffix}", set(done.stderr.splitlines()[:10]))
+    reached = dict(re.findall(r"^call_(\d+):.*?\b(?:callq?|bl)\s+(\w+)", done.stdout, re.M | re.S))
+    wrong = complain(f"another function was chosen as {suffix}", {
+        f"{call}: {reached.get(str(i))}" for i, (call, names) in enumerate(right) if reached.get(str(i)) not in names})
+    others = [call for call, names in calls if not names]
+    done = compile_calls(compiler, flags, include, others, suffix)
+    refused = {int(line) - 2 for line in re.findall(rf"calls{suffix}:(\d+):\d+: ", done.stderr)}
+    wrong += complain(f"taken as {suffix}, and in no table", {call for i, call in enumerate(others) if i not in refused})
+    print(f"{suffix}: {len(right)} calls by type, {len(others)} refused")
+    return wrong
+
+
 def main():
-    compiler, include, library, archive = sys.argv[1:]
+    compiler, cxx, include, library, archive = sys.argv[1:]
     routines = functions()
     wanted = routines + EXTENSIONS
     wanted += ["p" + name for name in wanted]
@@ -174,6 +243,11 @@ def main():
     wrong += complain("not in the archive", set(wanted) - in_archive)
     wrong += complain("names of the archive that a program may have, too",
                       {name for name in in_archive if not name.startswith("wefti_")} - set(wanted))
+    wrong += check_choices(compiler, ["-std=c11", "-O0", "-w"], include, ".c", C_TYPES)
+    if cxx.endswith("-NOTFOUND"):
+        print("no C++ compiler: C++ is left out")
+    else:
+        wrong += check_choices(cxx, ["-O2", "-fno-optimize-sibling-calls", "-w", "-fmax-errors=0"], include, ".cc", CXX_TYPES)
     print(f"{len(routines)} routines and {len(set(GENERIC))} names that C11 chooses by type; {len(shared)} symbols")
     return 1 if wrong else 0
 
