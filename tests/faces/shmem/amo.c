@@ -124,7 +124,7 @@ EXTENDED_TYPES(TEST_EXTENDED)
 AMO_TYPES(TEST_STANDARD)
 BITWISE_TYPES(TEST_BITWISE)
 
-/* Deprecated names. */
+/* Deprecated names: here for all types, as Sandia's OpenSHMEM has them. */
 #define FIRST_NAMES(NAME, TYPE)                                                                                        \
     static void NAME##_first(void)                                                                                     \
     {                                                                                                                  \
@@ -143,9 +143,7 @@ BITWISE_TYPES(TEST_BITWISE)
     shmem_##NAME##_inc(at, right);                                                                                     \
     shmem_##NAME##_add(at, 9, right);                                                                                  \
     CHECK(shmem_##NAME##_fetch(at, right) == 20);
-FIRST_NAMES(int, int)
-FIRST_NAMES(long, long)
-FIRST_NAMES(longlong, long long)
+AMO_TYPES(FIRST_NAMES)
 #undef FIRST_ADDS
 #define FIRST_ADDS(NAME)
 FIRST_NAMES(float, float)
@@ -166,11 +164,8 @@ int main(void)
     AMO_TYPES(RUN_STANDARD)
 #define RUN_BITWISE(NAME, TYPE) NAME##_BITWISE();
     BITWISE_TYPES(RUN_BITWISE)
-    int_first();
-    long_first();
-    longlong_first();
-    float_first();
-    double_first();
+#define RUN_FIRST(NAME, TYPE) NAME##_first();
+    EXTENDED_TYPES(RUN_FIRST)
     shmem_ctx_destroy(ctx);
     return check_end();
 }

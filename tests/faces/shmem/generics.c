@@ -242,6 +242,13 @@ int main(void)
     shmem_add(whole, 2, right);
     shmem_inc(whole, right);
     CHECK(shmem_fadd(whole, 2, right) == 3 && shmem_finc(whole, right) == 5 && shmem_cswap(whole, 6, 9, right) == 6);
+    long before = 0; /* as before 1.5 had them */
+    shmemx_atomic_fetch_add_nbi(&before, whole, 1, right);
+    shmem_quiet();
+    CHECK(before == 9);
+    shmemx_atomic_swap_nbi(ctx, &before, whole, 20, right);
+    shmem_ctx_quiet(ctx);
+    CHECK(before == 10);
     uint64_t *sig = ZEROED(uint64_t, 1);
     shmem_signal_set(sig, 1, right);
     shmem_signal_add(ctx, sig, 2, right);
