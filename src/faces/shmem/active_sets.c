@@ -88,10 +88,14 @@ void pshmem_barrier(int PE_start, int logPE_stride, int PE_size, long *pSync)
 }
 WEAK_pshmem_barrier
 
-    /* The root's dest stays as it is, unlike that of a team's broadcast. */
+    /* The root's dest stays as it is, unlike that of a team's broadcast. So a PE alone has nothing to do, whatever it
+     * calls the root: programs from before sets had numbers of their own give that of all PEs. */
     static void
     broadcast(const char *call, weft_team *team, void *dest, const void *source, size_t bytes, int root)
 {
+    if (weft_team_pes(team) == 1) {
+        return;
+    }
     void *to = weft_team_pe(team) == root ? BUFFER(source, bytes) : BUFFER(dest, bytes);
     weft_status status = weft_broadcastmem(team, to, BUFFER(source, bytes), bytes, root);
     if (status != WEFT_OK) {

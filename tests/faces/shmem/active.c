@@ -160,10 +160,27 @@ static void check_set(set *s)
     CHECK_SAY(wrong == 0, "%ld words of the work arrays are not as they were", wrong);
 }
 
+/* A PE that broadcasts to itself alone and names the root by its number of all PEs, as Mellanox's tests do. */
+static void check_alone(void)
+{
+    static long sync[SHMEM_BCAST_SYNC_SIZE];
+    static uint64_t from;
+    static uint64_t to;
+    for (int i = 0; i < SHMEM_BCAST_SYNC_SIZE; i++) {
+        sync[i] = SHMEM_SYNC_VALUE;
+    }
+    from = 7;
+    to = 8;
+    shmem_barrier_all();
+    shmem_broadcast64(&to, &from, 1, shmem_my_pe(), shmem_my_pe(), 0, 1, sync);
+    CHECK(to == 8);
+}
+
 int main(void)
 {
     shmem_init();
     const int pes = shmem_n_pes();
+    check_alone();
     dest = ZEROED(long double, 3 * COUNT * pes);
     source = ZEROED(long double, 3 * COUNT * pes);
     work = ZEROED(long double, SHMEM_REDUCE_MIN_WRKDATA_SIZE + COUNT);

@@ -19,8 +19,8 @@ TYPES = """float double longdouble char schar short int long longlong uchar usho
 MAY_BE_NULL = """status pWrk config xaxis_config yaxis_config gettid
     init_thread.provided addr_accessible.addr ptr.dest team_ptr.dest realloc.ptr free.ptr shfree.ptr shrealloc.ptr
     set_cache_line_inv.dest clear_cache_line_inv.dest udcflush_line.dest""".split()
-# That of all PEs needs no work array; and the root's dest is not written.
-MAY_BE_NULL += ["pSync", "broadcastN.dest"]
+# The set of all PEs needs no work array; nor has a root alone anything to move.
+MAY_BE_NULL += ["pSync", "broadcastN.dest", "broadcastN.source"]
 
 GIVEN = {"team": "SHMEM_TEAM_WORLD", "ctx": "SHMEM_CTX_DEFAULT", "PE_size": "shmem_n_pes()", "cmp": "SHMEM_CMP_EQ",
          "src_team": "SHMEM_TEAM_WORLD", "dest_team": "SHMEM_TEAM_WORLD", "parent_team": "SHMEM_TEAM_WORLD", "alignment": "8",
