@@ -82,6 +82,7 @@ class Compilers(unittest.TestCase):
         self.assertEqual(shlex.split(self.show("oshcc", "-show", "-c", "a.c")), ["cc", include, "-c", "a.c"])
         self.assertEqual(shlex.split(self.show("oshc++", "-show", "a.c")), ["c++", include, "a.c", *added])
         self.assertEqual(self.show("oshcc", "-show", "-v"), "cc -v")
+        self.assertEqual(shlex.split(self.show("oshcc", "-show")), ["cc", include, *added])
         self.assertEqual(self.show("oshcc", "--showme:command"), "cc")
         self.assertEqual(shlex.split(self.show("oshcc", "--showme:compile")), [include])
         self.assertEqual(shlex.split(self.show("oshcc", "--showme:link")), added)
