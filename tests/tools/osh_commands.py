@@ -155,6 +155,12 @@ class Runs(unittest.TestCase):
         self.assertEqual(done.stdout, f"{work} 2 a b\n" * 2, done.stderr)
         done = run(build / "oshrun", "-wdir", work, "--np=1", *show)
         self.assertEqual(done.stdout, f"{work} 2 a b\n")
+        done = run(build / "oshrun", "--mca", "btl", "^tcp", "--map-by", "core", "-H", "localhost:2,127.0.0.1", "--map-by=slot",
+                   "--allow-run-as-root", "-n", "1", *show)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        done = run(build / "oshrun", "--host", "elsewhere", "-n", "1", *show)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("elsewhere is not this machine", done.stderr)
         done = run(build / "oshrun", "-c", "1", "--tag-output", *show)
         self.assertTrue(done.stdout.startswith("[0] "), done.stdout)
         done = run(build / "oshrun", "sh", "-c", "echo")
