@@ -8,6 +8,7 @@ Usage: osh_commands.py SOURCE-FOLDER BUILD-FOLDER
 
 import os
 import pathlib
+import resource
 import shlex
 import shutil
 import subprocess
@@ -171,14 +172,15 @@ class Runs(unittest.TestCase):
         self.assertIn("OpenSHMEM 1.6", run(build / "oshrun", "--version").stdout)
 
     def test_many(self):
-        """The bar is 0.6 s on an idle machine of two processors; this is for a change that makes it many times that."""
+        """Within 0.6 s on an idle machine of two processors: so in 1.2 s of processor time, whatever else runs here."""
         program = work / "hello"
         subprocess.run([build / "oshcc", "-O1", consumer, "-o", program], check=True)
-        start = time.monotonic()
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        start = used.ru_utime + used.ru_stime
         done = run(build / "oshrun", "-n", "64", program)
-        took = time.monotonic() - start
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
         self.assertEqual((done.returncode, done.stdout), (0, "consumer: 64 PEs\n"), done.stderr)
-        self.assertLess(took, 6, "64 PEs")
+        self.assertLess(used.ru_utime + used.ru_stime - start, 1.2, "64 PEs")
 
 
 try:
