@@ -48,15 +48,21 @@ foreach(pes 1 3)
     set_property(TEST shmem.threads.${pes} APPEND PROPERTY LABELS threads)
 endforeach()
 
-# Over a network transport: four PEs on what counts as two nodes.
-if(WEFT_OFI AND NOT WEFT_SANITIZE)
-    foreach(name setup memory rma sized amo coll active wait order_lock teams threads generics app_sort app_grid
-            app_aggregate)
-        add_test(NAME shmem.${name}.far.4 COMMAND weftrun -n 4 ${weft_shmem_tests}/two_nodes.sh $<TARGET_FILE:shmem_${name}>)
-        weft_describe_test(shmem.${name}.far.4 "multi;shmem")
-        set_tests_properties(shmem.${name}.far.4 PROPERTIES PROCESSORS 8)
-    endforeach()
-endif()
+# Over each network transport: four PEs on what counts as two nodes.
+set(weft_shmem_far setup memory rma sized amo coll active wait order_lock teams threads generics app_sort app_grid
+    app_aggregate)
+foreach(transport ofi ucx)
+    string(TOUPPER WEFT_${transport} has_transport)
+    if(${has_transport} AND NOT WEFT_SANITIZE)
+        foreach(name IN LISTS weft_shmem_far)
+            set(test shmem.${name}.${transport}.4)
+            add_test(NAME ${test} COMMAND weftrun -n 4 -x WEFT_TRANSPORT=map,${transport} ${weft_shmem_tests}/two_nodes.sh
+                $<TARGET_FILE:shmem_${name}>)
+            weft_describe_test(${test} "multi;shmem")
+            set_tests_properties(${test} PROPERTIES PROCESSORS 8)
+        endforeach()
+    endif()
+endforeach()
 
 # A program's own routines must stand before those of the archive, too.
 weft_add_shmem_program(${weft_shmem_tests}/profile.c weft_shmem_static weft_static)
