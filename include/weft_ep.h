@@ -545,9 +545,9 @@ WEFT_API weft_status weft_ep_dispatch_recv(weft_ep_route *route, weft_stream *st
 #define WEFT_EP_WEIGHTED 1u
 
 /* Return the experts' results `in` (N rows, in the order received; padding is not read) to their sources and add them
- * up into `out` (T rows), which is other memory. `out` is of the width of `in` and of its type or, on the host, of any
- * that can be added up: the one rounding is to that (on GPUs another type is WEFT_ERR_UNSUPPORTED); row_bytes_max does
- * not bound it. Collective over the group. Completes when `out` is written and no rank reads `in` any more. */
+ * up into `out` (T rows), which is other memory. `out` is of the width of `in` and of any type that can be added up:
+ * the one rounding is to that, and row_bytes_max does not bound it; ranks may differ in it. Collective over the group.
+ * Completes when `out` is written and no rank reads `in` any more. */
 WEFT_API weft_status weft_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
                                      unsigned flags, weft_stream *stream) WEFT_MUST_CHECK;
 

@@ -169,10 +169,6 @@ weft_status wefti_ep_combined_check(const weft_ep *ep, const weft_ep_rows *in, c
 {
     size_t elements_max = ep->config.row_bytes_max / wefti_ep_element_bytes(in->dtype);
     WEFT_TRY(check_sums(out, elements_max * wefti_ep_element_bytes(out->dtype), call, "out"));
-    if (ep->config.on_device && out->dtype != in->dtype && out->hidden == in->hidden) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: out.dtype is %d and in.dtype %d; on GPUs give the same", call,
-                           (int)out->dtype, (int)in->dtype);
-    }
     weft_ep_rows alike = *out;
     alike.dtype = in->dtype;
     return wefti_ep_rows_alike(in, &alike, call, "in", "out");

@@ -28,8 +28,8 @@ static void draw_choices(ep_combining *combining, size_t count, int has_weights,
     }
 }
 
-/* Biases, and on the host a type, as each rank likes. */
-static void draw_own(ep_combining *combining, const ep_payload *payload, int on_device, uint64_t *own)
+/* Biases and a type, as each rank likes. */
+static void draw_own(ep_combining *combining, const ep_payload *payload, uint64_t *own)
 {
     static const weft_ep_dtype dtypes[] = {WEFT_EP_F32, WEFT_EP_BF16, WEFT_EP_F16};
     combining->biases = (int)random_below(own, 3);
@@ -37,7 +37,7 @@ static void draw_own(ep_combining *combining, const ep_payload *payload, int on_
         combining->bias[i] = *payload;
         combining->bias[i].salt += 700 + 10 * (unsigned)i;
     }
-    if (payload->hidden % 8 == 0 && random_below(own, 3) == 0 && !on_device) {
+    if (payload->hidden % 8 == 0 && random_below(own, 3) == 0) {
         combining->out_dtype = dtypes[random_below(own, 3)];
     }
 }
@@ -52,7 +52,7 @@ void ep_combining_step(const ep_step *step, const ep_payload *payload, unsigned 
     ep_combining combining = {.has_values = kind >= 3 && random_below(common, 2) == 0};
     draw_choices(&combining, count, kind >= 3 && flags != 0, kind >= 3 && (flags == 0 || kind >= 4), wild,
                  step->arrays.random);
-    draw_own(&combining, payload, one->setup->config.on_device, step->arrays.random);
+    draw_own(&combining, payload, step->arrays.random);
     combining.values = ep_step_values(step, payload);
     ep_step_combine(step, payload, flags, is_plain ? NULL : &combining);
     free(combining.weights);

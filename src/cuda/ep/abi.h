@@ -206,7 +206,7 @@ typedef struct wefti_cuda_ep_dispatch_args {
     wefti_cuda_ep_backward backward;
 } wefti_cuda_ep_dispatch_args;
 
-/* Of a combine: weft_ep_combine_options, each NULL if it is not given. */
+/* Of a combine: weft_ep_combine_options, each NULL if it is not given; and the type of `out`. */
 typedef struct wefti_cuda_ep_options {
     const float *weights;
     const void *ids;
@@ -215,6 +215,7 @@ typedef struct wefti_cuda_ep_options {
     const float *values_in;
     float *values_out;
     wefti_i32 wide; /* ids are 64 bits */
+    wefti_i32 out_dtype; /* a weft_ep_dtype */
     wefti_i32 of_owners; /* the value of a choice is that of its owner: the backward of a dispatch */
 } wefti_cuda_ep_options;
 

@@ -111,6 +111,18 @@ template <> struct ep_type<WEFT_EP_F16> {
     }
 };
 
+/* Element `at` of a row, rounded. */
+template <int DTYPE> EP_DEVICE void ep_store_element(unsigned char *row, int at, float value)
+{
+    const float elements[ep_type<DTYPE>::ELEMENTS] = {value};
+    const wefti_u32 word = ep_type<DTYPE>::round(elements).x;
+    if constexpr (ep_type<DTYPE>::ELEMENTS == 4) {
+        ((wefti_u32 *)row)[at] = word;
+    } else {
+        ((unsigned short *)row)[at] = (unsigned short)word;
+    }
+}
+
 /* sum += vector */
 template <int DTYPE> EP_DEVICE void ep_add(float *sum, const uint4 &vector)
 {

@@ -1,6 +1,6 @@
 /* cuda/ep/device/combine_options.cuh: what a combine may do beside adding up rows in ascending rank:
- * weft_ep_combine_options, and WEFT_EP_ORDER_CHOICE. Kernels of their own have it, so that those without it stay as
- * fast as they are.
+ * weft_ep_combine_options, an `out` of another type, and WEFT_EP_ORDER_CHOICE. Kernels of their own have it, so that
+ * those without it stay as fast as they are.
  *
  * A kernel before such a combine, on the same stream, writes down for each token in which order its results are added
  * (`order` of the route tables), by source the sums of its own weights, and by expert sends the call's own choices to
@@ -88,6 +88,7 @@ EP_DEVICE ep_biases ep_biases_of(const ep_combine &args, int token)
         biases.row[i] = first != 0 ? first + (wefti_u64)token * args.options.bias_pitch[i] : 0;
     }
     biases.first = (args.flags & WEFTI_CUDA_EP_BY_CHOICE) != 0;
+    biases.out_dtype = args.options.out_dtype;
     return biases;
 }
 

@@ -25,6 +25,22 @@ struct ep_in_vectors {
     {
         return load(row, at);
     }
+    /* A sum of rows of the one type, rounded to another. */
+    template <int DTYPE, int OUT>
+    __device__ __forceinline__ void store_as(unsigned char *out, int at, const float *sum) const
+    {
+        enum { FROM = ep_type<DTYPE>::ELEMENTS, TO = ep_type<OUT>::ELEMENTS };
+        if constexpr (FROM < TO) { /* half a vector */
+            const float whole[TO] = {sum[0], sum[1], sum[2], sum[3]};
+            const uint4 vector = ep_type<OUT>::round(whole);
+            ((uint2 *)out)[at] = make_uint2(vector.x, vector.y);
+        } else {
+#pragma unroll
+            for (int i = 0; i < FROM / TO; i++) {
+                ((uint4 *)out)[at * (FROM / TO) + i] = ep_type<OUT>::round(sum + i * TO);
+            }
+        }
+    }
     __device__ __forceinline__ int rank_of(int lane) const
     {
         return lane;
@@ -115,7 +131,8 @@ EP_DEVICE void ep_store_sums(const FORM &form, unsigned char *out, float (*sum)[
     }
 }
 
-/* What is added to a token's results: none, or up to two rows, before them or after. */
+/* What is added to a token's results: none, or up to two rows, before them or after; and the type that the sum is
+ * rounded to, without biases that of the rows. */
 struct ep_no_biases {
     enum { ANY = 0 };
 };
@@ -123,7 +140,35 @@ struct ep_biases {
     enum { ANY = 1 };
     wefti_u64 row[2]; /* or 0 */
     bool first;
+    int out_dtype; /* a weft_ep_dtype */
 };
+
+template <int DTYPE, int OUT, class FORM>
+EP_DEVICE void ep_store_sums_of(const FORM &form, unsigned char *out, float (*sum)[ep_type<DTYPE>::ELEMENTS], int at,
+                                int vectors)
+{
+#pragma unroll
+    for (int v = 0; v < FORM::AT_ONCE; v++) {
+        if (at + 32 * v < vectors) {
+            form.template store_as<DTYPE, OUT>(out, at + 32 * v, sum[v]);
+        }
+    }
+}
+
+template <int DTYPE, class FORM>
+EP_DEVICE void ep_store_sums_as(const FORM &form, int out_dtype, unsigned char *out,
+                                float (*sum)[ep_type<DTYPE>::ELEMENTS], int at, int vectors)
+{
+    if (out_dtype == DTYPE) {
+        ep_store_sums<DTYPE>(form, out, sum, at, vectors);
+    } else if (out_dtype == WEFT_EP_BF16) {
+        ep_store_sums_of<DTYPE, WEFT_EP_BF16>(form, out, sum, at, vectors);
+    } else if (out_dtype == WEFT_EP_F16) {
+        ep_store_sums_of<DTYPE, WEFT_EP_F16>(form, out, sum, at, vectors);
+    } else {
+        ep_store_sums_of<DTYPE, WEFT_EP_F32>(form, out, sum, at, vectors);
+    }
+}
 
 template <int DTYPE, class FORM>
 EP_DEVICE void ep_add_biases(const FORM &form, const ep_biases &biases, float (*sum)[ep_type<DTYPE>::ELEMENTS], int at,
@@ -156,8 +201,10 @@ EP_DEVICE void ep_sum(const FORM &form, bool scaled, wefti_u32 lanes, wefti_u64 
             if (!biases.first) {
                 ep_add_biases<DTYPE>(form, biases, sum, at, vectors);
             }
+            ep_store_sums_as<DTYPE>(form, biases.out_dtype, out, sum, at, vectors);
+        } else {
+            ep_store_sums<DTYPE>(form, out, sum, at, vectors);
         }
-        ep_store_sums<DTYPE>(form, out, sum, at, vectors);
     }
 }
 

@@ -17,6 +17,7 @@ static wefti_cuda_ep_combine_args combine_args(const weft_ep_route *route, const
         .row_bytes = (wefti_u32)wefti_cuda_ep_row_bytes(in),
         .dtype = in->dtype,
         .topk = route->plan.topk,
+        .options.out_dtype = out->dtype,
     };
 }
 
@@ -28,10 +29,11 @@ static uint64_t signature_of(const wefti_cuda_ep_combine_args *args, const weft_
 }
 
 /* Whether it is one for the kernels that have options. */
-static wefti_cuda_ep_work work_of(const weft_ep_route *route, const wefti_ep_combining *combining)
+static wefti_cuda_ep_work work_of(const weft_ep_route *route, const wefti_ep_combining *combining,
+                                  const weft_ep_rows *in, const weft_ep_rows *out)
 {
-    int has_options =
-        wefti_ep_combining_has_choices(combining) || combining->biases > 0 || combining->values_in != NULL;
+    int has_options = wefti_ep_combining_has_choices(combining) || combining->biases > 0 ||
+                      combining->values_in != NULL || out->dtype != in->dtype;
     return has_options || route->plan.order == WEFT_EP_ORDER_CHOICE ? WEFTI_CUDA_EP_WORK_COMBINE_WITH
                                                                     : WEFTI_CUDA_EP_WORK_COMBINE;
 }
@@ -49,11 +51,11 @@ static unsigned flags_of(const weft_ep_route *route, const wefti_ep_combining *c
 static weft_status add_options(wefti_cuda_ep_combine_args *args, const weft_ep_route *route,
                                const wefti_ep_combining *combining)
 {
-    args->options = (wefti_cuda_ep_options){.weights = combining->weights,
-                                            .ids = combining->ids,
-                                            .values_in = combining->values_in,
-                                            .values_out = combining->values_out,
-                                            .wide = combining->ids_are_wide};
+    args->options.weights = combining->weights;
+    args->options.ids = combining->ids;
+    args->options.values_in = combining->values_in;
+    args->options.values_out = combining->values_out;
+    args->options.wide = combining->ids_are_wide;
     for (int i = 0; i < combining->biases; i++) {
         const weft_ep_rows *bias = &combining->bias[i];
         WEFT_TRY(wefti_ep_rows_held(bias, route->device->tokens_least, "weft_ep_combine", "options.bias"));
@@ -69,7 +71,7 @@ weft_status wefti_cuda_ep_combine_prepare(const weft_ep_route *route, const weft
 {
     WEFT_TRY(wefti_ep_rows_held(out, route->device->tokens_least, "weft_ep_combine", "out"));
     WEFT_TRY(wefti_cuda_ep_host_status(route->ep, "weft_ep_combine"));
-    *work = work_of(route, combining);
+    *work = work_of(route, combining, in, out);
     *args = combine_args(route, in, out);
     args->flags = flags_of(route, combining);
     args->signature = signature_of(args, route, call, in);

@@ -73,6 +73,19 @@ struct ep_out_of_ll_packets {
     {
         ep_store_payload((wefti_u32 *)out, words, at, payload);
     }
+    template <int DTYPE, int OUT>
+    __device__ __forceinline__ void store_as(unsigned char *out, int at, const float *sum) const
+    {
+        enum { A_WORD = ep_type<DTYPE>::ELEMENTS / 4, A_PACKET = 3 * A_WORD };
+        const int first = at * A_PACKET;
+        const int left = words * A_WORD - first;
+#pragma unroll
+        for (int i = 0; i < A_PACKET; i++) {
+            if (i < left) {
+                ep_store_element<OUT>(out, first + i, sum[i]);
+            }
+        }
+    }
 };
 
 /* The same where lanes have ranks in another order. */

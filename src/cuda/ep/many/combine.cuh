@@ -259,7 +259,7 @@ EP_DEVICE void ep_many_sum(const ep_combine &args, const ep_many_result *list, i
         if (!biases.first) {
             ep_add_biases<DTYPE>(form, biases, sum, at, vectors);
         }
-        ep_store_sums<DTYPE>(form, out, sum, at, vectors);
+        ep_store_sums_as<DTYPE>(form, biases.out_dtype, out, sum, at, vectors);
     }
 }
 
