@@ -105,8 +105,7 @@ typedef enum weft_ep_scale_type {
     WEFT_EP_SCALE_NONE = 0, /* not fp8 */
     WEFT_EP_SCALE_F32 = 1, /* a float32 a group */
     WEFT_EP_SCALE_UE8M0 = 2, /* the power of two 2^(b - 127) as one byte b a group, four to a word, low byte first */
-    /* As UE8M0, of groups of 32 elements (MXFP8): as many words as there are groups of 128. Not on GPUs:
-     * WEFT_ERR_UNSUPPORTED. */
+    /* As UE8M0, of groups of 32 elements (MXFP8): as many words as there are groups of 128. */
     WEFT_EP_SCALE_UE8M0_32 = 3
 } weft_ep_scale_type;
 

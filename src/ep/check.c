@@ -140,12 +140,6 @@ static weft_status check_rows(const weft_ep_rows *rows, size_t row_bytes_max, co
 
 weft_status wefti_ep_rows_check(const weft_ep *ep, const weft_ep_rows *rows, const char *call, const char *which)
 {
-    if (ep->config.on_device && rows->scale_type == WEFT_EP_SCALE_UE8M0_32) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "%s: %s.scale_type is WEFT_EP_SCALE_UE8M0_32; on GPUs there are "
-                           "groups of 128 only",
-                           call, which);
-    }
     return check_rows(rows, ep->config.row_bytes_max, call, which);
 }
 

@@ -72,7 +72,7 @@ static void run_backward(const ep_step *step, const ep_payload *payload, unsigne
 }
 
 /* Cases of more choices a token than a warp has lanes: up to the 64 that are drawn at most. */
-static const ep_size many_choices = {30, EP_TOPK_MAX, 40, 256, (size_t)4 << 20, 0};
+static const ep_size many_choices = {30, EP_TOPK_MAX, 40, 256, (size_t)4 << 20};
 #define MANY_CHOICES 33
 
 static weft_ep_plan draw_plan(uint64_t *common, const ep_setup *setup, const ep_size *size)
@@ -742,11 +742,11 @@ static void test_crossing(job *of, arena *all)
 
 /* Of eight cases a large one, on GPUs two, two of few but wide rows, one of so many wide ones that slices of early
  * calls are long, one of so many tokens that units have several, and one of many choices. */
-static const ep_size many_tokens = {2200, 4, 24, 512, (size_t)24 << 20, 0};
+static const ep_size many_tokens = {2200, 4, 24, 512, (size_t)24 << 20};
 static const ep_size *size_of_case(int number, int pes)
 {
-    static const ep_size wide = {12, 5, 12, 2048, (size_t)4 << 20, 0};
-    static const ep_size many_wide = {260, 3, 12, 4096, (size_t)12 << 20, 0};
+    static const ep_size wide = {12, 5, 12, 2048, (size_t)4 << 20};
+    static const ep_size many_wide = {260, 3, 12, 4096, (size_t)12 << 20};
     int kind = number % 8;
     return pes > FEW_PES && !ON_GPU             ? &ep_size_small
            : kind == 6                          ? &many_tokens

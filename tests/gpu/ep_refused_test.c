@@ -443,12 +443,6 @@ static void not_in_kernels(weft_world *world, int which)
     (void)which;
     open_rig(&rig, world, WEFT_EP_RANK_MAJOR, 0);
     expect_step(&rig);
-    weft_ep_received grouped = rig.received;
-    grouped.rows.dtype = WEFT_EP_FP8_E4M3;
-    grouped.rows.scale_type = WEFT_EP_SCALE_UE8M0_32;
-    grouped.rows.scales = rig.there;
-    CHECK_STATUS(weft_ep_dispatch(rig.route, &rig.in, &grouped, NULL), WEFT_ERR_UNSUPPORTED);
-    CHECK(strstr(weft_last_error(), "scale_type") != NULL);
     CHECK_STATUS(weft_ep_route_move(rig.route, rig.there, SIZE_MAX), WEFT_ERR_ARGUMENT); /* the library's memory */
     uint64_t generation = 0;
     CHECK_OK(weft_ep_route_generation(rig.route, &generation));

@@ -37,7 +37,7 @@ typedef struct property_case {
 static const char *const counts_ways[] = {"", "owners", "direct"};
 
 static const char *program;
-static const ep_size size_max = {EP_TOKENS_MAX, EP_TOPK_MAX, EP_EXPERTS_MAX, 1024, (size_t)8 << 20, 1};
+static const ep_size size_max = {EP_TOKENS_MAX, EP_TOPK_MAX, EP_EXPERTS_MAX, 1024, (size_t)8 << 20};
 
 /* ---- the command that repeats a case ---- */
 

@@ -6,8 +6,8 @@
 
 #include "support/ep_draw.h"
 
-const ep_size ep_size_full = {300, 32, 300, 1024, (size_t)24 << 20, 0};
-const ep_size ep_size_small = {40, 6, 24, 64, (size_t)1 << 20, 0};
+const ep_size ep_size_full = {300, 32, 300, 1024, (size_t)24 << 20};
+const ep_size ep_size_small = {40, 6, 24, 64, (size_t)1 << 20};
 
 /* ---- a group ---- */
 

@@ -20,7 +20,6 @@ typedef struct ep_size {
     int experts_max; /* at most EP_EXPERTS_MAX */
     int hidden_max;
     size_t bytes_max; /* of the rows received by all ranks together */
-    int has_mx; /* fp8 rows may have scales of 32 elements, too */
 } ep_size;
 
 extern const ep_size ep_size_full;

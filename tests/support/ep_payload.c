@@ -33,9 +33,9 @@ static int draw_hidden(uint64_t *state, const ep_payload *payload, size_t row_by
     return per_grain * (1 + ep_draw_skewed(state, grains < 1 ? 1 : grains));
 }
 
-static weft_ep_scale_type draw_scale_type(uint64_t *state, const ep_size *size)
+static weft_ep_scale_type draw_scale_type(uint64_t *state)
 {
-    return (weft_ep_scale_type)(WEFT_EP_SCALE_F32 + random_below(state, size->has_mx ? 3 : 2));
+    return (weft_ep_scale_type)(WEFT_EP_SCALE_F32 + random_below(state, 3));
 }
 
 ep_payload ep_payload_draw(uint64_t seed, const ep_setup *setup, const ep_size *size, const weft_ep_plan *plan,
@@ -54,7 +54,7 @@ ep_payload ep_payload_draw(uint64_t seed, const ep_setup *setup, const ep_size *
     payload.dtype = dtypes[random_below(&state, adds ? 3 : 4)];
     payload.scale_type = WEFT_EP_SCALE_NONE;
     if (payload.dtype == WEFT_EP_FP8_E4M3) {
-        payload.scale_type = draw_scale_type(&state, size);
+        payload.scale_type = draw_scale_type(&state);
     }
     payload.hidden = draw_hidden(&state, &payload, row_bytes, size);
     if (adds) {
@@ -66,7 +66,7 @@ ep_payload ep_payload_draw(uint64_t seed, const ep_setup *setup, const ep_size *
     if (quantises) {
         payload.fill = quantised[random_below(&state, 4)];
         received->dtype = WEFT_EP_FP8_E4M3;
-        received->scale_type = draw_scale_type(&state, size);
+        received->scale_type = draw_scale_type(&state);
     }
     return payload;
 }

@@ -23,6 +23,24 @@
     X(37dispatch_kernel_expert_quantised_many, C1, dispatch) \
     X(37dispatch_kernel_expert_quantised_many, C2, dispatch) \
     X(37dispatch_kernel_expert_quantised_many, C3, dispatch) \
+    X(33dispatch_kernel_quantised_mx_many, C1, dispatch) \
+    X(33dispatch_kernel_quantised_mx_many, C2, dispatch) \
+    X(33dispatch_kernel_quantised_mx_many, C3, dispatch) \
+    X(40dispatch_kernel_expert_quantised_mx_many, C1, dispatch) \
+    X(40dispatch_kernel_expert_quantised_mx_many, C2, dispatch) \
+    X(40dispatch_kernel_expert_quantised_mx_many, C3, dispatch) \
+    X(28dispatch_kernel_quantised_mx, C1, dispatch) \
+    X(28dispatch_kernel_quantised_mx, C2, dispatch) \
+    X(28dispatch_kernel_quantised_mx, C3, dispatch) \
+    X(35dispatch_kernel_expert_quantised_mx, C1, dispatch) \
+    X(35dispatch_kernel_expert_quantised_mx, C2, dispatch) \
+    X(35dispatch_kernel_expert_quantised_mx, C3, dispatch) \
+    X(40dispatch_kernel_quantised_mx_low_latency, C1, dispatch) \
+    X(40dispatch_kernel_quantised_mx_low_latency, C2, dispatch) \
+    X(40dispatch_kernel_quantised_mx_low_latency, C3, dispatch) \
+    X(47dispatch_kernel_expert_quantised_mx_low_latency, C1, dispatch) \
+    X(47dispatch_kernel_expert_quantised_mx_low_latency, C2, dispatch) \
+    X(47dispatch_kernel_expert_quantised_mx_low_latency, C3, dispatch) \
     X(23combine_kernel_bwd_many, C1, dispatch) \
     X(30combine_kernel_expert_bwd_many, C1, dispatch) \
     X(19combine_kernel_many, C1, combine) \

@@ -1,6 +1,6 @@
 /* cuda/ep/device/quantise.cuh: a piece of a row, in shared memory, becomes fp8 where it lies, as protocol/fp8.h says;
- * its scales are stored to the area of each rank that the token goes to. A piece holds whole groups, at most 32;
- * sixteen lanes take one. */
+ * its scales are stored to the area of each rank that the token goes to. GROUP: elements of a scale, WEFTI_FP8_GROUP or
+ * WEFTI_FP8_GROUP_MX. A piece holds whole groups of 128, at most 32; sixteen lanes take one, or four a group of 32. */
 #ifndef WEFTI_CUDA_EP_DEVICE_QUANTISE_CUH
 #define WEFTI_CUDA_EP_DEVICE_QUANTISE_CUH
 
@@ -44,30 +44,30 @@ template <int DTYPE> EP_DEVICE void ep_widen_steps(const ep_raw<DTYPE> &raw, flo
     }
 }
 
-/* Sixteen lanes have a group a step, and lane i of them, in what follows, that of step i % EP_STEPS, so that the groups
- * of all steps have their scales computed at once. */
+/* GROUP / EP_EIGHT lanes have a group a step, and lane i of them, in what follows, that of step i % EP_STEPS, so that
+ * the groups of all steps have their scales computed at once. */
 
 /* The number of that group, where lane 0 has number 0 in the first step. */
-EP_DEVICE int ep_group_of_lane()
+template <int GROUP> EP_DEVICE int ep_group_of_lane()
 {
-    return ep_lane() % EP_STEPS * (EP_STEP / WEFTI_FP8_GROUP) + ep_lane() * EP_EIGHT / WEFTI_FP8_GROUP;
+    return ep_lane() % EP_STEPS * (EP_STEP / GROUP) + ep_lane() * EP_EIGHT / GROUP;
 }
 
 /* Whether this lane is the first that has it. */
-EP_DEVICE bool ep_has_group_first()
+template <int GROUP> EP_DEVICE bool ep_has_group_first()
 {
-    return ep_lane() * EP_EIGHT % WEFTI_FP8_GROUP < EP_STEPS * EP_EIGHT;
+    return ep_lane() * EP_EIGHT % GROUP < EP_STEPS * EP_EIGHT;
 }
 
 /* The first lane that has a group. */
-EP_DEVICE int ep_lane_of_group(int group)
+template <int GROUP> EP_DEVICE int ep_lane_of_group(int group)
 {
-    enum { GROUPS = EP_STEP / WEFTI_FP8_GROUP };
+    enum { GROUPS = EP_STEP / GROUP };
     return group % GROUPS * (32 / GROUPS) + group / GROUPS;
 }
 
 /* Its amax. A warp. */
-EP_DEVICE float ep_amax(const float (*values)[EP_EIGHT])
+template <int GROUP> EP_DEVICE float ep_amax(const float (*values)[EP_EIGHT])
 {
     float amax[EP_STEPS];
 #pragma unroll
@@ -89,7 +89,7 @@ EP_DEVICE float ep_amax(const float (*values)[EP_EIGHT])
         }
     }
 #pragma unroll
-    for (int step = EP_STEPS; step < WEFTI_FP8_GROUP / EP_EIGHT; step *= 2) {
+    for (int step = EP_STEPS; step < GROUP / EP_EIGHT; step *= 2) {
         amax[0] = fmaxf(amax[0], __shfl_xor_sync(~0u, amax[0], step));
     }
     return fminf(amax[0], FLT_MAX);
@@ -102,9 +102,9 @@ typedef struct ep_quantised {
 } ep_quantised;
 
 /* A warp. */
-EP_DEVICE ep_quantised ep_quantise_steps(const float (*values)[EP_EIGHT], bool is_ue8m0)
+template <int GROUP> EP_DEVICE ep_quantised ep_quantise_steps(const float (*values)[EP_EIGHT], bool is_ue8m0)
 {
-    const float amax = ep_amax(values);
+    const float amax = ep_amax<GROUP>(values);
     wefti_fp8_scale scale = wefti_fp8_scale_by(amax, ep_reciprocal(amax * WEFTI_FP8_SCALED));
     scale = is_ue8m0 ? wefti_fp8_scale_up(scale) : scale;
     ep_quantised made;
@@ -122,8 +122,24 @@ EP_DEVICE ep_quantised ep_quantise_steps(const float (*values)[EP_EIGHT], bool i
     return made;
 }
 
-/* `count` elements at `piece`. Returns, to lane i, the bits of the scale of group i. A warp. */
-template <int DTYPE> EP_DEVICE wefti_u32 ep_quantise(unsigned char *piece, int count, bool is_ue8m0)
+/* The word of lane i's scales, MXFP8, of those that were made of the elements from `base` on, of `count`; the lanes of
+ * one of the EP_STEPS * EP_STEP / 128 words have it. A warp. */
+EP_DEVICE wefti_u32 ep_mx_word(wefti_u32 scale, int base, int count)
+{
+    enum { WORDS = EP_STEPS * EP_STEP / WEFTI_FP8_GROUP };
+    wefti_u32 word = 0;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const int group = ep_lane() % WORDS * 4 + i;
+        const wefti_u32 bits = __shfl_sync(~0u, scale, ep_lane_of_group<WEFTI_FP8_GROUP_MX>(group));
+        word |= base + group * WEFTI_FP8_GROUP_MX < count ? bits >> 23 << 8 * i : 0u;
+    }
+    return word;
+}
+
+/* `count` elements at `piece`. Returns, to lane i, the bits of the scale of group i; of groups of 32, the i-th word of
+ * four scales. A warp. */
+template <int DTYPE, int GROUP> EP_DEVICE wefti_u32 ep_quantise(unsigned char *piece, int count, bool is_ue8m0)
 {
     enum { GROUPS = EP_STEPS * EP_STEP / WEFTI_FP8_GROUP };
     wefti_u32 held = 0;
@@ -133,7 +149,7 @@ template <int DTYPE> EP_DEVICE wefti_u32 ep_quantise(unsigned char *piece, int c
         float values[EP_STEPS][EP_EIGHT];
         ep_load_steps<DTYPE>(piece, at, count, &raw);
         ep_widen_steps<DTYPE>(raw, values);
-        const ep_quantised made = ep_quantise_steps(values, is_ue8m0);
+        const ep_quantised made = ep_quantise_steps<GROUP>(values, is_ue8m0);
         __syncwarp(); /* all have been read that are written now */
 #pragma unroll
         for (int i = 0; i < EP_STEPS; i++) {
@@ -141,31 +157,39 @@ template <int DTYPE> EP_DEVICE wefti_u32 ep_quantise(unsigned char *piece, int c
                 *(uint2 *)(piece + at + i * EP_STEP) = made.words[i];
             }
         }
-        const wefti_u32 scale = __shfl_sync(~0u, made.scale, ep_lane_of_group(ep_lane() % GROUPS));
+        wefti_u32 scale;
+        if constexpr (GROUP == WEFTI_FP8_GROUP) {
+            scale = __shfl_sync(~0u, made.scale, ep_lane_of_group<GROUP>(ep_lane() % GROUPS));
+        } else {
+            scale = ep_mx_word(made.scale, base, count);
+        }
         held = ep_lane() / GROUPS == base / WEFTI_FP8_GROUP / GROUPS ? scale : held;
     }
     return held;
 }
 
-EP_DEVICE wefti_u32 ep_quantise_as(int dtype, unsigned char *piece, int count, bool is_ue8m0)
+template <int GROUP> EP_DEVICE wefti_u32 ep_quantise_as(int dtype, unsigned char *piece, int count, bool is_ue8m0)
 {
     switch (dtype) {
     case WEFT_EP_BF16:
-        return ep_quantise<WEFT_EP_BF16>(piece, count, is_ue8m0);
+        return ep_quantise<WEFT_EP_BF16, GROUP>(piece, count, is_ue8m0);
     case WEFT_EP_F16:
-        return ep_quantise<WEFT_EP_F16>(piece, count, is_ue8m0);
+        return ep_quantise<WEFT_EP_F16, GROUP>(piece, count, is_ue8m0);
     default:
-        return ep_quantise<WEFT_EP_F32>(piece, count, is_ue8m0);
+        return ep_quantise<WEFT_EP_F32, GROUP>(piece, count, is_ue8m0);
     }
 }
 
-/* The scales of groups `first` .. `end` - 1, of which lane i has the i-th, to the words at `to`; those of a row that
- * ends here with what fills its last word up. A warp. */
+/* The scales of groups `first` .. `end` - 1 of 128 elements, of which lane i has the i-th, to the words at `to`; those
+ * of a row that ends here with what fills its last word up. Of groups of 32 a lane has a word, and that is full. A
+ * warp. */
+template <int GROUP>
 EP_DEVICE void ep_store_scales(wefti_u32 *to, wefti_u32 scale, int first, int end, bool is_ue8m0, bool ends)
 {
+    const bool is_byte = GROUP == WEFTI_FP8_GROUP && is_ue8m0;
     const int group = first + ep_lane();
-    const int filled = ends && is_ue8m0 ? (end + 3) / 4 * 4 : end;
-    if (group < filled && is_ue8m0) {
+    const int filled = ends && is_byte ? (end + 3) / 4 * 4 : end;
+    if (group < filled && is_byte) {
         ((unsigned char *)to)[group] = (unsigned char)(group < end ? scale >> 23 : 0);
     } else if (group < filled) {
         to[group] = scale;

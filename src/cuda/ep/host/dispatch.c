@@ -2,6 +2,7 @@
  * arguments to a launch. Nothing here waits or allocates. */
 #include "cuda/ep/host/calls.h"
 #include "ep/check.h"
+#include "weft/protocol/fp8.h"
 
 static wefti_cuda_ep_experts experts_of(const weft_ep_route *route)
 {
@@ -77,8 +78,7 @@ void wefti_cuda_ep_chosen(weft_ep_route *route, const weft_ep_choices *choices)
 
 static size_t scale_words_of(const weft_ep_rows *rows)
 {
-    size_t groups = ((size_t)rows->hidden + 127) / 128;
-    return rows->scale_type == WEFT_EP_SCALE_UE8M0 ? (groups + 3) / 4 : groups;
+    return wefti_fp8_scale_words((size_t)rows->hidden, rows->scale_type == WEFT_EP_SCALE_UE8M0);
 }
 
 static wefti_cuda_ep_scales scales_of(const weft_ep_rows *rows)
@@ -96,6 +96,13 @@ static int is_quantised(const weft_ep_rows *in, const weft_ep_rows *out)
     return in->dtype != out->dtype;
 }
 
+static wefti_cuda_ep_work work_of(const weft_ep_rows *in, const weft_ep_rows *out)
+{
+    return !is_quantised(in, out)                      ? WEFTI_CUDA_EP_WORK_DISPATCH
+           : out->scale_type == WEFT_EP_SCALE_UE8M0_32 ? WEFTI_CUDA_EP_WORK_QUANTISE_MX
+                                                       : WEFTI_CUDA_EP_WORK_QUANTISE;
+}
+
 static void add_scales(wefti_cuda_ep_dispatch_args *args, const weft_ep_rows *in, const weft_ep_rows *out)
 {
     args->scale_words = (wefti_u32)scale_words_of(out);
@@ -108,7 +115,7 @@ static void add_scales(wefti_cuda_ep_dispatch_args *args, const weft_ep_rows *in
     args->wide = (wefti_cuda_ep_wide){.row_bytes = (wefti_u32)wefti_cuda_ep_row_bytes(in),
                                       .element_bytes = (wefti_u32)wefti_ep_element_bytes(in->dtype),
                                       .dtype = in->dtype,
-                                      .is_ue8m0 = out->scale_type == WEFT_EP_SCALE_UE8M0};
+                                      .is_ue8m0 = out->scale_type != WEFT_EP_SCALE_F32};
 }
 
 /* `capacity`: rows that `out` holds; UINT32_MAX: as many as there are. */
@@ -199,7 +206,7 @@ weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_c
     static const char name[] = "weft_ep_dispatch";
     WEFT_TRY(check_dispatch(route, fresh, in, out, name));
     WEFT_TRY(wefti_cuda_ep_host_status(route->ep, name));
-    *work = is_quantised(in, &out->rows) ? WEFTI_CUDA_EP_WORK_QUANTISE : WEFTI_CUDA_EP_WORK_DISPATCH;
+    *work = work_of(in, &out->rows);
     *args = dispatch_args(route);
     add_rows(args, route, in, &out->rows, out->rows_capacity);
     args->arrays =
@@ -224,7 +231,7 @@ weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_c
 wefti_cuda_ep_launch_plan wefti_cuda_ep_dispatch_plan(const weft_ep_route *route, wefti_cuda_ep_work work,
                                                       wefti_cuda_ep_part part, wefti_cuda_ep_dispatch_args *args)
 {
-    const size_t row_bytes = work == WEFTI_CUDA_EP_WORK_QUANTISE ? args->wide.row_bytes : args->row_bytes;
+    const size_t row_bytes = wefti_cuda_ep_quantises(work) ? args->wide.row_bytes : args->row_bytes;
     const wefti_cuda_ep_launch_plan plan =
         wefti_cuda_ep_plan_launch(route, (wefti_cuda_ep_kernel){.work = work,
                                                                 .part = part,

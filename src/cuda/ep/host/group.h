@@ -7,10 +7,11 @@
 #include "cuda/ep/many.h"
 #include "ep/backend.h"
 
-/* What kernels do; the first three move rows to the owners of experts, the others back. */
+/* What kernels do; the first four move rows to the owners of experts, the others back. */
 typedef enum wefti_cuda_ep_work {
     WEFTI_CUDA_EP_WORK_DISPATCH,
     WEFTI_CUDA_EP_WORK_QUANTISE,
+    WEFTI_CUDA_EP_WORK_QUANTISE_MX, /* to groups of 32 */
     WEFTI_CUDA_EP_WORK_COMBINE_BWD, /* weighted, with gradients of weights, or of rows that choices share */
     WEFTI_CUDA_EP_WORK_COMBINE,
     WEFTI_CUDA_EP_WORK_DISPATCH_BWD, /* with gradients of weights */

@@ -9,12 +9,14 @@
     X(throughput_dispatch_quantised, WEFTI_CUDA_EP_FOR_FEW)                                                            \
     X(throughput_dispatch_expert, WEFTI_CUDA_EP_FOR_FEW)                                                               \
     X(throughput_dispatch_expert_quantised, WEFTI_CUDA_EP_FOR_FEW)                                                     \
+    X(throughput_dispatch_mx, WEFTI_CUDA_EP_FOR_FEW)                                                                   \
     X(throughput_combine, WEFTI_CUDA_EP_FOR_FEW)                                                                       \
     X(throughput_combine_options, WEFTI_CUDA_EP_FOR_FEW)                                                               \
     X(backward_combine_bwd, WEFTI_CUDA_EP_FOR_FEW)                                                                     \
     X(backward_dispatch_bwd, WEFTI_CUDA_EP_FOR_FEW)                                                                    \
     X(low_latency_dispatch, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                             \
     X(low_latency_dispatch_expert, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                      \
+    X(low_latency_dispatch_mx, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                          \
     X(low_latency_combine, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                              \
     X(low_latency_combine_options, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                      \
     X(many_dispatch, WEFTI_CUDA_EP_FOR_MANY)                                                                           \

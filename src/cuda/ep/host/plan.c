@@ -106,7 +106,7 @@ static void share_memory(const weft_ep_route *route, wefti_cuda_ep_launch_plan *
 
 static int sender_warps_of(const weft_ep_route *route, wefti_cuda_ep_work work, int blocks)
 {
-    if (work == WEFTI_CUDA_EP_WORK_QUANTISE) {
+    if (wefti_cuda_ep_quantises(work)) {
         return blocks * SENDER_WARPS >= WEFTI_CUDA_EP_UNITS_MAX ? SENDER_WARPS : QUANTISING_SENDER_WARPS;
     }
     if (work < WEFTI_CUDA_EP_WORK_COMBINE) {
@@ -122,7 +122,7 @@ static void give_roles(const weft_ep_route *route, wefti_cuda_ep_launch_plan *pl
     const size_t row_bytes = plan->kernel.row_bytes;
     size_t pieces = (row_bytes + STAGE_BYTES_MAX - 1) / STAGE_BYTES_MAX;
     size_t piece = pieces > 0 ? (row_bytes + pieces - 1) / pieces : 0;
-    size_t grain = work == WEFTI_CUDA_EP_WORK_QUANTISE ? GROUPS_GRAIN : 128;
+    size_t grain = wefti_cuda_ep_quantises(work) ? GROUPS_GRAIN : 128;
     plan->roles = (wefti_cuda_ep_blocks){
         .sender_warps = row_bytes > 0 ? sender_warps_of(route, work, plan->blocks) : 0,
         .rest_ns = REST_NS,

@@ -24,6 +24,11 @@ typedef struct wefti_cuda_ep_launch_plan {
     unsigned shared_bytes;
 } wefti_cuda_ep_launch_plan;
 
+static inline int wefti_cuda_ep_quantises(wefti_cuda_ep_work work)
+{
+    return work == WEFTI_CUDA_EP_WORK_QUANTISE || work == WEFTI_CUDA_EP_WORK_QUANTISE_MX;
+}
+
 wefti_cuda_ep_launch_plan wefti_cuda_ep_plan_launch(const weft_ep_route *route, wefti_cuda_ep_kernel kernel);
 
 /* Whether a recv finds counts that its send's blocks made, each its part, so that it needs as many blocks. */

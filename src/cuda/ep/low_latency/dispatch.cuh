@@ -35,7 +35,7 @@ template <bool BY_EXPERT> EP_DEVICE ep_call_header ep_low_latency_header(const e
 
 /* All that waits for no other rank. `id`: this thread's first choice, if ep_shared_table_first read it. All threads of
  * all blocks. */
-template <bool BY_EXPERT, bool QUANTISES>
+template <bool BY_EXPERT, int GROUP>
 EP_DEVICE void ep_low_latency_leave(const ep_dispatch &args, ep_call *call, const ep_shared_table &table, int id,
                                     bool posts_header)
 {
@@ -45,14 +45,14 @@ EP_DEVICE void ep_low_latency_leave(const ep_dispatch &args, ep_call *call, cons
         ep_shared_table_fill<BY_EXPERT>(args, call, table, id);
     }
     if (ep_warp() < args.blocks.sender_warps) {
-        sending = ep_sending_open<QUANTISES>(args, call);
+        sending = ep_sending_open<GROUP>(args, call);
     }
     if (fresh) {
         __syncthreads();
         ep_shared_table_add_up(args.group, call, table);
     }
     if (ep_warp() < args.blocks.sender_warps) {
-        ep_send_rows<BY_EXPERT, QUANTISES>(args, call, table, &sending);
+        ep_send_rows<BY_EXPERT, GROUP>(args, call, table, &sending);
         if (fresh) {
             ep_shared_table_write_route<BY_EXPERT>(args, call, table);
         }
@@ -83,7 +83,7 @@ template <bool BY_EXPERT> EP_DEVICE ep_inflow ep_inflow_of(const ep_dispatch &ar
 }
 
 /* The rest. */
-template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_low_latency_arrive(const ep_dispatch &args, ep_call *call)
+template <bool BY_EXPERT, int GROUP> EP_DEVICE void ep_low_latency_arrive(const ep_dispatch &args, ep_call *call)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     const bool sends = ep_warp() < args.blocks.sender_warps;
@@ -111,19 +111,19 @@ template <bool BY_EXPERT, bool QUANTISES> EP_DEVICE void ep_low_latency_arrive(c
             ep_find_own_rows(args, call);
         }
     }
-    if (ep_take_rows<BY_EXPERT, QUANTISES>(args, call, inflow) && !sends && !fresh) {
+    if (ep_take_rows<BY_EXPERT, GROUP>(args, call, inflow) && !sends && !fresh) {
         ep_receive_cached<BY_EXPERT>(args, call);
     }
 }
 
 /* What is read before it is known which call this is. Before ep_low_latency_begin. The prologue warps. */
-template <bool BY_EXPERT, bool QUANTISES, ep_part PART>
+template <bool BY_EXPERT, int GROUP, ep_part PART>
 EP_DEVICE void ep_low_latency_open(const ep_dispatch &args, ep_call *call, const ep_shared_table &table)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     if (PART != EP_RECV && fresh) {
         ep_shared_table_prefetch(args);
-        ep_prefetch_row<QUANTISES>(args, args.choices.tokens);
+        ep_prefetch_row<GROUP>(args, args.choices.tokens);
         ep_shared_table_clear(table);
     }
     if (!fresh) {
@@ -134,7 +134,7 @@ EP_DEVICE void ep_low_latency_open(const ep_dispatch &args, ep_call *call, const
     }
 }
 
-template <bool BY_EXPERT, bool QUANTISES, ep_part PART> EP_DEVICE void ep_low_latency_dispatch(const ep_dispatch &args)
+template <bool BY_EXPERT, int GROUP, ep_part PART> EP_DEVICE void ep_low_latency_dispatch(const ep_dispatch &args)
 {
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(shared);
@@ -148,16 +148,16 @@ template <bool BY_EXPERT, bool QUANTISES, ep_part PART> EP_DEVICE void ep_low_la
     } else if (ep_in_prologue()) {
         ep_low_latency_look_up<PART>(group, &call);
         ep_touch(args);
-        ep_low_latency_open<BY_EXPERT, QUANTISES, PART>(args, &call, table);
+        ep_low_latency_open<BY_EXPERT, GROUP, PART>(args, &call, table);
     }
     if (!ep_low_latency_begin<PART>(group, &call)) {
         return;
     }
     if (PART != EP_RECV) {
-        ep_low_latency_leave<BY_EXPERT, QUANTISES>(args, &call, table, id, posts_header);
+        ep_low_latency_leave<BY_EXPERT, GROUP>(args, &call, table, id, posts_header);
     }
     if (PART != EP_SEND) {
-        ep_low_latency_arrive<BY_EXPERT, QUANTISES>(args, &call);
+        ep_low_latency_arrive<BY_EXPERT, GROUP>(args, &call);
     }
 }
 

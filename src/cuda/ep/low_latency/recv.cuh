@@ -199,12 +199,13 @@ EP_DEVICE void ep_take_given(const ep_dispatch &args, const wefti_u32 *from, wef
 }
 
 /* The scales of a slice that was made fp8, the last with what fills the last word up. A warp. */
+template <int GROUP>
 EP_DEVICE void ep_take_made(const ep_dispatch &args, const wefti_u32 *from, wefti_u64 row, const ep_slice &slice)
 {
     const int elements = 16 / (int)args.wide.element_bytes;
-    const int groups = ((int)(args.wide.row_bytes / 16) * elements + WEFTI_FP8_GROUP - 1) / WEFTI_FP8_GROUP;
-    const int first = slice.first * elements / WEFTI_FP8_GROUP;
-    const int behind = (slice.end * elements + WEFTI_FP8_GROUP - 1) / WEFTI_FP8_GROUP;
+    const int groups = ((int)(args.wide.row_bytes / 16) * elements + GROUP - 1) / GROUP;
+    const int first = slice.first * elements / GROUP;
+    const int behind = (slice.end * elements + GROUP - 1) / GROUP;
     const bool is_ue8m0 = args.wide.is_ue8m0 != 0;
     const int end = is_ue8m0 && behind == groups ? (groups + 3) / 4 * 4 : behind;
     wefti_u32 *words = ep_scales_of_row(args, row);
@@ -219,12 +220,12 @@ EP_DEVICE void ep_take_made(const ep_dispatch &args, const wefti_u32 *from, weft
 }
 
 /* A slice to the rows of `lanes`: its bytes, and its scales if it was made fp8. A warp. */
-template <bool QUANTISES>
+template <int GROUP>
 EP_DEVICE void ep_take_slice(const ep_dispatch &args, const ep_call *call, const ep_arrival &came,
                              const ep_slice &slice, wefti_u32 lanes, wefti_u64 row)
 {
     const int rank = args.group.rank;
-    const int shrinks = QUANTISES ? (int)args.wide.element_bytes : 1;
+    const int shrinks = GROUP != 0 ? (int)args.wide.element_bytes : 1;
     const int vectors = (int)(args.row_bytes / 16);
     const int end = (slice.end + shrinks - 1) / shrinks;
     const unsigned char *from = (const unsigned char *)(ep_low_latency_rows(args.group, call, rank, came.source,
@@ -232,14 +233,16 @@ EP_DEVICE void ep_take_slice(const ep_dispatch &args, const ep_call *call, const
                                                         (wefti_u64)came.index * args.row_bytes);
     ep_copy_to<4>(lanes, (wefti_u64)args.out + row * args.out_pitch, from, slice.first / shrinks,
                   end < vectors ? end : vectors);
-    for (; QUANTISES && lanes != 0; lanes &= lanes - 1) {
-        ep_take_made(args, ep_low_latency_scales(args, call, rank, came.source, came.index),
-                     __shfl_sync(~0u, row, __ffs((int)lanes) - 1), slice);
+    if constexpr (GROUP != 0) {
+        for (; lanes != 0; lanes &= lanes - 1) {
+            ep_take_made<GROUP>(args, ep_low_latency_scales(args, call, rank, came.source, came.index),
+                                __shfl_sync(~0u, row, __ffs((int)lanes) - 1), slice);
+        }
     }
 }
 
 /* Record (word 0) or slice of a row that came, once it is here. A warp. False: it did not come. */
-template <bool BY_EXPERT, bool QUANTISES>
+template <bool BY_EXPERT, int GROUP>
 EP_DEVICE bool ep_take_word(const ep_dispatch &args, const ep_call *call, const ep_arrival &came, int word,
                             const wefti_cuda_ep_slices &slices)
 {
@@ -261,7 +264,7 @@ EP_DEVICE bool ep_take_word(const ep_dispatch &args, const ep_call *call, const 
                        : record + (wefti_u64)came.place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
     }
     const wefti_u32 *given = ep_low_latency_scales(args, call, args.group.rank, came.source, came.index);
-    const ep_slice slice = ep_slice_of(slices, word - 1, ep_low_latency_wide_bytes<QUANTISES>(args));
+    const ep_slice slice = ep_slice_of(slices, word - 1, ep_low_latency_wide_bytes<GROUP>(args));
     for (int base = 0; base < (BY_EXPERT ? args.topk : 1); base += 32) {
         wefti_u32 row = came.place;
         wefti_u32 lanes = 1;
@@ -269,7 +272,7 @@ EP_DEVICE bool ep_take_word(const ep_dispatch &args, const ep_call *call, const 
             lanes = __ballot_sync(~0u, ep_low_latency_row(args, call, record, came.source, base, &row));
         }
         if (word != 0) {
-            ep_take_slice<QUANTISES>(args, call, came, slice, lanes, row);
+            ep_take_slice<GROUP>(args, call, came, slice, lanes, row);
             continue;
         }
         for (; args.given_words != 0 && lanes != 0; lanes &= lanes - 1) {
@@ -280,11 +283,11 @@ EP_DEVICE bool ep_take_word(const ep_dispatch &args, const ep_call *call, const 
 }
 
 /* All warps. False: something did not come. */
-template <bool BY_EXPERT, bool QUANTISES>
+template <bool BY_EXPERT, int GROUP>
 EP_DEVICE bool ep_take_rows(const ep_dispatch &args, const ep_call *call, const ep_inflow &inflow)
 {
     const ep_group &group = args.group;
-    const wefti_u32 wide_bytes = ep_low_latency_wide_bytes<QUANTISES>(args);
+    const wefti_u32 wide_bytes = ep_low_latency_wide_bytes<GROUP>(args);
     const ep_warp_group warps = ep_all_warps();
     const wefti_cuda_ep_slices mine = wefti_cuda_ep_slices_of(inflow.tokens, wide_bytes, group.at.low_latency_words);
     int most = (int)inflow.count * (1 + mine.count); /* words of a source */
@@ -302,7 +305,7 @@ EP_DEVICE bool ep_take_rows(const ep_dispatch &args, const ep_call *call, const 
         came.place = __shfl_sync(~0u, inflow.from, source) + came.index;
         came.first_word = (int)came.index * words;
         if (came.index < __shfl_sync(~0u, inflow.count, source) &&
-            !ep_take_word<BY_EXPERT, QUANTISES>(args, call, came, i / group.ranks % words, slices)) {
+            !ep_take_word<BY_EXPERT, GROUP>(args, call, came, i / group.ranks % words, slices)) {
             return false;
         }
     }

@@ -9,9 +9,9 @@
 /* ---- what lies where ---- */
 
 /* What rows are before they leave. */
-template <bool QUANTISES> EP_DEVICE wefti_u32 ep_low_latency_wide_bytes(const ep_dispatch &args)
+template <int GROUP> EP_DEVICE wefti_u32 ep_low_latency_wide_bytes(const ep_dispatch &args)
 {
-    return QUANTISES ? args.wide.row_bytes : args.row_bytes;
+    return GROUP != 0 ? args.wide.row_bytes : args.row_bytes;
 }
 
 /* The scales of row `index` that rank `writer` writes at `reader`. */
@@ -73,7 +73,7 @@ EP_DEVICE void ep_send_record(const ep_dispatch &args, const ep_call *call, cons
 }
 
 /* A slice of a row, made fp8: to the addresses of `lanes`, and its scales to `scales`. A warp. */
-template <int DTYPE>
+template <int DTYPE, int GROUP>
 EP_DEVICE void ep_send_quantised(const unsigned char *row, const ep_slice &slice, bool is_ue8m0, wefti_u32 lanes,
                                  wefti_u64 to, wefti_u64 scales)
 {
@@ -84,12 +84,12 @@ EP_DEVICE void ep_send_quantised(const unsigned char *row, const ep_slice &slice
     ep_load_steps<DTYPE>(row, base + ep_lane() * EP_EIGHT, end, &raw);
     for (; base < end; base += AT_ONCE) {
         const int at = base + ep_lane() * EP_EIGHT;
-        const int group = base / WEFTI_FP8_GROUP + ep_group_of_lane();
+        const int group = base / GROUP + ep_group_of_lane<GROUP>();
         float values[EP_STEPS][EP_EIGHT];
         ep_widen_steps<DTYPE>(raw, values);
         ep_load_steps<DTYPE>(row, at + AT_ONCE, end, &raw); /* on their way meanwhile */
-        const ep_quantised made = ep_quantise_steps(values, is_ue8m0);
-        const bool has_scale = ep_has_group_first() && group * WEFTI_FP8_GROUP < end;
+        const ep_quantised made = ep_quantise_steps<GROUP>(values, is_ue8m0);
+        const bool has_scale = ep_has_group_first<GROUP>() && group * GROUP < end;
         for (wefti_u32 left = lanes; left != 0; left &= left - 1) {
             const int lane = __ffs((int)left) - 1;
             unsigned char *target = (unsigned char *)__shfl_sync(~0u, to, lane) + at;
@@ -126,9 +126,9 @@ EP_DEVICE ep_parcel ep_parcel_of(const wefti_cuda_ep_slices &slices, int number,
 }
 
 /* The slice that this warp sends first, if it sends: on its way. */
-template <bool QUANTISES> EP_DEVICE void ep_prefetch_row(const ep_dispatch &args, int tokens)
+template <int GROUP> EP_DEVICE void ep_prefetch_row(const ep_dispatch &args, int tokens)
 {
-    const wefti_u32 bytes = ep_low_latency_wide_bytes<QUANTISES>(args);
+    const wefti_u32 bytes = ep_low_latency_wide_bytes<GROUP>(args);
     const wefti_cuda_ep_slices slices = wefti_cuda_ep_slices_of(tokens, bytes, args.group.at.low_latency_words);
     const ep_parcel parcel = ep_parcel_of(slices, ep_sender_warps(args.blocks.sender_warps).number, bytes);
     if (ep_warp() < args.blocks.sender_warps && parcel.token < tokens && parcel.word > 0) {
@@ -160,20 +160,20 @@ EP_DEVICE ep_there ep_there_of(const ep_dispatch &args, const ep_call *call)
 }
 
 /* A slice to the addresses of `lanes`; `ahead`: its first vectors. A warp. */
-template <bool QUANTISES>
+template <int GROUP>
 EP_DEVICE void ep_send_slice(const ep_dispatch &args, const ep_parcel &parcel, ep_ahead *ahead, wefti_u32 lanes,
                              wefti_u64 to, wefti_u64 scales)
 {
     const unsigned char *row = args.in + (wefti_u64)parcel.token * args.in_pitch;
     const bool is_ue8m0 = args.wide.is_ue8m0 != 0;
-    if (!QUANTISES) {
+    if constexpr (GROUP == 0) {
         ep_copy_ahead(ahead, lanes, to, row, parcel.slice);
     } else if (args.wide.dtype == WEFT_EP_BF16) {
-        ep_send_quantised<WEFT_EP_BF16>(row, parcel.slice, is_ue8m0, lanes, to, scales);
+        ep_send_quantised<WEFT_EP_BF16, GROUP>(row, parcel.slice, is_ue8m0, lanes, to, scales);
     } else if (args.wide.dtype == WEFT_EP_F16) {
-        ep_send_quantised<WEFT_EP_F16>(row, parcel.slice, is_ue8m0, lanes, to, scales);
+        ep_send_quantised<WEFT_EP_F16, GROUP>(row, parcel.slice, is_ue8m0, lanes, to, scales);
     } else {
-        ep_send_quantised<WEFT_EP_F32>(row, parcel.slice, is_ue8m0, lanes, to, scales);
+        ep_send_quantised<WEFT_EP_F32, GROUP>(row, parcel.slice, is_ue8m0, lanes, to, scales);
     }
 }
 
@@ -186,30 +186,30 @@ typedef struct ep_sending {
     ep_ahead ahead;
 } ep_sending;
 
-template <bool QUANTISES> EP_DEVICE void ep_sending_load(const ep_dispatch &args, ep_sending *sending)
+template <int GROUP> EP_DEVICE void ep_sending_load(const ep_dispatch &args, ep_sending *sending)
 {
-    if (!QUANTISES && sending->parcel.word > 0) {
+    if (GROUP == 0 && sending->parcel.word > 0) {
         ep_load_ahead(&sending->ahead, args.in + (wefti_u64)sending->parcel.token * args.in_pitch,
                       sending->parcel.slice);
     }
 }
 
-template <bool QUANTISES> EP_DEVICE ep_sending ep_sending_open(const ep_dispatch &args, const ep_call *call)
+template <int GROUP> EP_DEVICE ep_sending ep_sending_open(const ep_dispatch &args, const ep_call *call)
 {
-    const wefti_u32 wide_bytes = ep_low_latency_wide_bytes<QUANTISES>(args);
+    const wefti_u32 wide_bytes = ep_low_latency_wide_bytes<GROUP>(args);
     ep_sending sending;
     sending.slices = wefti_cuda_ep_slices_of(call->tokens, wide_bytes, args.group.at.low_latency_words);
     sending.warps = ep_sender_warps(args.blocks.sender_warps);
     sending.parcel = ep_parcel_of(sending.slices, sending.warps.number, wide_bytes);
     sending.there = ep_there_of(args, call);
     if (sending.parcel.token < call->tokens) {
-        ep_sending_load<QUANTISES>(args, &sending);
+        ep_sending_load<GROUP>(args, &sending);
     }
     return sending;
 }
 
 /* The warps that send. */
-template <bool BY_EXPERT, bool QUANTISES>
+template <bool BY_EXPERT, int GROUP>
 EP_DEVICE void ep_send_rows(const ep_dispatch &args, const ep_call *call, const ep_shared_table &table,
                             ep_sending *sending)
 {
@@ -230,18 +230,18 @@ EP_DEVICE void ep_send_rows(const ep_dispatch &args, const ep_call *call, const 
         if (parcel.word == 0) {
             ep_send_record<BY_EXPERT>(args, call, table, parcel.token, lanes, going.index);
         } else {
-            ep_send_slice<QUANTISES>(args, parcel, &sending->ahead, lanes,
-                                     there.rows + (wefti_u64)going.index * args.row_bytes,
-                                     there.scales + (wefti_u64)going.index * args.scale_words * 4);
+            ep_send_slice<GROUP>(args, parcel, &sending->ahead, lanes,
+                                 there.rows + (wefti_u64)going.index * args.row_bytes,
+                                 there.scales + (wefti_u64)going.index * args.scale_words * 4);
         }
         __syncwarp();
         if (going.goes) {
             ep_low_latency_post(call, there.words, (int)going.index * words + parcel.word);
         }
         i += sending->warps.count;
-        sending->parcel = ep_parcel_of(sending->slices, i, ep_low_latency_wide_bytes<QUANTISES>(args));
+        sending->parcel = ep_parcel_of(sending->slices, i, ep_low_latency_wide_bytes<GROUP>(args));
         if (sending->parcel.token < call->tokens) {
-            ep_sending_load<QUANTISES>(args, sending);
+            ep_sending_load<GROUP>(args, sending);
         }
     }
 }

@@ -33,7 +33,7 @@
 #define EP_MANY_PIECE_GROUPS (WEFTI_CUDA_EP_MANY_PIECE_BYTES / 4 / WEFTI_FP8_GROUP) /* of the widest elements */
 
 /* What a kernel does beside routing. */
-enum ep_many_way { EP_MANY_AS_THEY_ARE, EP_MANY_AS_FP8, EP_MANY_BACKWARD };
+enum ep_many_way { EP_MANY_AS_THEY_ARE, EP_MANY_AS_FP8, EP_MANY_AS_MXFP8, EP_MANY_BACKWARD };
 
 /* ---- leaving ---- */
 
@@ -175,6 +175,7 @@ EP_DEVICE void ep_many_send_scales(const ep_dispatch &args, int token, wefti_u32
 }
 
 /* A row becomes fp8, piece by piece, and goes to the addresses of `lanes`, its scales to those of `heads`. A warp. */
+template <int GROUP>
 EP_DEVICE void ep_many_send_as_fp8(const ep_dispatch &args, int token, wefti_u32 lanes, wefti_u64 to, wefti_u32 heads,
                                    wefti_u64 scales, unsigned char *piece)
 {
@@ -190,12 +191,13 @@ EP_DEVICE void ep_many_send_as_fp8(const ep_dispatch &args, int token, wefti_u32
             ((uint4 *)piece)[i] = vectors[i];
         }
         __syncwarp();
-        const wefti_u32 scale = ep_quantise_as(args.wide.dtype, piece, count, is_ue8m0);
+        const wefti_u32 scale = ep_quantise_as<GROUP>(args.wide.dtype, piece, count, is_ue8m0);
         __syncwarp();
         ep_copy_to<1>(lanes, to + (wefti_u64)first, piece, 0, count / 16);
         for (wefti_u32 next = heads; next != 0; next &= next - 1) {
-            ep_store_scales((wefti_u32 *)__shfl_sync(~0u, scales, __ffs((int)next) - 1), scale, first / WEFTI_FP8_GROUP,
-                            (first + count + WEFTI_FP8_GROUP - 1) / WEFTI_FP8_GROUP, is_ue8m0, left == count);
+            ep_store_scales<GROUP>((wefti_u32 *)__shfl_sync(~0u, scales, __ffs((int)next) - 1), scale,
+                                   first / WEFTI_FP8_GROUP, (first + count + WEFTI_FP8_GROUP - 1) / WEFTI_FP8_GROUP,
+                                   is_ue8m0, left == count);
         }
         __syncwarp();
     }
@@ -234,8 +236,9 @@ EP_DEVICE void ep_many_send_token(const ep_dispatch &args, const ep_many_call *c
         scales = ep_many_scales_at(args, choice.owner, choice.place);
     }
     const wefti_u32 lanes = __ballot_sync(~0u, goes);
-    if (WAY == EP_MANY_AS_FP8) {
-        ep_many_send_as_fp8(args, token, lanes, to, heads, scales, piece);
+    if (WAY == EP_MANY_AS_FP8 || WAY == EP_MANY_AS_MXFP8) {
+        ep_many_send_as_fp8<WAY == EP_MANY_AS_MXFP8 ? WEFTI_FP8_GROUP_MX : WEFTI_FP8_GROUP>(args, token, lanes, to,
+                                                                                            heads, scales, piece);
         return;
     }
     if (args.given_words != 0) {

@@ -12,7 +12,10 @@ struct ep_as_they_are {
     enum { QUANTISES = 0, IS_BACKWARD = 0 };
 };
 struct ep_as_fp8 {
-    enum { QUANTISES = 1, IS_BACKWARD = 0 };
+    enum { QUANTISES = 1, IS_BACKWARD = 0, GROUP = WEFTI_FP8_GROUP };
+};
+struct ep_as_mxfp8 {
+    enum { QUANTISES = 1, IS_BACKWARD = 0, GROUP = WEFTI_FP8_GROUP_MX };
 };
 
 /* Whether something is sent beside the rows of units: records or scales. */
@@ -289,6 +292,7 @@ EP_DEVICE void ep_sender_look(const ep_dispatch &args, const ep_call *call, ep_s
 }
 
 /* Make the piece that the sender warp is to store next fp8, and store its scales. A warp. */
+template <int GROUP>
 EP_DEVICE void ep_sender_quantise(const ep_dispatch &args, const ep_call *call, unsigned char *piece,
                                   const ep_cursor &store, const ep_cut &cut, const ep_unit &unit)
 {
@@ -296,7 +300,7 @@ EP_DEVICE void ep_sender_quantise(const ep_dispatch &args, const ep_call *call, 
     const int first = (int)store.at / element;
     const int count = (int)ep_cursor_bytes(store, cut) / element;
     const bool is_ue8m0 = args.wide.is_ue8m0 != 0;
-    const wefti_u32 scale = ep_quantise_as(args.wide.dtype, piece, count, is_ue8m0);
+    const wefti_u32 scale = ep_quantise_as<GROUP>(args.wide.dtype, piece, count, is_ue8m0);
     wefti_fence_before_bulk();
     __syncwarp();
     wefti_u64 to = 0;
@@ -307,16 +311,16 @@ EP_DEVICE void ep_sender_quantise(const ep_dispatch &args, const ep_call *call, 
     }
     wefti_u32 lanes = __ballot_sync(~0u, (unit.bits >> store.row & 1) != 0);
     for (; lanes != 0; lanes &= lanes - 1) {
-        ep_store_scales((wefti_u32 *)__shfl_sync(~0u, to, __ffs((int)lanes) - 1), scale, first / WEFTI_FP8_GROUP,
-                        (first + count + WEFTI_FP8_GROUP - 1) / WEFTI_FP8_GROUP, is_ue8m0,
-                        store.at + cut.piece_bytes >= cut.row_bytes);
+        ep_store_scales<GROUP>((wefti_u32 *)__shfl_sync(~0u, to, __ffs((int)lanes) - 1), scale, first / WEFTI_FP8_GROUP,
+                               (first + count + WEFTI_FP8_GROUP - 1) / WEFTI_FP8_GROUP, is_ue8m0,
+                               store.at + cut.piece_bytes >= cut.row_bytes);
     }
 }
 
 template <bool BY_EXPERT, class WAY>
 EP_DEVICE void ep_sender_run(const ep_dispatch &args, const ep_call *call, ep_sender *sender)
 {
-    const bool QUANTISES = WAY::QUANTISES;
+    constexpr bool QUANTISES = WAY::QUANTISES;
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     const int grain = ep_grain<BY_EXPERT, WAY>(call->tokens);
     const ep_cut cut = sender->cut;
@@ -336,8 +340,8 @@ EP_DEVICE void ep_sender_run(const ep_dispatch &args, const ep_call *call, ep_se
         }
         const int number = store.unit;
         unsigned char *piece = ep_pipe_next(&sender->pipe);
-        if (QUANTISES) {
-            ep_sender_quantise(args, call, piece, store, cut, unit);
+        if constexpr (QUANTISES) {
+            ep_sender_quantise<WAY::GROUP>(args, call, piece, store, cut, unit);
         }
         const wefti_u32 shrinks = QUANTISES ? args.wide.element_bytes : 1;
         bool goes = (unit.bits >> store.row & 1) != 0;
