@@ -1,7 +1,7 @@
 #!/bin/sh
 # Goal: what srun of Slurm starts is one world, by PMI-2, PMIx or libpmi; processes that it leaves without any are told
 # so, never worlds of one; and a batch script runs programs with and without a step.
-# Method: Slurm's own daemons for one node, started here in a network namespace with an address of its own, without
+# Method: Slurm's own daemons for one node, started here in namespaces of their own, with an address, and without
 # munge; a program that checks who came (launched.c), and one of OpenSHMEM.
 # Usage: slurm.sh LAUNCHED OSHRUN SHMEM_PROGRAM. WEFT_TEST_SLURM: where Slurm is, if not under /. Exits with 77 where it
 # is not, or there are no namespaces.
@@ -12,8 +12,8 @@ oshrun=$2
 shmem=$3
 if [ "${WEFT_SLURM_INSIDE:-}" = "" ]; then
     [ "$(id -u)" = 0 ] || { echo "Slurm's daemons want root"; exit 77; }
-    unshare -n true 2>/dev/null || { echo "no namespaces here"; exit 77; }
-    exec env WEFT_SLURM_INSIDE=1 unshare -n sh "$0" "$@"
+    unshare -n -m true 2>/dev/null || { echo "no namespaces here"; exit 77; }
+    exec env WEFT_SLURM_INSIDE=1 unshare -n -m sh "$0" "$@"
 fi
 
 # ---- Slurm ----
@@ -53,6 +53,11 @@ finish()
 trap finish EXIT
 node=$(hostname -s)
 mkdir "$work/state" "$work/spool"
+if ! getent hosts "$node" >/dev/null; then # srun looks for itself by name; seen in this mount namespace only
+    cp -a /etc "$work/etc"
+    echo "10.99.1.1 $node" >>"$work/etc/hosts"
+    mount --bind "$work/etc" /etc
+fi
 export SLURM_CONF="$work/slurm.conf"
 cat >"$SLURM_CONF" <<CONF
 ClusterName=test
