@@ -10,7 +10,7 @@ static inline weft_status flag_member(weft_team *team, uint64_t *flag, uint64_t 
         wefti_st64(wefti_peer_address(team->world, flag, pe), epoch, WEFTI_RELEASE);
         return WEFT_OK;
     }
-    return wefti_world_put_flag(team->world, NULL, NULL, 0, flag, epoch, pe);
+    return wefti_world_flag(team->world, flag, epoch, pe);
 }
 
 static weft_status disseminate(weft_team *team, const char *call)

@@ -259,7 +259,7 @@ static void part_get(tester *t)
 #define SMALL_PUTS UINT64_C(3000)
 #define QUIET_TIME_NS UINT64_C(20000000)
 
-typedef enum arrival { BY_SET, BY_ADD, BY_EMPTY_SIGNAL, BY_FENCE, ARRIVALS } arrival;
+typedef enum arrival { BY_SET, BY_ADD, BY_EMPTY_SIGNAL, BY_FLAG, BY_FENCE, ARRIVALS } arrival;
 
 /* A word that only PE `from` writes: 0 .. PES - 1 announce data, PES .. 2 PES - 1 acknowledge it. */
 static uint64_t *news(const tester *t, int from)
@@ -283,7 +283,7 @@ static void announce(tester *t, arrival how, int to, uint64_t round, const unsig
     uint64_t offset = offset_of(t, dest);
     uint64_t word = offset_of(t, news(t, t->pe));
     uint64_t old;
-    if ((how == BY_EMPTY_SIGNAL || how == BY_FENCE) && bytes > 0) {
+    if (how >= BY_EMPTY_SIGNAL && bytes > 0) {
         size_t half = bytes / 2; /* two puts, both of which come before the word */
         CHECK_OK(put(t, to, dest + half, data + half, bytes - half));
         if (half > 0) {
@@ -301,6 +301,11 @@ static void announce(tester *t, arrival how, int to, uint64_t round, const unsig
         break;
     case BY_EMPTY_SIGNAL:
         CHECK_OK(ops_under_test->put_signal(&t->transport, to, 0, NULL, 0, word, round, WEFT_SIGNAL_SET));
+        break;
+    case BY_FLAG:
+        CHECK_OK(ops_under_test->flag != NULL
+                     ? ops_under_test->flag(&t->transport, to, word, round)
+                     : ops_under_test->put_signal(&t->transport, to, 0, NULL, 0, word, round, WEFT_SIGNAL_SET));
         break;
     default:
         CHECK_OK(ops_under_test->fence(&t->transport));
@@ -355,6 +360,11 @@ static void part_signal_add(tester *t)
 static void part_empty_signal(tester *t)
 {
     run_rounds(t, BY_EMPTY_SIGNAL);
+}
+
+static void part_flag(tester *t)
+{
+    run_rounds(t, BY_FLAG);
 }
 
 static void part_fence(tester *t)
@@ -761,6 +771,7 @@ PART_TEST(get)
 PART_TEST(signal_set)
 PART_TEST(signal_add)
 PART_TEST(empty_signal)
+PART_TEST(flag)
 PART_TEST(fence)
 PART_TEST(quiet)
 PART_TEST(amo_values)
@@ -779,6 +790,7 @@ int conformance_run(const wefti_transport_ops *ops, conformance_reach reach)
         CHECKED_TEST(test_signal_set),
         CHECKED_TEST(test_signal_add),
         CHECKED_TEST(test_empty_signal),
+        CHECKED_TEST(test_flag),
         CHECKED_TEST(test_fence),
         CHECKED_TEST(test_quiet),
         CHECKED_TEST(test_amo_values),

@@ -73,6 +73,9 @@ typedef struct wefti_transport_ops {
      * sees the data. bytes may be 0, and then also orders all earlier puts to this PE. */
     weft_status (*put_signal)(wefti_transport *transport, int pe, uint64_t offset, const void *source, size_t bytes,
                               uint64_t signal_offset, uint64_t value, weft_signal_op op);
+    /* The library's own 64-bit word at `offset` is set as by put_signal without data. Its PE awaits it, so that quiet
+     * need not. NULL: as put_signal. */
+    weft_status (*flag)(wefti_transport *transport, int pe, uint64_t offset, uint64_t value);
     /* Atomic against every other amo on that word by this transport and by the link domain. *old is the value before.
      * Without `old` nobody needs it, and it is delivered as a put. */
     weft_status (*amo)(wefti_transport *transport, int pe, uint64_t offset, wefti_amo_op op, int bits, uint64_t value,

@@ -32,6 +32,14 @@ weft_status wefti_world_put_flag(weft_world *world, void *dest, const void *sour
                                       wefti_slot_offset(world, flag), value, WEFT_SIGNAL_SET);
 }
 
+weft_status wefti_world_flag(weft_world *world, uint64_t *flag, uint64_t value, int pe)
+{
+    wefti_transport *transport = wefti_world_transport(world, pe);
+    return wefti_pe_is_near(&world->view, pe) || transport->ops->flag == NULL
+               ? wefti_world_put_flag(world, NULL, NULL, 0, flag, value, pe)
+               : transport->ops->flag(transport, pe, wefti_slot_offset(world, flag), value);
+}
+
 weft_status wefti_world_read(weft_world *world, const uint64_t *word, int pe, uint64_t *value)
 {
     if (WEFTI_LIKELY(wefti_pe_is_near(&world->view, pe))) {

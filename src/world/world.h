@@ -271,6 +271,8 @@ size_t wefti_world_slot(const weft_world *world, int pe);
 /* Copy `bytes` bytes (may be 0) to `dest` on `pe`, then store `value` in its 64-bit word `flag`, with release. */
 weft_status wefti_world_put_flag(weft_world *world, void *dest, const void *source, size_t bytes, uint64_t *flag,
                                  uint64_t value, int pe);
+/* Set the 64-bit word `flag` of `pe`, which awaits it, with release. */
+weft_status wefti_world_flag(weft_world *world, uint64_t *flag, uint64_t value, int pe);
 /* Read the 64-bit word `word` of `pe`, with acquire; of a near one it may lie in the head. */
 weft_status wefti_world_read(weft_world *world, const uint64_t *word, int pe, uint64_t *value);
 /* The same for who looks for the PEs that are late: a far one that does not answer is waited for a little only. */

@@ -87,6 +87,7 @@ typedef struct wefti_am_peer {
     uint64_t puts_flushed; /* so many of them are in its memory, as a quiet has learnt */
     uint64_t message_put; /* the last of them that was a message */
     uint64_t fenced_put; /* the last message before the last fence */
+    uint64_t flags; /* to it that are not among `puts`, since no quiet asks after them */
     uint64_t key_asked_ns; /* 0: not yet */
     wefti_am_range range; /* of its memory, for which this PE has the key; no bytes: none */
     uint32_t rma; /* writes and reads under way to it, or not yet taken by who waits for them */
@@ -259,6 +260,7 @@ weft_status wefti_am_put(wefti_transport *transport, int pe, uint64_t offset, co
 weft_status wefti_am_get(wefti_transport *transport, int pe, uint64_t offset, void *dest, size_t bytes);
 weft_status wefti_am_put_signal(wefti_transport *transport, int pe, uint64_t offset, const void *source, size_t bytes,
                                 uint64_t signal_offset, uint64_t value, weft_signal_op op);
+weft_status wefti_am_flag(wefti_transport *transport, int pe, uint64_t offset, uint64_t value);
 weft_status wefti_am_amo(wefti_transport *transport, int pe, uint64_t offset, wefti_amo_op op, int bits, uint64_t value,
                          uint64_t cond, uint64_t *old);
 weft_status wefti_am_read_soon(wefti_transport *transport, int pe, uint64_t offset, uint64_t *value);
@@ -277,7 +279,7 @@ void wefti_am_say_farewell(wefti_am *am, uint64_t until_ns);
     {                                                                                                                  \
         .name = (name_of_it), .open = (open_of_it), .close = wefti_am_close, .reaches = wefti_am_reaches,              \
         .describe = wefti_am_describe, .put = wefti_am_put, .get = wefti_am_get, .put_signal = wefti_am_put_signal,    \
-        .amo = wefti_am_amo, .pause = wefti_am_pause, .read_soon = wefti_am_read_soon,                                 \
+        .flag = wefti_am_flag, .amo = wefti_am_amo, .pause = wefti_am_pause, .read_soon = wefti_am_read_soon,                                 \
         .find_silent = wefti_am_find_silent, .fate = wefti_am_fate, .fence = wefti_am_fence, .quiet = wefti_am_quiet,  \
     }
 

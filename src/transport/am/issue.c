@@ -106,6 +106,16 @@ weft_status wefti_am_put_signal(wefti_transport *transport, int pe, uint64_t off
     return wefti_am_leave(am, status);
 }
 
+weft_status wefti_am_flag(wefti_transport *transport, int pe, uint64_t offset, uint64_t value)
+{
+    wefti_am *am = transport->state;
+    wefti_am_wait now = wait_start(am, pe);
+    const wefti_am_header what = {.signal_offset = offset, .value = value, .op = WEFT_SIGNAL_SET};
+    wefti_am_enter(am);
+    am->peers[pe].flags++;
+    return wefti_am_leave(am, send_signal(&now, &what, NULL, 0));
+}
+
 /* ---- get ---- */
 
 static weft_status ask_part(wefti_am_wait *now, uint64_t offset, void *dest, size_t bytes, wefti_am_request **request)
@@ -417,11 +427,15 @@ static void tell_all(wefti_am *am, uint64_t until_ns)
     }
 }
 
-/* Those that have left need nothing more, so only who is slow or gone is waited for. */
+/* Those that have left need nothing more, so only who is slow or gone is waited for. Flags arrive, too. */
 void wefti_am_say_farewell(wefti_am *am, uint64_t until_ns)
 {
     wefti_am_wait now = {.am = am, .until_ns = until_ns, .pe = -1, .is_silent = 1};
     wefti_am_enter(am);
+    for (int pe = 0; pe < am->setup.pes; pe++) {
+        am->peers[pe].puts += am->peers[pe].flags;
+        am->peers[pe].flags = 0;
+    }
     while (flush(&now) == WEFT_ERR_PEER) {
     }
     tell_all(am, until_ns);
