@@ -175,6 +175,25 @@ function(weft_add_multi_tests)
     endforeach()
 endfunction()
 
+# The suite of transports over a libfabric that asks all that a provider may ask, by each order of large puts, and where
+# they are not to be had.
+function(weft_add_strict_tests)
+    find_library(WEFT_OFI_LIBRARY NAMES libfabric.so.1 HINTS ${OFI_LIBDIR})
+    add_library(strict_provider SHARED ${PROJECT_SOURCE_DIR}/tests/provider/strict.c)
+    target_link_libraries(strict_provider PRIVATE weft_flags)
+    target_link_options(strict_provider PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/tests/provider/strict.map)
+    target_compile_definitions(strict_provider PRIVATE STRICT_REAL_LIBRARY="${WEFT_OFI_LIBRARY}")
+    set_target_properties(strict_provider PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/provider
+        PREFIX "" OUTPUT_NAME libfabric SUFFIX .so.1 NO_SONAME ON C_VISIBILITY_PRESET default)
+    foreach(variables "WEFT_RMA_ORDER=provider" "WEFT_RMA_ORDER=completion" "STRICT_KEYS=long")
+        string(REGEX REPLACE ".*=" "" word ${variables})
+        add_test(NAME ofi_test.strict.${word} COMMAND ofi_test strict)
+        weft_describe_test(ofi_test.strict.${word} "unit;network")
+        set_property(TEST ofi_test.strict.${word} APPEND PROPERTY ENVIRONMENT
+            "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/tests/provider" WEFT_RMA_BYTES=257 ${variables})
+    endforeach()
+endfunction()
+
 # Those in which most goes over the network also over UCX, as test multi.NAME.ucx.PESxPER.
 function(weft_add_multi_ucx_test name)
     set(shape 3x2)
@@ -404,6 +423,9 @@ if(TARGET weft-info AND Python3_FOUND)
             ${weft_nics_gpu_arguments})
         weft_describe_test(nics "tools;network")
         set_tests_properties(nics PROPERTIES PROCESSORS 4)
+    endif()
+    if(TARGET ofi_test)
+        weft_add_strict_tests()
     endif()
     if(WEFT_OFI AND WEFT_UCX AND NOT CMAKE_CROSSCOMPILING)
         add_test(NAME networks COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/networks.py

@@ -171,9 +171,9 @@ void bare_flush(int pe)
 
 void bare_send(int pe)
 {
-    while (!has_begun(fi_send(net.ep, net.memory + 256, BARE_MESSAGE_BYTES, net.descriptor, net.peers[pe].at,
-                              context()),
-                      "fi_send")) {
+    while (
+        !has_begun(fi_send(net.ep, net.memory + 256, BARE_MESSAGE_BYTES, net.descriptor, net.peers[pe].at, context()),
+                   "fi_send")) {
     }
     bare_settle(0);
 }

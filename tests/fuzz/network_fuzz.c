@@ -2,8 +2,9 @@
  * slot's memory is touched, nor the word that says how much that is; an answer is not longer than a message can be, and
  * no more is counted than there are credits.
  * Method: the input is a row of messages, each with a byte that says whether it is a request or a reply and two that
- * say how long it is. All but every eighth have this world's key, as those of a PE that has gone wrong would have. The
- * slot is memory of its own, of which a part has been reserved. The wire is the four functions below. */
+ * say how long it is. All but every eighth have this world's key, as those of a PE that has gone wrong would have. Half
+ * of the requests have the number whose turn it is. The slot is memory of its own, of which a part has been reserved.
+ * The wire is the four functions below. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,25 +79,54 @@ static void check(const wefti_am_buffer *buffer)
     }
 }
 
-/* A reply may need all of a message's memory, however short the request was. */
-static void take(const uint8_t *message, size_t bytes, int is_reply, int has_key)
+/* A request that came early is kept, so all are until the end. */
+typedef struct message {
+    wefti_am_buffer buffer;
+    struct message *before;
+} message;
+static message *messages;
+
+static void forget_all(void)
 {
-    wefti_am_header *header = calloc(1, WEFTI_AM_MESSAGE_MAX);
-    wefti_am_buffer buffer = {.role = WEFTI_AM_REQUEST_IN, .header = header};
-    if (header == NULL) {
-        return;
+    while (messages != NULL) {
+        message *last = messages;
+        messages = last->before;
+        free(last->buffer.header);
+        free(last);
     }
-    memcpy(header, message, bytes);
-    header->world = has_key ? WORLD : header->world;
-    if (is_reply) {
+}
+
+/* A reply may need all of a message's memory, however short the request was. */
+static wefti_am_buffer *make(const uint8_t *input, size_t bytes)
+{
+    message *made = calloc(1, sizeof *made);
+    wefti_am_header *header = calloc(1, WEFTI_AM_MESSAGE_MAX);
+    if (made == NULL || header == NULL) {
+        abort();
+    }
+    memcpy(header, input, bytes);
+    made->buffer = (wefti_am_buffer){.role = WEFTI_AM_REQUEST_IN, .header = header};
+    made->before = messages;
+    messages = made;
+    return &made->buffer;
+}
+
+static void take(const uint8_t *input, size_t bytes, uint8_t how)
+{
+    wefti_am_buffer *buffer = make(input, bytes);
+    wefti_am_header *header = buffer->header;
+    header->world = (how & 0x0e) != 0 ? WORLD : header->world;
+    if ((how & 0x10) == 0 && header->from < PES) {
+        header->number = peers[header->from].taken;
+    }
+    if ((how & 1) != 0) {
         wefti_am_take_reply(&am, header, bytes);
     } else {
-        wefti_am_serve(&am, &buffer, bytes);
-        check(&buffer);
+        wefti_am_serve(&am, buffer, bytes);
+        check(buffer);
         wefti_am_send_unsent(&am);
     }
-    check(&buffer);
-    free(header);
+    check(buffer);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
@@ -110,13 +140,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
         const size_t wanted = (size_t)input[at + 1] | (size_t)(input[at + 2] & 0x3f) << 8;
         const size_t left = bytes - at - 3;
         const size_t has = wanted < left ? wanted : left;
-        take(input + at + 3, has < WEFTI_AM_MESSAGE_MAX ? has : WEFTI_AM_MESSAGE_MAX, input[at] & 1,
-             (input[at] & 0x0e) != 0);
+        take(input + at + 3, has < WEFTI_AM_MESSAGE_MAX ? has : WEFTI_AM_MESSAGE_MAX, input[at]);
         at += 3 + has;
     }
     if (((wefti_control *)(void *)slot)->reserved != RESERVED) {
         abort();
     }
+    forget_all();
     free(slot);
     return 0;
 }

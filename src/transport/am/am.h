@@ -52,7 +52,7 @@ struct wefti_am_buffer {
     void *context[WEFTI_WIRE_CONTEXT]; /* the wire's while it has the buffer; first */
     wefti_am_role role;
     uint32_t pe; /* to whom it goes */
-    size_t bytes; /* of the message */
+    size_t bytes; /* of the message that is sent, or came early */
     uint64_t since_ns; /* of small puts that are gathered: when the first came */
     wefti_am_buffer *next; /* in a list of free ones, or of those that are still to be sent */
     wefti_am_header *header; /* and the data behind it; of a write or a read: memory for its data */
@@ -71,9 +71,9 @@ typedef struct wefti_am_range {
 
 /* A request whose reply is awaited. */
 typedef struct wefti_am_request {
-    uint64_t number; /* 0: the place is free */
+    uint32_t number; /* 0: the place is free */
     uint32_t pe;
-    uint32_t is_done;
+    int is_done;
     weft_status status; /* once it is done */
     void *dest; /* of a get */
     uint64_t bytes;
@@ -95,6 +95,9 @@ typedef struct wefti_am_peer {
     uint64_t heard_ns; /* when a message last came from it */
     uint32_t sending; /* buffers that go to it */
     uint32_t asked; /* requests that wait for its replies */
+    uint32_t sent; /* requests, to it */
+    uint32_t taken; /* requests of it that have been served */
+    wefti_am_buffer *early; /* requests of it that came before an earlier one */
     uint32_t credits; /* requests that this PE may still send it */
     uint32_t owed; /* requests of it that have been taken, and it has not been told */
     uint8_t is_known; /* its address */
@@ -123,7 +126,7 @@ struct wefti_am {
     wefti_am_buffer *unposted; /* that it did not take to receive */
     wefti_am_request requests[WEFTI_AM_WAITING_MAX];
     uint32_t requests_free;
-    uint64_t requests_made;
+    uint32_t requests_made;
     wefti_am_peer *peers; /* [pes] */
     wefti_watch *watch;
     wefti_os_thread *thread;
@@ -174,7 +177,8 @@ void wefti_am_rma_free(wefti_am *am, wefti_am_buffer *op);
 
 /* ---- serve.c; under the lock ---- */
 
-/* A request of `bytes` bytes has come. Afterwards the buffer has been posted again or is on its way back. */
+/* A request of `bytes` bytes has come; networks may tell of them in any order, and they are served in that in which
+ * they were sent. Then the buffer is posted again or on its way back. */
 void wefti_am_serve(wefti_am *am, wefti_am_buffer *buffer, size_t bytes);
 /* A reply has come. */
 void wefti_am_take_reply(wefti_am *am, const wefti_am_header *reply, size_t bytes);
@@ -279,7 +283,7 @@ void wefti_am_say_farewell(wefti_am *am, uint64_t until_ns);
     {                                                                                                                  \
         .name = (name_of_it), .open = (open_of_it), .close = wefti_am_close, .reaches = wefti_am_reaches,              \
         .describe = wefti_am_describe, .put = wefti_am_put, .get = wefti_am_get, .put_signal = wefti_am_put_signal,    \
-        .flag = wefti_am_flag, .amo = wefti_am_amo, .pause = wefti_am_pause, .read_soon = wefti_am_read_soon,                                 \
+        .flag = wefti_am_flag, .amo = wefti_am_amo, .pause = wefti_am_pause, .read_soon = wefti_am_read_soon,          \
         .find_silent = wefti_am_find_silent, .fate = wefti_am_fate, .fence = wefti_am_fence, .quiet = wefti_am_quiet,  \
     }
 

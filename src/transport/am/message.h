@@ -29,7 +29,8 @@ typedef struct wefti_am_header {
     uint8_t credits; /* in a reply: so many requests have been taken since the last one */
     uint8_t op; /* weft_signal_op or wefti_amo_op */
     uint8_t bits; /* of an atomic's word */
-    uint64_t request; /* the sender's; a reply has the same */
+    uint32_t request; /* the sender's; a reply has the same */
+    uint32_t number; /* of a request: so many went to this PE before */
     uint64_t offset; /* in the slot, of the data or of an atomic's word */
     uint64_t bytes; /* that follow, or that a GET asks for */
     uint64_t signal_offset;

@@ -53,7 +53,12 @@ static void post_unposted(wefti_am *am)
 
 wefti_wire_answer wefti_am_send(wefti_am *am, wefti_am_buffer *buffer)
 {
-    return am->wire.ops->send(&am->wire, channel_of(buffer), buffer);
+    uint32_t *sent = &am->peers[buffer->pe].sent;
+    const int is_request = buffer->role == WEFTI_AM_REQUEST_OUT;
+    buffer->header->number = is_request ? *sent : 0;
+    const wefti_wire_answer answer = am->wire.ops->send(&am->wire, channel_of(buffer), buffer);
+    *sent += is_request && answer == WEFTI_WIRE_TAKEN;
+    return answer;
 }
 
 /* The wire has done with a buffer. */

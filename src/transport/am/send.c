@@ -291,7 +291,7 @@ weft_status wefti_am_gather(wefti_am_wait *now, uint64_t offset, const void *sou
 static wefti_am_request *free_request(wefti_am *am)
 {
     for (;;) {
-        const uint64_t number = ++am->requests_made;
+        const uint32_t number = ++am->requests_made;
         wefti_am_request *request = &am->requests[number % WEFTI_AM_WAITING_MAX];
         if (number != 0 && request->number == 0) {
             request->number = number;

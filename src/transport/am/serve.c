@@ -206,14 +206,45 @@ static size_t take(wefti_am *am, wefti_am_header *header, size_t bytes)
     return reply;
 }
 
-void wefti_am_serve(wefti_am *am, wefti_am_buffer *buffer, size_t bytes)
+/* Requests that a PE may have sent and that wait for an earlier one; credits bound them, but for LEAVE. */
+#define EARLY_MAX (WEFTI_AM_CREDITS_MAX + 1)
+
+/* Afterwards it is served, answered and posted again in its turn; one that cannot be is dropped. */
+static void keep(wefti_am *am, wefti_am_peer *peer, wefti_am_buffer *buffer, size_t bytes)
+{
+    const uint32_t number = buffer->header->number;
+    int is_new = number - peer->taken <= EARLY_MAX;
+    for (const wefti_am_buffer *other = peer->early; other != NULL; other = other->next) {
+        is_new &= other->header->number != number;
+    }
+    if (!is_new) {
+        wefti_am_post(am, buffer);
+        return;
+    }
+    buffer->bytes = bytes;
+    buffer->next = peer->early;
+    peer->early = buffer;
+}
+
+/* The one whose turn it is; NULL if it has not come. */
+static wefti_am_buffer *take_early(wefti_am_peer *peer)
+{
+    wefti_am_buffer **link = &peer->early;
+    while (*link != NULL && (*link)->header->number != peer->taken) {
+        link = &(*link)->next;
+    }
+    wefti_am_buffer *found = *link;
+    if (found != NULL) {
+        *link = found->next;
+    }
+    return found;
+}
+
+static void serve_next(wefti_am *am, wefti_am_buffer *buffer, size_t bytes)
 {
     wefti_am_header *header = buffer->header;
-    buffer->bytes = 0;
-    if (is_of_this_world(am, header, bytes)) {
-        hear(am, header->from);
-        buffer->bytes = take(am, header, bytes);
-    }
+    am->peers[header->from].taken++;
+    buffer->bytes = take(am, header, bytes);
     if (buffer->bytes == 0) {
         wefti_am_post(am, buffer);
         return;
@@ -222,6 +253,24 @@ void wefti_am_serve(wefti_am *am, wefti_am_buffer *buffer, size_t bytes)
     buffer->role = WEFTI_AM_REPLY_OUT;
     header->from = (uint32_t)am->setup.pe;
     append_unsent(am, buffer);
+}
+
+void wefti_am_serve(wefti_am *am, wefti_am_buffer *buffer, size_t bytes)
+{
+    if (!is_of_this_world(am, buffer->header, bytes)) {
+        wefti_am_post(am, buffer);
+        return;
+    }
+    wefti_am_peer *peer = &am->peers[buffer->header->from];
+    hear(am, buffer->header->from);
+    if (buffer->header->number != peer->taken) {
+        keep(am, peer, buffer, bytes);
+        return;
+    }
+    serve_next(am, buffer, bytes);
+    for (wefti_am_buffer *next = take_early(peer); next != NULL; next = take_early(peer)) {
+        serve_next(am, next, next->bytes);
+    }
 }
 
 void wefti_am_send_unsent(wefti_am *am)

@@ -68,7 +68,7 @@ static struct fi_info *make_hints(uint64_t caps, uint64_t order)
         hints->ep_attr->type = FI_EP_RDM;
         hints->tx_attr->msg_order = FI_ORDER_SAS | order;
         hints->rx_attr->msg_order = FI_ORDER_SAS | order;
-        hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
+        hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
         hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
     }
     return hints;
@@ -158,11 +158,34 @@ static uint64_t wanted_key(const struct fi_domain_attr *domain)
     return domain->mr_key_size < sizeof key ? key & ((UINT64_C(1) << 8 * domain->mr_key_size) - 1) : key;
 }
 
+static int is_by_endpoint(const wefti_fabric *fabric)
+{
+    return (fabric->info->domain_attr->mr_mode & FI_MR_ENDPOINT) != 0;
+}
+
+/* For an endpoint, which is enabled, where the provider asks which. Returns the library's error. */
+static int register_memory(wefti_fabric *fabric, int which, void *memory, size_t bytes, uint64_t access,
+                           struct fid_mr **registration)
+{
+    int error = fi_mr_reg(fabric->domain, memory, bytes, access, 0, wanted_key(fabric->info->domain_attr), 0,
+                          registration, NULL);
+    if (error != 0 || !is_by_endpoint(fabric)) {
+        return error;
+    }
+    error = fi_mr_bind(*registration, &fabric->endpoints[which]->fid, 0);
+    error = error == 0 ? fi_mr_enable(*registration) : error;
+    if (error != 0) {
+        (void)fi_close(&(*registration)->fid);
+        *registration = NULL;
+    }
+    return error;
+}
+
 int wefti_fabric_share(wefti_fabric *fabric, void *memory, size_t bytes, wefti_fabric_range *range)
 {
     const uint64_t access = FI_REMOTE_READ | FI_REMOTE_WRITE | FI_READ | FI_WRITE;
     const struct fi_domain_attr *domain = fabric->info->domain_attr;
-    if (fi_mr_reg(fabric->domain, memory, bytes, access, 0, wanted_key(domain), 0, &range->registration, NULL) != 0) {
+    if (register_memory(fabric, WEFTI_FABRIC_REQUESTS, memory, bytes, access, &range->registration) != 0) {
         return 0;
     }
     range->base = (domain->mr_mode & FI_MR_VIRT_ADDR) != 0 ? (uint64_t)(uintptr_t)memory : 0;
@@ -194,18 +217,21 @@ static weft_status open_domain(wefti_fabric *fabric)
     return error == 0 ? WEFT_OK : failed(fabric, "a list of addresses", error);
 }
 
-static weft_status register_buffers(wefti_fabric *fabric, void *memory, size_t bytes)
+static weft_status register_buffers(wefti_fabric *fabric, int which, void *memory, size_t bytes)
 {
     if ((fabric->info->domain_attr->mr_mode & FI_MR_LOCAL) == 0) {
         return WEFT_OK;
     }
+    if (which > 0 && !is_by_endpoint(fabric)) {
+        fabric->descriptors[which] = fabric->descriptors[0];
+        return WEFT_OK;
+    }
     const uint64_t access = FI_SEND | FI_RECV | (fabric->rma != WEFTI_FABRIC_NO_RMA ? FI_READ | FI_WRITE : 0);
-    int error = fi_mr_reg(fabric->domain, memory, bytes, access, 0, wanted_key(fabric->info->domain_attr), 0,
-                          &fabric->buffers, NULL);
+    int error = register_memory(fabric, which, memory, bytes, access, &fabric->buffers[which]);
     if (error != 0) {
         return failed(fabric, "memory for messages", error);
     }
-    fabric->descriptor = fi_mr_desc(fabric->buffers);
+    fabric->descriptors[which] = fi_mr_desc(fabric->buffers[which]);
     return WEFT_OK;
 }
 
@@ -253,10 +279,10 @@ static weft_status open_all(wefti_fabric *fabric, const wefti_fabric_wish *wish,
     }
     strncpy(address->provider, fabric->info->fabric_attr->prov_name, sizeof address->provider - 1);
     WEFT_TRY(open_domain(fabric));
-    WEFT_TRY(register_buffers(fabric, memory, bytes));
     for (int which = 0; which < WEFTI_FABRIC_ENDPOINTS; which++) {
         WEFT_TRY(open_completions(fabric, which, wish->can_wake));
         WEFT_TRY(open_endpoint(fabric, which, address));
+        WEFT_TRY(register_buffers(fabric, which, memory, bytes));
     }
     return WEFT_OK;
 }
@@ -292,8 +318,8 @@ void wefti_fabric_close_endpoints(wefti_fabric *fabric)
 void wefti_fabric_close(wefti_fabric *fabric)
 {
     wefti_fabric_close_endpoints(fabric);
-    close_one(fabric->buffers);
     for (int which = 0; which < WEFTI_FABRIC_ENDPOINTS; which++) {
+        close_one(fabric->buffers[which]);
         close_one(fabric->completions[which]);
     }
     close_one(fabric->addresses);

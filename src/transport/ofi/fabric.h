@@ -47,8 +47,9 @@ typedef struct wefti_fabric {
     struct fid_av *addresses;
     struct fid_cq *completions[WEFTI_FABRIC_ENDPOINTS];
     struct fid_ep *endpoints[WEFTI_FABRIC_ENDPOINTS];
-    struct fid_mr *buffers; /* registration of the memory for messages, where the provider needs it */
-    void *descriptor; /* of that */
+    /* Registrations of the memory for messages, where the provider needs one, or one for each endpoint. */
+    struct fid_mr *buffers[WEFTI_FABRIC_ENDPOINTS];
+    void *descriptors[WEFTI_FABRIC_ENDPOINTS]; /* of that memory */
     wefti_fabric_rma rma;
     int wake[WEFTI_FABRIC_ENDPOINTS]; /* readable when something completes, once fi_trywait says so; or -1 */
     char reason[WEFTI_TOPO_REASON_BYTES]; /* why this interface */

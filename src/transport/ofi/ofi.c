@@ -129,15 +129,15 @@ static wefti_wire_answer answer_of(ssize_t error)
 static int ofi_post(wefti_wire *wire, int channel, wefti_am_buffer *buffer)
 {
     const wefti_fabric *fabric = &((const wire_state *)wire->state)->fabric;
-    return fi_recv(fabric->endpoints[channel], buffer->header, WEFTI_AM_MESSAGE_MAX, fabric->descriptor, FI_ADDR_UNSPEC,
-                   buffer->context) == 0;
+    return fi_recv(fabric->endpoints[channel], buffer->header, WEFTI_AM_MESSAGE_MAX, fabric->descriptors[channel],
+                   FI_ADDR_UNSPEC, buffer->context) == 0;
 }
 
 static wefti_wire_answer ofi_send(wefti_wire *wire, int channel, wefti_am_buffer *buffer)
 {
     const wire_state *state = wire->state;
     const wefti_fabric *fabric = &state->fabric;
-    return answer_of(fi_send(fabric->endpoints[channel], buffer->header, buffer->bytes, fabric->descriptor,
+    return answer_of(fi_send(fabric->endpoints[channel], buffer->header, buffer->bytes, fabric->descriptors[channel],
                              state->at[buffer->pe][channel], buffer->context));
 }
 
@@ -146,7 +146,8 @@ static wefti_wire_answer ofi_move(wefti_wire *wire, wefti_am_buffer *op, const w
     const wire_state *state = wire->state;
     const wefti_fabric *fabric = &state->fabric;
     struct iovec local = {.iov_base = piece->local, .iov_len = piece->bytes};
-    void *descriptor = piece->registration != NULL ? fi_mr_desc(piece->registration) : fabric->descriptor;
+    void *descriptor =
+        piece->registration != NULL ? fi_mr_desc(piece->registration) : fabric->descriptors[WEFTI_FABRIC_REQUESTS];
     const struct fi_rma_iov remote = {.addr = piece->address, .len = piece->bytes, .key = piece->key};
     const struct fi_msg_rma message = {.msg_iov = &local,
                                        .desc = &descriptor,

@@ -1,0 +1,647 @@
+/* A libfabric that asks of its user all that a provider may ask, over the provider that is there: loaded in place of
+ * libfabric.so.1 by tests. All PEs must be threads of one process, since keys are translated in its table.
+ *
+ *   memory     registered, with pages, before anything is sent from, received into, written or read there, for the
+ *              endpoint that uses it (FI_MR_LOCAL, FI_MR_ALLOCATED, FI_MR_ENDPOINT); remote memory by its address there
+ *              and the provider's key (FI_MR_VIRT_ADDR, FI_MR_PROV_KEY), within one registration
+ *   contexts   nobody else's while the operation is under way (FI_CONTEXT2)
+ *   queues     one operation to send at a time an endpoint, ended when its completion has been read; else, and
+ *              sometimes for no reason, -FI_EAGAIN
+ *   progress   completions come when the queue is read, some reads later, and in another order than the operations,
+ *              but for those of messages received where FI_ORDER_STRICT was asked of them
+ *
+ * What does not keep to it ends the process. STRICT_KEYS=long asks for keys of more than 64 bits as well (FI_MR_RAW) of
+ * who wants to write and read. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_rma.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define MODES (FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ENDPOINT)
+#define HELD_MAX 256 /* completions that are late */
+#define OPEN_MAX 512
+#define LATE_MAX 4 /* reads */
+#define KEY_BASE UINT64_C(0x5000000000000000)
+
+typedef struct network {
+    struct fid_fabric face;
+    struct fid_fabric *real;
+} network;
+
+typedef struct interface {
+    struct fid_domain face;
+    struct fid_domain *real;
+} interface;
+
+typedef struct end end;
+
+typedef struct held {
+    struct fi_cq_msg_entry entry;
+    unsigned reads; /* until it is told */
+} held;
+
+typedef struct queue {
+    struct fid_cq face;
+    struct fid_cq *real;
+    end *user; /* one endpoint has it */
+    held held[HELD_MAX];
+    size_t count;
+} queue;
+
+struct end {
+    struct fid_ep face;
+    struct fid_ep *real;
+    queue *completions;
+    int keeps_order; /* of messages received */
+    int is_sending;
+    void *open[OPEN_MAX]; /* contexts */
+    size_t open_count;
+};
+
+typedef struct region {
+    struct fid_mr face;
+    struct fid_mr *real;
+    const unsigned char *base;
+    size_t bytes;
+    end *user;
+    int is_enabled;
+    struct region *next;
+} region;
+
+static struct {
+    int (*getinfo)(uint32_t, const char *, const char *, uint64_t, const struct fi_info *, struct fi_info **);
+    void (*freeinfo)(struct fi_info *);
+    struct fi_info *(*dupinfo)(const struct fi_info *);
+    int (*fabric)(struct fi_fabric_attr *, struct fid_fabric **, void *);
+    const char *(*strerror)(int);
+} real;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
+static region *regions;
+static uint64_t regions_made;
+static uint64_t drawn = 0x9e3779b97f4a7c15;
+/* What the provider itself asks and has. */
+static int real_modes;
+static size_t real_queue;
+static size_t real_inject;
+
+int strict_provider(void); /* for tests to see which library they have */
+
+int strict_provider(void)
+{
+    return 1;
+}
+
+static __attribute__((noreturn)) void refuse(const char *what)
+{
+    fprintf(stderr, "strict provider: %s\n", what);
+    abort();
+}
+
+static void expect(int holds, const char *what)
+{
+    if (!holds) {
+        refuse(what);
+    }
+}
+
+static unsigned draw(unsigned below)
+{
+    pthread_mutex_lock(&lock);
+    drawn ^= drawn << 13;
+    drawn ^= drawn >> 7;
+    drawn ^= drawn << 17;
+    const unsigned value = (unsigned)(drawn >> 33) % below;
+    pthread_mutex_unlock(&lock);
+    return value;
+}
+
+static void *allocate(size_t bytes)
+{
+    void *memory = calloc(1, bytes);
+    expect(memory != NULL, "no memory");
+    return memory;
+}
+
+/* ---- the library ---- */
+
+static void find(void *library, const char *name, const char *version, void *function)
+{
+    void *found = dlvsym(library, name, version);
+    expect(found != NULL, name);
+    memcpy(function, &found, sizeof found);
+}
+
+static void load(void)
+{
+    void *library = dlopen(STRICT_REAL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    expect(library != NULL, "cannot load " STRICT_REAL_LIBRARY);
+    find(library, "fi_getinfo", "FABRIC_1.3", &real.getinfo);
+    find(library, "fi_freeinfo", "FABRIC_1.3", &real.freeinfo);
+    find(library, "fi_dupinfo", "FABRIC_1.3", &real.dupinfo);
+    find(library, "fi_fabric", "FABRIC_1.1", &real.fabric);
+    find(library, "fi_strerror", "FABRIC_1.0", &real.strerror);
+}
+
+static void load_once(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, load);
+}
+
+const char *fi_strerror(int error)
+{
+    load_once();
+    return real.strerror(error);
+}
+
+void fi_freeinfo(struct fi_info *info)
+{
+    load_once();
+    real.freeinfo(info);
+}
+
+struct fi_info *fi_dupinfo(const struct fi_info *info)
+{
+    load_once();
+    return real.dupinfo(info);
+}
+
+/* What the caller gets to see: the modes of a strict provider, an order of completions only if it was asked for. */
+static void tighten(struct fi_info *info, const struct fi_info *hints)
+{
+    real_modes = info->domain_attr->mr_mode;
+    real_queue = info->tx_attr->size;
+    real_inject = info->tx_attr->inject_size;
+    info->domain_attr->mr_mode = MODES;
+    info->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+    info->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+    info->mode = FI_CONTEXT | FI_CONTEXT2;
+    info->tx_attr->mode = info->rx_attr->mode = info->mode;
+    info->tx_attr->inject_size = 0;
+    info->tx_attr->size = 1;
+    info->rx_attr->comp_order = hints->rx_attr->comp_order & FI_ORDER_STRICT;
+    info->tx_attr->comp_order = FI_ORDER_NONE;
+}
+
+int fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
+               struct fi_info **info)
+{
+    load_once();
+    const int is_rma = (hints->caps & FI_RMA) != 0;
+    const int raw = getenv("STRICT_KEYS") != NULL ? FI_MR_RAW : 0;
+    const int needed = is_rma ? MODES | raw : FI_MR_LOCAL | FI_MR_ENDPOINT;
+    if ((hints->domain_attr->mr_mode & needed) != needed || (hints->mode & FI_CONTEXT2) == 0) {
+        return -FI_ENODATA;
+    }
+    int error = real.getinfo(version, node, service, flags, hints, info);
+    for (struct fi_info *i = error == 0 ? *info : NULL; i != NULL; i = i->next) {
+        tighten(i, hints);
+    }
+    return error;
+}
+
+/* The provider's own, to open it with. */
+static struct fi_info *loosen(const struct fi_info *info)
+{
+    struct fi_info *loose = real.dupinfo(info);
+    expect(loose != NULL, "no memory");
+    loose->domain_attr->mr_mode = real_modes;
+    loose->tx_attr->size = real_queue;
+    loose->tx_attr->inject_size = real_inject;
+    return loose;
+}
+
+/* ---- memory ---- */
+
+static int close_region(struct fid *fid)
+{
+    region *closed = (region *)(void *)fid;
+    pthread_mutex_lock(&lock);
+    region **link = &regions;
+    while (*link != closed) {
+        link = &(*link)->next;
+    }
+    *link = closed->next;
+    pthread_mutex_unlock(&lock);
+    int error = fi_close(&closed->real->fid);
+    free(closed);
+    return error;
+}
+
+static int bind_region(struct fid *fid, struct fid *to, uint64_t flags)
+{
+    region *bound = (region *)(void *)fid;
+    (void)flags;
+    expect(to->fclass == FI_CLASS_EP && bound->user == NULL, "a registration is bound to one endpoint");
+    bound->user = (end *)(void *)to;
+    return 0;
+}
+
+static int control_region(struct fid *fid, int command, void *argument)
+{
+    region *enabled = (region *)(void *)fid;
+    (void)argument;
+    expect(command == FI_ENABLE && enabled->user != NULL, "a registration is bound before it is enabled");
+    enabled->is_enabled = 1;
+    enabled->face.key = KEY_BASE + enabled->face.key;
+    return 0;
+}
+
+static struct fi_ops region_ops = {
+    .size = sizeof(struct fi_ops), .close = close_region, .bind = bind_region, .control = control_region};
+
+static int has_pages(const void *memory, size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t first = (uintptr_t)memory / page * page;
+    const size_t length = (uintptr_t)memory + bytes - first;
+    unsigned char *told = malloc(length / page + 1);
+    const int has = told != NULL && mincore((void *)first, length, told) == 0;
+    free(told);
+    return has;
+}
+
+static int register_memory(struct fid *fid, const void *memory, size_t bytes, uint64_t access, uint64_t offset,
+                           uint64_t key, uint64_t flags, struct fid_mr **registration, void *context)
+{
+    interface *domain = (interface *)(void *)fid;
+    region *made = allocate(sizeof *made);
+    (void)key; /* the provider's */
+    expect(has_pages(memory, bytes), "what is registered has pages");
+    pthread_mutex_lock(&lock);
+    const uint64_t number = ++regions_made;
+    pthread_mutex_unlock(&lock);
+    int error = fi_mr_reg(domain->real, memory, bytes, access, offset, number, flags, &made->real, context);
+    if (error != 0) {
+        free(made);
+        return error;
+    }
+    made->base = memory;
+    made->bytes = bytes;
+    made->face.fid = (struct fid){.fclass = FI_CLASS_MR, .ops = &region_ops};
+    made->face.mem_desc = made;
+    made->face.key = number; /* not yet what others need */
+    pthread_mutex_lock(&lock);
+    made->next = regions;
+    regions = made;
+    pthread_mutex_unlock(&lock);
+    *registration = &made->face;
+    return 0;
+}
+
+static struct fi_ops_mr memory_ops = {.size = sizeof(struct fi_ops_mr), .reg = register_memory};
+
+/* Returns the provider's descriptor. */
+static void *check_local(const end *user, const void *memory, size_t bytes, const void *descriptor)
+{
+    const region *in = descriptor;
+    expect(in != NULL, "local memory has a descriptor");
+    expect(in->is_enabled && in->user == user, "local memory is registered for the endpoint that uses it");
+    expect((const unsigned char *)memory >= in->base && (const unsigned char *)memory + bytes <= in->base + in->bytes,
+           "local memory lies in what was registered");
+    return fi_mr_desc(in->real);
+}
+
+static void translate(struct fi_rma_iov *remote)
+{
+    pthread_mutex_lock(&lock);
+    const region *of = regions;
+    while (of != NULL && (!of->is_enabled || of->face.key != remote->key)) {
+        of = of->next;
+    }
+    pthread_mutex_unlock(&lock);
+    expect(of != NULL, "the key is one of a registration that is enabled");
+    const uint64_t at = remote->addr - (uint64_t)(uintptr_t)of->base;
+    expect(at <= of->bytes && remote->len <= of->bytes - at, "remote memory lies in what was registered");
+    remote->addr = (real_modes & FI_MR_VIRT_ADDR) != 0 ? remote->addr : at;
+    remote->key = fi_mr_key(of->real);
+}
+
+/* ---- operations ---- */
+
+static void open_context(end *user, void *context)
+{
+    expect(context != NULL, "an operation has a context");
+    for (size_t i = 0; i < user->open_count; i++) {
+        expect(user->open[i] != context, "a context belongs to one operation");
+    }
+    expect(user->open_count < OPEN_MAX, "too many operations");
+    user->open[user->open_count++] = context;
+}
+
+static void close_context(end *user, const void *context)
+{
+    size_t i = 0;
+    while (i < user->open_count && user->open[i] != context) {
+        i++;
+    }
+    expect(i < user->open_count, "the provider completed what was not begun");
+    user->open[i] = user->open[--user->open_count];
+}
+
+static int is_unwilling(const end *user, int sends)
+{
+    return (sends && user->is_sending) || draw(4) == 0;
+}
+
+static ssize_t begun(end *user, ssize_t error, int sends, void *context)
+{
+    if (error == 0) {
+        open_context(user, context);
+        user->is_sending |= sends;
+    }
+    return error;
+}
+
+static ssize_t receive(struct fid_ep *face, void *memory, size_t bytes, void *descriptor, fi_addr_t from, void *context)
+{
+    end *user = (end *)(void *)face;
+    descriptor = check_local(user, memory, bytes, descriptor);
+    return is_unwilling(user, 0)
+               ? -FI_EAGAIN
+               : begun(user, fi_recv(user->real, memory, bytes, descriptor, from, context), 0, context);
+}
+
+static ssize_t send_message(struct fid_ep *face, const void *memory, size_t bytes, void *descriptor, fi_addr_t to,
+                            void *context)
+{
+    end *user = (end *)(void *)face;
+    descriptor = check_local(user, memory, bytes, descriptor);
+    return is_unwilling(user, 1) ? -FI_EAGAIN
+                                 : begun(user, fi_send(user->real, memory, bytes, descriptor, to, context), 1, context);
+}
+
+static ssize_t move(struct fid_ep *face, const struct fi_msg_rma *message, uint64_t flags, int is_write)
+{
+    end *user = (end *)(void *)face;
+    struct fi_msg_rma loose = *message;
+    struct fi_rma_iov remote = *message->rma_iov;
+    expect(message->iov_count == 1 && message->rma_iov_count == 1, "a write or read has one piece");
+    void *descriptor = check_local(user, message->msg_iov->iov_base, message->msg_iov->iov_len, message->desc[0]);
+    translate(&remote);
+    loose.desc = &descriptor;
+    loose.rma_iov = &remote;
+    if (is_unwilling(user, 1)) {
+        return -FI_EAGAIN;
+    }
+    return begun(user, is_write ? fi_writemsg(user->real, &loose, flags) : fi_readmsg(user->real, &loose, flags), 1,
+                 message->context);
+}
+
+static ssize_t write_memory(struct fid_ep *face, const struct fi_msg_rma *message, uint64_t flags)
+{
+    return move(face, message, flags, 1);
+}
+
+static ssize_t read_memory(struct fid_ep *face, const struct fi_msg_rma *message, uint64_t flags)
+{
+    return move(face, message, flags, 0);
+}
+
+static struct fi_ops_msg message_ops = {.size = sizeof(struct fi_ops_msg), .recv = receive, .send = send_message};
+static struct fi_ops_rma rma_ops = {
+    .size = sizeof(struct fi_ops_rma), .writemsg = write_memory, .readmsg = read_memory};
+
+/* ---- completions ---- */
+
+static int is_received(const held *one)
+{
+    return (one->entry.flags & FI_RECV) != 0;
+}
+
+static void hold(queue *q)
+{
+    struct fi_cq_msg_entry entry;
+    while (q->count < HELD_MAX && fi_cq_read(q->real, &entry, 1) == 1) {
+        q->held[q->count++] = (held){entry, draw(LATE_MAX)};
+    }
+    for (size_t i = 0; i < q->count; i++) {
+        q->held[i].reads -= q->held[i].reads > 0;
+    }
+}
+
+/* One that is due: any, but the first of those that keep their order. Returns q->count if there is none. */
+static size_t choose(const queue *q)
+{
+    const size_t start = q->count > 0 ? draw((unsigned)q->count) : 0;
+    size_t first_received = 0;
+    while (first_received < q->count && !is_received(&q->held[first_received])) {
+        first_received++;
+    }
+    for (size_t step = 0; step < q->count; step++) {
+        const size_t i = (start + step) % q->count;
+        const int waits = is_received(&q->held[i]) && q->user->keeps_order && i != first_received;
+        if (q->held[i].reads == 0 && !waits) {
+            return i;
+        }
+    }
+    return q->count;
+}
+
+static ssize_t read_queue(struct fid_cq *face, void *entries, size_t count)
+{
+    queue *q = (queue *)(void *)face;
+    size_t told = 0;
+    hold(q);
+    for (size_t i = choose(q); told < count && i < q->count; i = choose(q)) {
+        const struct fi_cq_msg_entry entry = q->held[i].entry;
+        q->user->is_sending &= is_received(&q->held[i]);
+        memmove(&q->held[i], &q->held[i + 1], (q->count - i - 1) * sizeof *q->held);
+        q->count--;
+        close_context(q->user, entry.op_context);
+        ((struct fi_cq_msg_entry *)entries)[told++] = entry;
+    }
+    if (told == 0) {
+        const ssize_t error = fi_cq_read(q->real, NULL, 0);
+        return error == -FI_EAVAIL ? error : -FI_EAGAIN;
+    }
+    return (ssize_t)told;
+}
+
+static ssize_t read_error(struct fid_cq *face, struct fi_cq_err_entry *entry, uint64_t flags)
+{
+    queue *q = (queue *)(void *)face;
+    const ssize_t count = fi_cq_readerr(q->real, entry, flags);
+    if (count > 0 && entry->op_context != NULL) {
+        close_context(q->user, entry->op_context);
+        q->user->is_sending &= (entry->flags & FI_RECV) != 0;
+    }
+    return count;
+}
+
+static struct fi_ops_cq queue_ops = {.size = sizeof(struct fi_ops_cq), .read = read_queue, .readerr = read_error};
+
+static int close_queue(struct fid *fid)
+{
+    queue *q = (queue *)(void *)fid;
+    int error = fi_close(&q->real->fid);
+    free(q);
+    return error;
+}
+
+static int control_queue(struct fid *fid, int command, void *argument)
+{
+    return fi_control(&((queue *)(void *)fid)->real->fid, command, argument);
+}
+
+static struct fi_ops queue_fid_ops = {.size = sizeof(struct fi_ops), .close = close_queue, .control = control_queue};
+
+static int open_queue(struct fid_domain *face, struct fi_cq_attr *attributes, struct fid_cq **out, void *context)
+{
+    queue *q = allocate(sizeof *q);
+    expect(attributes->format == FI_CQ_FORMAT_MSG, "completions have the format FI_CQ_FORMAT_MSG");
+    int error = fi_cq_open(((interface *)(void *)face)->real, attributes, &q->real, context);
+    if (error != 0) {
+        free(q);
+        return error;
+    }
+    q->face.fid = (struct fid){.fclass = FI_CLASS_CQ, .ops = &queue_fid_ops};
+    q->face.ops = &queue_ops;
+    *out = &q->face;
+    return 0;
+}
+
+/* ---- endpoints ---- */
+
+static int close_end(struct fid *fid)
+{
+    end *closed = (end *)(void *)fid;
+    int error = fi_close(&closed->real->fid);
+    free(closed);
+    return error;
+}
+
+static int bind_end(struct fid *fid, struct fid *to, uint64_t flags)
+{
+    end *user = (end *)(void *)fid;
+    if (to->fclass == FI_CLASS_CQ) {
+        user->completions = (queue *)(void *)to;
+        expect(user->completions->user == NULL, "a queue of completions has one endpoint");
+        user->completions->user = user;
+        to = &user->completions->real->fid;
+    }
+    return fi_ep_bind(user->real, to, flags);
+}
+
+static int control_end(struct fid *fid, int command, void *argument)
+{
+    return fi_control(&((end *)(void *)fid)->real->fid, command, argument);
+}
+
+static int name_end(struct fid *fid, void *name, size_t *bytes)
+{
+    return fi_getname(&((end *)(void *)fid)->real->fid, name, bytes);
+}
+
+static struct fi_ops end_ops = {
+    .size = sizeof(struct fi_ops), .close = close_end, .bind = bind_end, .control = control_end};
+static struct fi_ops_cm name_ops = {.size = sizeof(struct fi_ops_cm), .getname = name_end};
+
+static int open_end(struct fid_domain *face, struct fi_info *info, struct fid_ep **out, void *context)
+{
+    end *made = allocate(sizeof *made);
+    struct fi_info *loose = loosen(info);
+    int error = fi_endpoint(((interface *)(void *)face)->real, loose, &made->real, context);
+    real.freeinfo(loose);
+    if (error != 0) {
+        free(made);
+        return error;
+    }
+    made->keeps_order = (info->rx_attr->comp_order & FI_ORDER_STRICT) != 0;
+    made->face.fid = (struct fid){.fclass = FI_CLASS_EP, .ops = &end_ops};
+    made->face.cm = &name_ops;
+    made->face.msg = &message_ops;
+    made->face.rma = &rma_ops;
+    *out = &made->face;
+    return 0;
+}
+
+/* ---- domains and fabrics ---- */
+
+static int open_addresses(struct fid_domain *face, struct fi_av_attr *attributes, struct fid_av **out, void *context)
+{
+    return fi_av_open(((interface *)(void *)face)->real, attributes, out, context);
+}
+
+static int close_domain(struct fid *fid)
+{
+    interface *closed = (interface *)(void *)fid;
+    int error = fi_close(&closed->real->fid);
+    free(closed);
+    return error;
+}
+
+static struct fi_ops domain_fid_ops = {.size = sizeof(struct fi_ops), .close = close_domain};
+static struct fi_ops_domain domain_ops = {
+    .size = sizeof(struct fi_ops_domain), .av_open = open_addresses, .cq_open = open_queue, .endpoint = open_end};
+
+static int open_domain(struct fid_fabric *face, struct fi_info *info, struct fid_domain **out, void *context)
+{
+    interface *made = allocate(sizeof *made);
+    struct fi_info *loose = loosen(info);
+    int error = fi_domain(((network *)(void *)face)->real, loose, &made->real, context);
+    real.freeinfo(loose);
+    if (error != 0) {
+        free(made);
+        return error;
+    }
+    made->face.fid = (struct fid){.fclass = FI_CLASS_DOMAIN, .ops = &domain_fid_ops};
+    made->face.ops = &domain_ops;
+    made->face.mr = &memory_ops;
+    *out = &made->face;
+    return 0;
+}
+
+/* Nobody may sleep while there is something to tell. */
+static int try_wait(struct fid_fabric *face, struct fid **fids, int count)
+{
+    struct fid *loose[8];
+    expect(count <= 8, "too many queues to wait for");
+    for (int i = 0; i < count; i++) {
+        queue *q = (queue *)(void *)fids[i];
+        if (q->count > 0) {
+            return -FI_EAGAIN;
+        }
+        loose[i] = &q->real->fid;
+    }
+    return fi_trywait(((network *)(void *)face)->real, loose, count);
+}
+
+static int close_network(struct fid *fid)
+{
+    network *closed = (network *)(void *)fid;
+    int error = fi_close(&closed->real->fid);
+    free(closed);
+    return error;
+}
+
+static struct fi_ops network_fid_ops = {.size = sizeof(struct fi_ops), .close = close_network};
+static struct fi_ops_fabric network_ops = {
+    .size = sizeof(struct fi_ops_fabric), .domain = open_domain, .trywait = try_wait};
+
+int fi_fabric(struct fi_fabric_attr *attributes, struct fid_fabric **out, void *context)
+{
+    load_once();
+    network *made = allocate(sizeof *made);
+    int error = real.fabric(attributes, &made->real, context);
+    if (error != 0) {
+        free(made);
+        return error;
+    }
+    made->face.fid = (struct fid){.fclass = FI_CLASS_FABRIC, .ops = &network_fid_ops};
+    made->face.ops = &network_ops;
+    made->face.api_version = made->real->api_version;
+    *out = &made->face;
+    return 0;
+}
