@@ -153,7 +153,8 @@ typedef struct weft_ep_config {
     int slot_tokens_max;
     /* 0: memory and calls are the host's. 1: they are those of the PEs' GPUs; see "On GPUs" above. */
     int on_device;
-    unsigned flags; /* WEFT_EP_MASK_ON_TIMEOUT, WEFT_EP_STATISTICS or 0; on GPUs 0, else WEFT_ERR_UNSUPPORTED */
+    /* WEFT_EP_MASK_ON_TIMEOUT (on GPUs WEFT_ERR_UNSUPPORTED), WEFT_EP_STATISTICS, both, or 0 */
+    unsigned flags;
     /* The pairs of halves that may be outstanding: 0 and 1: one; 2: two, for which the group takes its memory twice. */
     int pairs_max;
     /* Domains: ranks among which a step crosses once, and whose results for a token are added first; see "Domains"
@@ -251,7 +252,9 @@ WEFT_API weft_status weft_ep_calls(const weft_ep *ep, uint64_t *calls) WEFT_MUST
 WEFT_API weft_status weft_ep_rejoin(weft_ep *ep, uint64_t calls) WEFT_MUST_CHECK;
 
 /* What a group with WEFT_EP_STATISTICS has met since it was made or its statistics were cleared. Arrays of the
- * caller's, any NULL. */
+ * caller's, in host memory, any NULL. On GPUs a wait is the longest that a thread of the call waited for the rank at
+ * once, for its call header or its rows, if it was long enough to look more than a hundred times; a small kernel after
+ * each call adds them up. */
 typedef struct weft_ep_stats {
     size_t size; /* sizeof(weft_ep_stats) */
     uint64_t dispatches; /* that were completed */
@@ -263,8 +266,8 @@ typedef struct weft_ep_stats {
 
 #define WEFT_EP_STATS_INIT WEFTI_SIZED(weft_ep_stats)
 
-/* Fill `stats` and the arrays that it names; set all to 0. Between calls of the group. WEFT_ERR_STATE: it keeps none.
- * */
+/* Fill `stats` and the arrays that it names; set all to 0. Between calls of the group, on GPUs when their streams have
+ * ended. WEFT_ERR_STATE: it keeps none. */
 WEFT_API weft_status weft_ep_stats_query(const weft_ep *ep, weft_ep_stats *stats) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_ep_stats_clear(weft_ep *ep) WEFT_MUST_CHECK;
 

@@ -37,6 +37,10 @@ struct wefti_ep_backend {
      * made. */
     weft_status (*failure)(const weft_ep *ep);
 
+    /* What WEFT_EP_STATISTICS keeps elsewhere, into ep->stats; and set that to zero. NULL, both: it is kept there. */
+    weft_status (*stats_fetch)(const weft_ep *ep);
+    weft_status (*stats_clear)(const weft_ep *ep);
+
     /* The collective calls made, and be in step with ranks that have made so many. Local. NULL, both: cannot. */
     uint64_t (*calls)(const weft_ep *ep);
     void (*rejoin)(weft_ep *ep, uint64_t calls);

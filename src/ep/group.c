@@ -91,10 +91,10 @@ static weft_status check_group_flags(const weft_ep_config *config)
                            "weft_ep_create: flags is 0x%x; give 0, WEFT_EP_MASK_ON_TIMEOUT, WEFT_EP_STATISTICS or both",
                            config->flags);
     }
-    if (config->flags != 0 && config->on_device) {
+    if ((config->flags & WEFT_EP_MASK_ON_TIMEOUT) != 0 && config->on_device) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "weft_ep_create: flags is 0x%x; on GPUs there is neither "
-                           "WEFT_EP_MASK_ON_TIMEOUT nor WEFT_EP_STATISTICS; give 0",
+                           "weft_ep_create: flags is 0x%x; on GPUs there is no WEFT_EP_MASK_ON_TIMEOUT; leave it out, "
+                           "and call weft_ep_mask after a timeout",
                            config->flags);
     }
     return WEFT_OK;

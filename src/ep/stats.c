@@ -31,6 +31,7 @@ weft_status weft_ep_stats_query(const weft_ep *ep, weft_ep_stats *stats)
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: stats is %s; start from WEFT_EP_STATS_INIT", call,
                            stats == NULL ? "NULL" : "too small");
     }
+    WEFT_TRY(ep->backend->stats_fetch != NULL ? ep->backend->stats_fetch(ep) : WEFT_OK);
     stats->dispatches = *wefti_ep_stats_calls(ep, 0);
     stats->combines = *wefti_ep_stats_calls(ep, 1);
     give(stats->rows_of_expert, ep->stats, wefti_ep_local_experts(ep));
@@ -43,5 +44,5 @@ weft_status weft_ep_stats_clear(weft_ep *ep)
 {
     WEFT_TRY(check(ep, "weft_ep_stats_clear"));
     memset(ep->stats, 0, wefti_ep_stats_words(ep) * sizeof *ep->stats);
-    return WEFT_OK;
+    return ep->backend->stats_clear != NULL ? ep->backend->stats_clear(ep) : WEFT_OK;
 }

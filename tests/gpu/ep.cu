@@ -164,6 +164,7 @@ static void run_case(job *of, uint64_t seed, const ep_size *size)
     setup.config.on_device = 1;
     weft_ep_config config = setup.config;
     config.experts_of_rank = setup.uneven ? setup.table : NULL;
+    config.flags = random_below(&common, 4) == 0 ? WEFT_EP_STATISTICS : 0;
     if (!CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &ep))) {
         return;
     }

@@ -462,9 +462,6 @@ static void not_in_kernels(weft_world *world, int which)
     config.flags = WEFT_EP_MASK_ON_TIMEOUT;
     CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &ep), WEFT_ERR_UNSUPPORTED);
     config.flags = 0;
-    config.flags = WEFT_EP_STATISTICS;
-    CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &ep), WEFT_ERR_UNSUPPORTED);
-    config.flags = 0;
     config.domain_ranks = 1; /* several domains */
     CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &ep), WEFT_ERR_UNSUPPORTED);
     CHECK_OK(weft_ep_mask_words(rig.ep, &words));

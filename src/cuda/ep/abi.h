@@ -238,6 +238,27 @@ typedef struct wefti_cuda_ep_combine_args {
     wefti_cuda_ep_options options; /* device/combine_options.cuh */
 } wefti_cuda_ep_combine_args;
 
+/* What WEFT_EP_STATISTICS keeps, after a call on its stream. */
+typedef enum wefti_cuda_ep_counted {
+    WEFTI_CUDA_EP_COUNTED_NOT, /* what the call waited is forgotten */
+    WEFTI_CUDA_EP_COUNTED_DISPATCH,
+    WEFTI_CUDA_EP_COUNTED_COMBINE
+} wefti_cuda_ep_counted;
+
+typedef struct wefti_cuda_ep_stats_args {
+    const wefti_cuda_ep_control *control;
+    const wefti_u64 *mismatch; /* of the host's words */
+    const wefti_cuda_ep_route_header *route_header;
+    const wefti_i32 *rows_of_expert; /* or NULL */
+    wefti_u64 *rows; /* [L] */
+    wefti_u64 *dispatch_waits; /* [R] */
+    wefti_u64 *combine_waits; /* [R] */
+    wefti_u64 *calls; /* dispatches, combines */
+    wefti_i32 experts; /* L */
+    wefti_i32 ranks;
+    wefti_cuda_ep_counted counted;
+} wefti_cuda_ep_stats_args;
+
 /* A kernel's name, of its length and name, as C++ writes that of a class's constructor: profilers show variants of a
  * class, C1 to C5, as one kernel, weft::NAME::NAME(). Programs that time a call by the name of its kernel count both
  * halves that way, and a combine with or without options; they look for names that hold dispatch_kernel or

@@ -65,6 +65,7 @@
     X(22dispatch_kernel_expert, C3, dispatch)                                                                                 \
     X(32dispatch_kernel_expert_quantised, C1, dispatch)                                                                       \
     X(32dispatch_kernel_expert_quantised, C3, dispatch)                                                                       \
+    X(10statistics, C1, stats)                                                                                         \
     X(12destinations, C1, dispatch)                                                                                    \
     X(25combine_kernel_expert_bwd, C1, dispatch)                                                                              \
     X(14combine_kernel, C1, combine)                                                                                           \

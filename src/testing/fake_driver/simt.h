@@ -237,6 +237,14 @@ static inline unsigned long long atomicAdd(unsigned long long *at, unsigned long
     return __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
 }
 
+static inline unsigned long long atomicMax(unsigned long long *at, unsigned long long value)
+{
+    unsigned long long seen = __atomic_load_n(at, __ATOMIC_RELAXED);
+    while (seen < value && !__atomic_compare_exchange_n(at, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+    return seen;
+}
+
 static inline void __threadfence_block()
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);

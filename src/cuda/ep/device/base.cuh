@@ -19,6 +19,7 @@ typedef wefti_cuda_ep_tables ep_tables;
 typedef wefti_cuda_ep_choices ep_choices;
 typedef wefti_cuda_ep_dispatch_args ep_dispatch;
 typedef wefti_cuda_ep_combine_args ep_combine;
+typedef wefti_cuda_ep_stats_args ep_stats;
 
 /* Kernel NAME of this VARIANT (abi.h), which has the arguments ARGS and does what the rest says. */
 #define EP_KERNEL(NAME, VARIANT, ARGS, ...)                                                                            \

@@ -31,6 +31,14 @@ EP_DEVICE_SLOW void ep_fail(const ep_group *group, int status, wefti_u32 missing
                      (wefti_u64)missing << 32 | (wefti_u32)-status);
 }
 
+/* In a group with WEFT_EP_STATISTICS: how long a thread has waited for another rank, so far. */
+EP_DEVICE void ep_note_wait(const wefti_cuda_ep_control *control, int rank, wefti_u64 start_ns)
+{
+    if (control->waits != 0) {
+        atomicMax((unsigned long long *)control->waits + rank, (unsigned long long)(wefti_time_ns() - start_ns));
+    }
+}
+
 /* Whether to go on waiting for `rank`. Blocks of this rank itself, which no mask takes away, may be late because they
  * wait for another: they have one more deadline, in which whoever waits for that one names it; then nobody is named. */
 EP_DEVICE_SLOW bool ep_go_on_slow(const ep_group *group, wefti_u64 start_ns, int rank)
@@ -41,6 +49,9 @@ EP_DEVICE_SLOW bool ep_go_on_slow(const ep_group *group, wefti_u64 start_ns, int
     const int status = wefti_dev_pause_slow(&group->dev, start_ns);
     const bool is_late = status == WEFT_ERR_TIMEOUT;
     const bool is_own = rank == group->rank;
+    if (!is_own) {
+        ep_note_wait(ep_control(*group), rank, start_ns);
+    }
     if (status == WEFT_OK ||
         (is_late && is_own && (wefti_time_ns() - start_ns) / 2 < wefti_ld_relaxed(&group->dev.control->deadline_ns))) {
         return true;

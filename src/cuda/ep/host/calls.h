@@ -52,6 +52,10 @@ wefti_cuda_ep_launch_plan wefti_cuda_ep_dispatch_plan(const weft_ep_route *route
 wefti_cuda_ep_launch_plan wefti_cuda_ep_combine_plan(const weft_ep_route *route, wefti_cuda_ep_work work,
                                                      wefti_cuda_ep_part part, wefti_cuda_ep_combine_args *args);
 
+/* What comes after a call of a group with WEFT_EP_STATISTICS. */
+weft_status wefti_cuda_ep_launch_statistics(const weft_ep_route *route, wefti_cuda_ep_counted counted,
+                                            weft_stream *stream, const char *call);
+
 /* What comes before a dispatch or a combine on its stream, if anything does. */
 weft_status wefti_cuda_ep_launch_destinations(const weft_ep_route *route, const wefti_cuda_ep_dispatch_args *args,
                                               weft_stream *stream, const char *call);

@@ -94,7 +94,8 @@ wefti_cuda_ep_launch_plan wefti_cuda_ep_combine_plan(const weft_ep_route *route,
     const wefti_cuda_ep_kernel kernel = {.work = work,
                                          .part = part,
                                          .row_bytes = part != WEFTI_CUDA_EP_SEND ? args->row_bytes : 0,
-                                         .may_be_low_latency = may_be_low_latency(args, route, part)};
+                                         .may_be_low_latency = may_be_low_latency(args, route, part),
+                                         .counted = WEFTI_CUDA_EP_COUNTED_COMBINE};
     const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_plan_launch(route, kernel);
     wefti_cuda_ep_combine_take_plan(args, &plan);
     return plan;

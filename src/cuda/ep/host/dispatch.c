@@ -237,6 +237,7 @@ wefti_cuda_ep_launch_plan wefti_cuda_ep_dispatch_plan(const weft_ep_route *route
                                                                 .part = part,
                                                                 .row_bytes = part != WEFTI_CUDA_EP_SEND ? row_bytes : 0,
                                                                 .may_be_low_latency = 1,
+                                                                .counted = WEFTI_CUDA_EP_COUNTED_DISPATCH,
                                                                 .is_fresh = (args->flags & WEFTI_CUDA_EP_FRESH) != 0});
     wefti_cuda_ep_dispatch_take_plan(args, &plan);
     return plan;

@@ -266,6 +266,15 @@ static unsigned families_of(const weft_ep *ep)
                                   : 1u << WEFTI_CUDA_EP_FOR_FEW);
 }
 
+static weft_status find_all_kernels(weft_ep *ep)
+{
+    wefti_ep_device *device = ep->device;
+    WEFT_TRY(ep->stats != NULL ? find_kernel(device->cuda, WEFTI_CUDA_EP_MODULE_routing_after,
+                                             "_ZN4weft10statisticsC1Ev", &device->statistics)
+                               : WEFT_OK);
+    return device->is_many ? find_many_kernels(ep) : find_kernels(ep);
+}
+
 /* Everything a call may launch, and the pool. */
 static weft_status load(weft_ep *ep)
 {
@@ -273,7 +282,7 @@ static weft_status load(weft_ep *ep)
     WEFT_TRY(check_device(cuda));
     WEFT_TRY(load_modules(cuda, families_of(ep)));
     WEFT_TRY(cuda->ep_pool == NULL ? make_pool(cuda) : WEFT_OK);
-    return ep->device->is_many ? find_many_kernels(ep) : find_kernels(ep);
+    return find_all_kernels(ep);
 }
 
 /* Tokens of a source whose rows may come before this rank is in the call: as many as have slots, if they take little
@@ -326,6 +335,13 @@ static void set_limits(weft_ep *ep)
     ep->device->group[1] = *group;
 }
 
+/* Of a rank's areas, and what lies behind them. */
+static uint64_t block_bytes(const weft_ep *ep)
+{
+    return (uint64_t)wefti_ep_channels(ep) * ep->device->group[0].at.bytes +
+           wefti_cuda_ep_stats_words(ep) * sizeof(uint64_t);
+}
+
 static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
 {
     wefti_ep_device device;
@@ -335,7 +351,7 @@ static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
     ep->device = &device;
     set_limits(ep);
     const uint64_t channels = (uint64_t)wefti_ep_channels(ep);
-    memory->symmetric_bytes = channels * device.group[0].at.bytes;
+    memory->symmetric_bytes = block_bytes(ep);
     memory->staging_bytes = channels * staged_bytes(ep);
     memory->low_latency_bytes = channels * (device.group[0].at.bytes - layout_of(ep, 0).bytes);
     memory->private_bytes = 0;
@@ -454,6 +470,7 @@ static weft_status prepare_by(weft_ep *ep, wefti_cuda_ep_directory *directory)
         WEFT_TRY(weft_world_dev(ep->world, &group->dev));
         group->host_status = (wefti_u64 *)words; /* kernels have the host heap at its address */
     }
+    WEFT_TRY(ep->stats != NULL ? wefti_cuda_ep_stats_open(ep) : WEFT_OK);
     device->sms = device->cuda->sms / pes_of_gpu(device->cuda);
     device->sms = device->sms > 0 ? device->sms : 1;
     return WEFT_OK;
@@ -473,8 +490,7 @@ static weft_status prepare(weft_ep *ep)
 /* Nobody writes to a rank before all are prepared. */
 static weft_status open_area(weft_ep *ep)
 {
-    const size_t bytes = (size_t)wefti_ep_channels(ep) * ep->device->group[0].at.bytes;
-    WEFT_TRY(weft_device_team_malloc(ep->team, bytes, &ep->device->area));
+    WEFT_TRY(weft_device_team_malloc(ep->team, block_bytes(ep), &ep->device->area));
     weft_status status = wefti_ep_agree(ep->team, &ep->config, ep, prepare(ep));
     weft_status freed = is_alike(status) ? weft_device_team_free(ep->team, ep->device->area) : WEFT_OK;
     return status != WEFT_OK ? status : freed;
@@ -518,6 +534,8 @@ static const wefti_ep_backend device_backend = {
     .group_fini = group_fini,
     .mask = wefti_cuda_ep_mask,
     .failure = failure,
+    .stats_fetch = wefti_cuda_ep_stats_fetch,
+    .stats_clear = wefti_cuda_ep_stats_clear,
     .route_bytes = wefti_cuda_ep_route_bytes,
     .route_open = wefti_cuda_ep_route_open,
     .route_close = wefti_cuda_ep_route_close,

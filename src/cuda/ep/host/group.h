@@ -43,6 +43,9 @@ typedef struct wefti_ep_device {
     int sms; /* of the GPU, divided by the ranks that use it */
     int claimed; /* multiprocessors: the most that a route has asked for, on all channels */
     int is_guest; /* a route of the group has asked for none */
+    uint64_t stats; /* with WEFT_EP_STATISTICS: the address behind the areas of the words that weft_ep.stats has, and of
+                       [channels][R] waits of the running calls */
+    CUfunction statistics; /* likewise */
     /* [low latency][..][..][by expert]; NULL: there are no halves of it, or none of low latency, or no slots of few
      * tokens in this group */
     CUfunction kernel[2][WEFTI_CUDA_EP_PARTS][WEFTI_CUDA_EP_WORKS][2];
@@ -93,6 +96,12 @@ weft_status wefti_cuda_ep_host_status(weft_ep *ep, const char *call);
 /* Whether a call has failed on a channel: 0, or the word that says it. */
 uint64_t wefti_cuda_ep_failed_word(const weft_ep *ep);
 weft_status wefti_cuda_ep_mask(weft_ep *ep, int rank, int alive);
+
+/* WEFT_EP_STATISTICS: its words in the area's block; from there to the group's; zero. */
+uint64_t wefti_cuda_ep_stats_words(const weft_ep *ep);
+weft_status wefti_cuda_ep_stats_open(weft_ep *ep);
+weft_status wefti_cuda_ep_stats_fetch(const weft_ep *ep);
+weft_status wefti_cuda_ep_stats_clear(const weft_ep *ep);
 
 size_t wefti_cuda_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan);
 weft_status wefti_cuda_ep_route_open(weft_ep_route *route, void *memory);

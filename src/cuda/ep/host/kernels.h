@@ -5,6 +5,7 @@
 /* X(FOLDER_NAME, family), for src/cuda/ep/FOLDER/NAME.cu. A group loads those of the families that it may launch. */
 #define WEFTI_CUDA_EP_MODULES(X)                                                                                       \
     X(routing_before, WEFTI_CUDA_EP_FOR_ALL)                                                                           \
+    X(routing_after, WEFTI_CUDA_EP_FOR_ALL)                                                                            \
     X(throughput_dispatch, WEFTI_CUDA_EP_FOR_FEW)                                                                      \
     X(throughput_dispatch_quantised, WEFTI_CUDA_EP_FOR_FEW)                                                            \
     X(throughput_dispatch_expert, WEFTI_CUDA_EP_FOR_FEW)                                                               \

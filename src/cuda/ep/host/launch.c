@@ -45,7 +45,9 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep
     if (kernel->part != WEFTI_CUDA_EP_RECV && kernel->work < WEFTI_CUDA_EP_WORK_COMBINE_ORDER) {
         ++*ep->started;
     }
-    return WEFT_OK;
+    return ep->stats != NULL && kernel->part != WEFTI_CUDA_EP_SEND && kernel->work < WEFTI_CUDA_EP_WORK_COMBINE_ORDER
+               ? wefti_cuda_ep_launch_statistics(route, kernel->counted, stream, call)
+               : WEFT_OK;
 }
 
 /* A kernel that waits for nobody. */

@@ -67,6 +67,9 @@ EP_DEVICE_SLOW bool ep_many_go_on_slow(const ep_group *group, wefti_u64 start_ns
         return false;
     }
     const int status = wefti_dev_pause_slow(&group->dev, rank < 0 ? wefti_time_ns() : start_ns);
+    if (rank >= 0 && rank != group->rank) {
+        ep_note_wait(control, rank, start_ns);
+    }
     if (status == WEFT_OK) {
         return true;
     }

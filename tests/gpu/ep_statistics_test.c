@@ -1,0 +1,201 @@
+/* Goal: a group on GPUs with WEFT_EP_STATISTICS adds up what its dispatches received for each expert, and whom it
+ * waited for; not what calls did that moved nothing, and no waits of other calls.
+ *
+ * Method: two PEs as threads on the fake driver, whose device memory is this machine's; rank 1 comes to each call late,
+ * so that rank 0 has waited for it at least so long. By each family of kernels. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "os/os.h"
+#include "support/check.h"
+#include "support/pes.h"
+#include "weft_ep.h"
+
+enum { PES = 2, TOKENS = 3, HIDDEN = 4, STEPS = 3, ROWS = 2 * PES * TOKENS };
+#define LATE_NS UINT64_C(50000000)
+
+typedef struct stats_rig {
+    weft_world *world;
+    int rank;
+    weft_ep *ep;
+    weft_ep_route *route;
+    weft_ep_choices choices;
+    weft_ep_rows in;
+    weft_ep_rows back;
+    weft_ep_received out;
+    uint64_t rows[2];
+    uint64_t waits[2][PES]; /* of dispatches, of combines */
+    weft_ep_stats stats;
+} stats_rig;
+
+static const int32_t ids[TOKENS] = {0, 1, 3}; /* of ranks 0, 0 and 1 */
+static _Alignas(64) float tokens[PES][TOKENS][HIDDEN];
+static _Alignas(64) float received[PES][ROWS][HIDDEN];
+static _Alignas(64) float sums[PES][TOKENS][HIDDEN];
+
+static weft_ep_rows rows_at(void *data)
+{
+    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
+    rows.data = data;
+    rows.dtype = WEFT_EP_F32;
+    rows.hidden = HIDDEN;
+    return rows;
+}
+
+static int open_rig(stats_rig *rig, weft_world *world, weft_ep_layout layout)
+{
+    const weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+    const weft_ep_received out = WEFT_EP_RECEIVED_INIT;
+    const weft_ep_stats stats = WEFT_EP_STATS_INIT;
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    weft_ep_memory with = WEFT_EP_MEMORY_INIT;
+    weft_ep_memory without = WEFT_EP_MEMORY_INIT;
+    memset(rig, 0, sizeof *rig);
+    rig->world = world;
+    rig->rank = weft_world_pe(world);
+    config.experts = 2 * PES;
+    config.tokens_max = TOKENS;
+    config.topk_max = 1;
+    config.row_bytes_max = sizeof tokens[0][0];
+    config.on_device = 1;
+    CHECK_OK(weft_ep_bytes(&config, PES, &without));
+    config.flags = WEFT_EP_STATISTICS;
+    CHECK_OK(weft_ep_bytes(&config, PES, &with));
+    CHECK(with.symmetric_bytes > without.symmetric_bytes);
+    plan.topk = 1;
+    plan.layout = layout;
+    rig->choices = choices;
+    rig->choices.tokens = TOKENS;
+    rig->choices.ids = ids;
+    rig->in = rows_at(tokens[rig->rank]);
+    rig->back = rows_at(sums[rig->rank]);
+    rig->out = out;
+    rig->out.rows = rows_at(received[rig->rank]);
+    rig->out.rows_capacity = ROWS;
+    rig->stats = stats;
+    rig->stats.rows_of_expert = rig->rows;
+    rig->stats.dispatch_wait_ns = rig->waits[0];
+    rig->stats.combine_wait_ns = rig->waits[1];
+    return CHECK_OK(weft_ep_create(weft_team_world(world), &config, &rig->ep)) &&
+           CHECK_OK(weft_ep_route_create(rig->ep, &plan, NULL, &rig->route));
+}
+
+static void meet_late(const stats_rig *rig)
+{
+    CHECK_OK(weft_barrier(rig->world));
+    if (rig->rank == 1) {
+        wefti_os_sleep_ns(LATE_NS);
+    }
+}
+
+static void step(stats_rig *rig)
+{
+    meet_late(rig);
+    CHECK_OK(weft_ep_dispatch(rig->route, &rig->in, &rig->out, NULL));
+    meet_late(rig);
+    CHECK_OK(weft_ep_combine(rig->route, &rig->out.rows, &rig->back, 0, NULL));
+}
+
+static void step_by_halves(stats_rig *rig)
+{
+    CHECK_OK(weft_ep_route_choose(rig->route, &rig->choices));
+    CHECK_OK(weft_ep_dispatch_send(rig->route, &rig->in, &rig->out, NULL));
+    CHECK_OK(weft_ep_dispatch_recv(rig->route, NULL));
+    CHECK_OK(weft_ep_combine_send(rig->route, &rig->out.rows, &rig->back, 0, NULL));
+    CHECK_OK(weft_ep_combine_recv(rig->route, NULL));
+}
+
+/* So many steps. */
+static void expect(stats_rig *rig, int steps)
+{
+    const uint64_t all = (uint64_t)steps;
+    CHECK_OK(weft_barrier(rig->world));
+    CHECK_OK(weft_ep_stats_query(rig->ep, &rig->stats));
+    CHECK(rig->stats.dispatches == all && rig->stats.combines == all);
+    CHECK(rig->rows[0] == (rig->rank == 0 ? PES * all : 0) && rig->rows[1] == PES * all);
+    CHECK(rig->waits[0][rig->rank] == 0 && rig->waits[1][rig->rank] == 0);
+}
+
+/* Ranks that make different calls: nothing moves. */
+static void step_apart(stats_rig *rig)
+{
+    weft_ep_host_counts counts;
+    weft_ep_rows in = rig->in;
+    weft_ep_received out = rig->out;
+    in.hidden = out.rows.hidden = HIDDEN;
+    in.dtype = out.rows.dtype = rig->rank == 0 ? WEFT_EP_F32 : WEFT_EP_BF16;
+    in.hidden = out.rows.hidden = rig->rank == 0 ? HIDDEN : 2 * HIDDEN;
+    CHECK_OK(weft_ep_dispatch(rig->route, &in, &out, NULL));
+    CHECK_STATUS(weft_ep_route_query(rig->route, NULL, &counts), WEFT_ERR_MISMATCH);
+}
+
+static void run_layout(weft_world *world, weft_ep_layout layout)
+{
+    stats_rig rig;
+    if (!open_rig(&rig, world, layout)) {
+        return;
+    }
+    meet_late(&rig);
+    CHECK_OK(weft_ep_route_update(rig.route, &rig.choices, NULL)); /* whose waits are not told */
+    CHECK_OK(weft_barrier(world));
+    CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.out, NULL));
+    CHECK_OK(weft_ep_combine(rig.route, &rig.out.rows, &rig.back, 0, NULL));
+    expect(&rig, 1);
+    CHECK_OK(weft_ep_stats_clear(rig.ep));
+    expect(&rig, 0);
+    for (int i = 0; i < STEPS; i++) {
+        step(&rig);
+    }
+    expect(&rig, STEPS);
+    CHECK(rig.rank == 1 || (rig.waits[0][1] >= STEPS * LATE_NS / 2 && rig.waits[1][1] >= STEPS * LATE_NS / 2));
+    CHECK(rig.rank == 1 || rig.waits[0][1] < UINT64_C(30000000000));
+    step_apart(&rig);
+    expect(&rig, STEPS);
+    step_by_halves(&rig);
+    expect(&rig, STEPS + 1);
+    CHECK_OK(weft_ep_route_destroy(rig.route));
+    CHECK_OK(weft_ep_destroy(rig.ep));
+    CHECK_OK(weft_barrier(world));
+}
+
+static void run(weft_world *world, void *context)
+{
+    weft_device_config device = WEFT_DEVICE_CONFIG_INIT;
+    (void)context;
+    device.choice = WEFT_DEVICE_ORDINAL;
+    device.ordinal = weft_world_pe(world);
+    device.heap_max_bytes = (size_t)64 << 20;
+    if (CHECK_OK(weft_device_attach(world, &device))) {
+        run_layout(world, WEFT_EP_RANK_MAJOR);
+        run_layout(world, WEFT_EP_EXPERT_MAJOR);
+        run_layout(world, WEFT_EP_SLOTS_EXPERT);
+    }
+}
+
+static void of_few_ranks(void **state)
+{
+    (void)state;
+    pes_run(PES, run, NULL);
+}
+
+static void of_many_ranks(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("WEFT_EP_FEW_RANKS", "0", 1), 0);
+    pes_run(PES, run, NULL);
+    assert_int_equal(unsetenv("WEFT_EP_FEW_RANKS"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {CHECKED_TEST(of_few_ranks), CHECKED_TEST(of_many_ranks)};
+    (void)setenv("WEFT_FAKE_SMS", "4", 0);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
