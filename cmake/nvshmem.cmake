@@ -18,7 +18,8 @@ set(weft_nvshmem_include ${weft_nvshmem_home}/include)
 set(weft_nvshmem_generated ${PROJECT_BINARY_DIR}/generated/nvshmem)
 set(weft_nvshmem_generate ${Python3_EXECUTABLE} ${weft_nvshmem_source}/generate.py)
 set(weft_nvshmem_tables ${weft_nvshmem_source}/types.table ${weft_nvshmem_source}/routines.table ${weft_nvshmem_source}/generate.py
-    ${weft_nvshmem_source}/../tables.py ${weft_nvshmem_source}/nvshmem.h.in ${weft_nvshmem_source}/kernels.cuh.in)
+    ${weft_nvshmem_source}/../tables.py ${weft_nvshmem_source}/nvshmem.h.in ${weft_nvshmem_source}/kernels.cuh.in
+    ${weft_nvshmem_source}/macros.h.in ${weft_nvshmem_source}/tensor.h.in)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${weft_nvshmem_source}/routines.table ${weft_nvshmem_source}/generate.py)
 foreach(what sections files)
     execute_process(COMMAND ${weft_nvshmem_generate} ${what} OUTPUT_VARIABLE weft_nvshmem_${what} COMMAND_ERROR_IS_FATAL ANY)

@@ -1,7 +1,7 @@
 """Make the NVSHMEM headers and functions of types.table and routines.table.
 
-    generate.py headers OUT        nvshmem.h of nvshmem.h.in, kernels.cuh of kernels.cuh.in, and the other names that programs
-                                   include
+    generate.py headers OUT        nvshmem.h of nvshmem.h.in, and so kernels.cuh and macros.h, and the other names that
+                                   programs include
     generate.py functions OUT      SECTION.c for each section: what the host's routines that are not written by hand do
     generate.py bitcode OUT        bitcode.cu: kernels' routines by their own names, for the bitcode library
     generate.py sections           the names of the sections
@@ -32,9 +32,27 @@ NAMES = """nvshmemx.h nvshmem_host.h
     device/nvshmem_defines.h device/nvshmemx_defines.h device/nvshmem_device_macros.h device/nvshmem_coll_defines.cuh
     device/nvshmemx_coll_defines.cuh device/nvshmemx_collective_launch_apis.h
     device_host/nvshmem_common.cuh device_host/nvshmem_types.h
-    non_abi/device/common/nvshmemi_common_device.cuh
+    device_host/nvshmem_api_constants.h device_host/nvshmem_api_macros.h device_host/nvshmem_constants.h
+    device_host/nvshmem_uniqueid.h device_host/nvshmem_version.h device_host/nvshmemx_status.h device_host/nvshmemx_uniqueid.h
+    c_api/nvshmem_api.h c_api/nvshmem_api_constants.h c_api/nvshmem_api_macros.h c_api/nvshmem_coll_api.h c_api/nvshmem_macros.h
+    c_api/nvshmem_types.h c_api/nvshmemx_api.h c_api/nvshmemx_coll_api.h c_api/nvshmemx_collective_launch_apis.h
+    c_api/nvshmemx_status.h c_api/nvshmemx_uniqueid.h
+    non_abi/device/common/nvshmemi_common_device.cuh non_abi/c/nvshmem_build_options.h non_abi/nvshmem_build_options.h
+    device_host_transport/nvshmem_common_transport.h
     device_host_transport/nvshmem_constants.h bootstrap_device_host/nvshmem_uniqueid.h
     non_abi/nvshmem_version.h non_abi/nvshmemx_error.h""".split()
+# Made of a file NAME.in here.
+MADE = {"nvshmem.h": "nvshmem.h", "kernels.cuh": "weft_nvshmem/kernels.cuh", "macros.h": "weft_nvshmem/macros.h",
+        "tensor.h": "device_host/nvshmem_tensor.h"}
+
+# The lists of programs: a name, and its types.
+LISTS = {"STANDARD_RMA_TYPES": SETS["small"] + SETS["plain"], "WAIT_TYPES": SETS["wait_short"] + SETS["wait"]}
+REDUCE_LISTS = {"BITWISE_REDUCE_TYPES": SETS["bits"], "STANDARD_REDUCE_TYPES": SETS["order"] + SETS["small"],
+                "ARITH_REDUCE_TYPES": SETS["order"] + SETS["small"]}
+REDUCTIONS = {"and": "BITWISE", "or": "BITWISE", "xor": "BITWISE", "min": "STANDARD", "max": "STANDARD", "prod": "ARITH",
+              "sum": "ARITH"}
+SIZE_TYPES = {8: "int8_t", 16: "int16_t", 32: "int32_t", 64: "int64_t", 128: "int4"}
+SCOPE_FORMS = {"": [], "_WITH_SCOPE": ["SC"], "_WITH_SCOPE2": ["SC", "SC_SUFFIX", "SC_PREFIX"]}
 
 
 @dataclasses.dataclass
@@ -194,19 +212,43 @@ def labelled(function):
     return f'extern "C" {function.prototype()} __asm__("{function.name}");'
 
 
+def repetition(name, before, after, rows):
+    """A macro that calls its first argument once for each row, with `before` and `after` around it."""
+    lines = [f"#define NVSHMEMI_REPT_{name}({', '.join(['NVSHMEMI_FN_TEMPLATE', *before, *after])})"]
+    lines += [f"    NVSHMEMI_FN_TEMPLATE({', '.join([*before, *row, *after])})" for row in rows]
+    return " \\\n".join(lines)
+
+
+def lists():
+    """The lists of types and of sizes."""
+    lines = []
+    for form, before in SCOPE_FORMS.items():
+        for name, members in LISTS.items():
+            lines.append(repetition(f"FOR_{name}{form}", before, [], [(one, TYPES[one]) for one in members]))
+        for name, members in REDUCE_LISTS.items():
+            lines.append(repetition(f"FOR_{name}{form}", before, ["opname"], [(one, TYPES[one]) for one in members]))
+        lines.append(repetition(f"FOR_SIZES{form}", before, [], [(str(size),) for size in SIZE_TYPES]))
+        arguments = ", ".join(["NVSHMEMI_FN_TEMPLATE", *before])
+        lines.append(f"#define NVSHMEMI_REPT_TYPES_AND_OPS_FOR_REDUCE{form}({arguments})" + "".join(
+            f" \\\n    NVSHMEMI_REPT_FOR_{kind}_REDUCE_TYPES{form}({arguments}, {name})" for name, kind in REDUCTIONS.items()))
+    lines.append(repetition("FOR_SIZES_WITH_TYPE", [], [], [(str(size), name) for size, name in SIZE_TYPES.items()]))
+    return lines
+
+
 def write_headers(out):
     parts = {
+        "LISTS": lists(),
         "HOST": by_section([one for one in of_place("host") if one.name not in KERNEL], declaration),
         "BOTH": by_section([one for one in of_place("host") if one.name in KERNEL], declaration),
         "STREAM": by_section(of_place("stream"), declaration),
         "LABELLED": by_section([one for one in of_place("host") if one.name in KERNEL], labelled),
         "KERNELS": by_section(of_place("kernel"), kernel_function),
     }
-    for name in ("nvshmem.h", "kernels.cuh"):
+    for name, made in MADE.items():
         text = (HERE / f"{name}.in").read_text()
         for part, lines in parts.items():
             text = text.replace(f"@{part}@", "\n".join(lines))
-        place = out / name if name == "nvshmem.h" else out / "weft_nvshmem" / name
+        place = out / made
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text)
     for name in NAMES:
@@ -234,7 +276,7 @@ def main():
     elif verb == "sections":
         print("\n".join(SECTIONS))
     elif verb == "files":
-        print("\n".join(["nvshmem.h", "weft_nvshmem/kernels.cuh", *NAMES]))
+        print("\n".join([*MADE.values(), *NAMES]))
     elif verb == "names":
         print("\n".join(function.name for function in of_place(sys.argv[2])))
     else:

@@ -28,9 +28,17 @@ __global__ void other(int *data)
 TEXT
 "$nvcc" -std=c++17 "$option" -gencode arch=compute_90,code=sm_90 -gencode arch=compute_80,code=sm_80 --threads 2 -Werror all-warnings \
     -I"$home/include" "$here/calls.cu" "$folder/other.cu" -o "$folder/calls" -L"$home/lib" -lnvshmem_host -lnvshmem_device
+# torch.cu as PyTorch compiles its own: half and bfloat16 without their conversions and operators.
 build()
 {
-    "$nvcc" -std=c++17 "$option" -arch=sm_90 -Werror all-warnings -I"$home/include" "$1" -o "$folder/$(basename "$1" .cu)" \
+    set -- "$1" "$(basename "$1" .cu)"
+    bare=
+    if [ "$2" = torch ]; then
+        bare="-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_HALF2_OPERATORS__
+            -D__CUDA_NO_BFLOAT16_CONVERSIONS__ -D__CUDA_NO_BFLOAT16_OPERATORS__"
+    fi
+    # shellcheck disable=SC2086
+    "$nvcc" $bare -std=c++17 "$option" -arch=sm_90 -Werror all-warnings -I"$home/include" "$1" -o "$folder/$2" \
         -L"$home/lib" -lnvshmem_host -lnvshmem_device || touch "$folder/failed"
 }
 previous=

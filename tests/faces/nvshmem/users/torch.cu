@@ -49,6 +49,8 @@ __global__ void signals(char *to, const char *from, uint64_t *signal, long long 
     nvshmemx_broadcastmem_block(NVSHMEM_TEAM_WORLD, to, from, 64, 0);
     nvshmem_float_sum_reduce(NVSHMEM_TEAM_WORLD, (float *)to, (const float *)from, 16);
     nvshmemx_bfloat16_sum_reduce_block(NVSHMEM_TEAM_WORLD, (nv_bfloat16 *)to, (const nv_bfloat16 *)from, 16);
+    nvshmemx_half_prod_reduce_warp(NVSHMEM_TEAM_WORLD, (half *)to, (const half *)from, 16);
+    (void)nvshmemx_half_atomic_fetch_add((half *)to, *(const half *)from, peer);
     nvshmem_barrier_all();
     nvshmem_sync_all();
 }
