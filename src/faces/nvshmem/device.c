@@ -273,6 +273,14 @@ weft_status wefti_nv_place_decide(void)
     return status;
 }
 
+void wefti_nv_place_try(const char *call)
+{
+    const weft_status status = WORLD == NULL ? WEFT_OK : wefti_nv_place_decide();
+    if (status != WEFT_OK && status != WEFT_ERR_STATE) {
+        wefti_nv_latch(call, status);
+    }
+}
+
 void wefti_nv_device_close(void)
 {
     if (wefti_nvshmem.place == WEFTI_NV_DEVICE) {
@@ -324,10 +332,10 @@ int weft_nvshmem_launch(void *function, const unsigned grid[3], const unsigned b
         blocks[0] = (unsigned)most;
         blocks[1] = blocks[2] = 1;
     }
-    wefti_nv_units_check();
+    wefti_nv_settle(call);
     if (wefti_nv_device_enter() != 0) {
         return wefti_nv_refuse(call, NVSHMEMX_ERROR_GPU_NOT_SELECTED,
-                               "no GPU is chosen yet; call cudaSetDevice, and nvshmem_malloc once");
+                               "no GPU is chosen yet; call cudaSetDevice before");
     }
     int error = device.driver->launch_cooperative(function, blocks[0], blocks[1], blocks[2], block[0], block[1],
                                                   block[2], (unsigned)shared_bytes, stream, args);

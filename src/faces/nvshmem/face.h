@@ -105,6 +105,8 @@ HIDDEN void wefti_nv_regions_close(void);
 
 /* Decide where the heap is, unless that has been done. Collective. WEFT_ERR_STATE: no GPU has been chosen yet. */
 HIDDEN weft_status wefti_nv_place_decide(void);
+/* The same in a call of all PEs that can go on without: a GPU that cannot be used is latched. */
+HIDDEN void wefti_nv_place_try(const char *call);
 /* What kernels are told of a team whose handle is new or gone (team NULL). Collective over the team. */
 HIDDEN weft_status wefti_nv_device_team(nvshmem_team_t handle);
 /* Wait for a stream. */
@@ -126,6 +128,15 @@ static inline void wefti_nv_units_check(void)
 {
     if (!LIKELY(__atomic_load_n(&wefti_nv_units_late, __ATOMIC_RELAXED) == 0)) {
         wefti_nv_units_retry();
+    }
+}
+
+/* In calls that all PEs make, and that may be the first after a GPU was chosen: kernels can begin behind them. */
+static inline void wefti_nv_settle(const char *call)
+{
+    wefti_nv_units_check();
+    if (!LIKELY(wefti_nvshmem.place != WEFTI_NV_UNDECIDED)) {
+        wefti_nv_place_try(call);
     }
 }
 

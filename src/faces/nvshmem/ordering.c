@@ -10,26 +10,57 @@ void nvshmem_fence(void)
 
 void nvshmem_barrier_all(void)
 {
-    wefti_nv_units_check();
+    wefti_nv_settle(__func__);
     CHECK(weft_barrier(WORLD), 1);
 }
 
 void nvshmem_sync_all(void)
 {
-    wefti_nv_units_check();
+    wefti_nv_settle(__func__);
     CHECK(weft_sync(WORLD), 1);
+}
+
+void nvshmemx_barrier_all_on_stream(cudaStream_t cstrm)
+{
+    wefti_nv_settle(__func__);
+    CHECK(weft_barrier_on_stream(WORLD, cstrm), 1);
+}
+
+void nvshmemx_sync_all_on_stream(cudaStream_t cstrm)
+{
+    wefti_nv_settle(__func__);
+    CHECK(weft_sync_on_stream(WORLD, cstrm), 1);
+}
+
+/* Of a team of all PEs a call may be the first, of others not: to settle takes all. */
+static weft_team *members_of(const char *call, nvshmem_team_t team)
+{
+    if (team == NVSHMEM_TEAM_WORLD) {
+        wefti_nv_settle(call);
+    } else {
+        wefti_nv_units_check();
+    }
+    return wefti_nv_members(team);
 }
 
 int nvshmem_barrier(nvshmem_team_t team)
 {
-    wefti_nv_units_check();
-    return wefti_nv_result(__func__, weft_team_barrier(wefti_nv_members(team)));
+    return wefti_nv_result(__func__, weft_team_barrier(members_of(__func__, team)));
 }
 
 int nvshmem_team_sync(nvshmem_team_t team)
 {
-    wefti_nv_units_check();
-    return wefti_nv_result(__func__, weft_team_sync(wefti_nv_members(team)));
+    return wefti_nv_result(__func__, weft_team_sync(members_of(__func__, team)));
+}
+
+int nvshmemx_barrier_on_stream(nvshmem_team_t team, cudaStream_t cstrm)
+{
+    return wefti_nv_result(__func__, weft_team_barrier_on_stream(members_of(__func__, team), cstrm));
+}
+
+int nvshmemx_team_sync_on_stream(nvshmem_team_t team, cudaStream_t cstrm)
+{
+    return wefti_nv_result(__func__, weft_team_sync_on_stream(members_of(__func__, team), cstrm));
 }
 
 /* There is one queue, so that any number of handles says the same. The caller frees the array. */

@@ -12,6 +12,7 @@
 wefti_nv_face wefti_nvshmem = {.device = -1};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int is_finalized; /* the last world was ended by the last finalize */
 
 void wefti_nv_lock(void)
 {
@@ -180,6 +181,7 @@ static int open_world(const char *call, const wefti_nv_meeting *meeting)
 static int begin(const char *call, unsigned flags, const nvshmemx_init_attr_t *attributes)
 {
     wefti_nv_meeting meeting = {.device = -1};
+    is_finalized = 0;
     int result = wefti_nv_meeting_read(call, flags, attributes, &meeting);
     if (result == NVSHMEMX_SUCCESS && wefti_nvshmem.world == NULL) {
         result = open_world(call, &meeting);
@@ -216,6 +218,7 @@ static void end(const char *call)
     CHECK(weft_barrier(wefti_nvshmem.world), 1);
     if (--wefti_nvshmem.init_count == 0) {
         close_world();
+        is_finalized = 1;
     }
     wefti_nv_unlock();
 }
@@ -289,7 +292,9 @@ void nvshmem_query_thread(int *provided)
 
 int nvshmemx_init_status(void)
 {
-    return wefti_nvshmem.world == NULL                 ? NVSHMEM_STATUS_NOT_INITIALIZED
+    return wefti_nvshmem.world == NULL                 ? is_finalized /* NVSHMEM keeps its bootstrap, and says so */
+                                                             ? NVSHMEM_STATUS_IS_BOOTSTRAPPED
+                                                             : NVSHMEM_STATUS_NOT_INITIALIZED
            : wefti_nvshmem.place == WEFTI_NV_UNDECIDED ? NVSHMEM_STATUS_IS_BOOTSTRAPPED
            : wefti_nvshmem.sharing != 0                ? wefti_nvshmem.sharing
                                                        : NVSHMEM_STATUS_IS_INITIALIZED;

@@ -76,9 +76,10 @@ static void check_queries(void)
     CHECK(strcmp(nvshmemx_status_string(3), "NVSHMEMX_ERROR_NOT_SUPPORTED") == 0);
 }
 
-static void check_before(void)
+/* BOOTSTRAPPED after the first finalize: NVSHMEM keeps its bootstrap. */
+static void check_before(nvshmemx_init_status_t status)
 {
-    CHECK(nvshmemx_init_status() == NVSHMEM_STATUS_NOT_INITIALIZED);
+    CHECK((nvshmemx_init_status_t)nvshmemx_init_status() == status);
     CHECK(nvshmem_my_pe() == -1 && nvshmem_n_pes() == -1);
     CHECK(nvshmem_team_sync(NVSHMEM_TEAM_WORLD) != 0);
     CHECK(nvshmem_team_my_pe(NVSHMEM_TEAM_WORLD) == -1);
@@ -146,7 +147,7 @@ static void check_again(void)
     take_id(&ids[1], 0);
     memcpy(mine, ids, sizeof mine);
     nvshmem_finalize();
-    check_before();
+    check_before(NVSHMEM_STATUS_IS_BOOTSTRAPPED);
     nvshmemx_init_attr_t attributes = NVSHMEMX_INIT_ATTR_INITIALIZER;
     CHECK(nvshmemx_set_attr_uniqueid_args(pes, pes, &mine[0], &attributes) == NVSHMEMX_ERROR_INVALID_VALUE);
     CHECK(nvshmemx_set_attr_uniqueid_args(pes - 1 - me, pes, &mine[0], &attributes) == 0);
@@ -161,7 +162,7 @@ static void check_again(void)
     CHECK(nvshmemx_set_attr_uniqueid_args(0, pes + 1, &mine[0], &other) == 0);
     CHECK(nvshmemx_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, &other) == NVSHMEMX_ERROR_INVALID_VALUE);
     nvshmemx_hostlib_finalize();
-    check_before();
+    check_before(NVSHMEM_STATUS_IS_BOOTSTRAPPED);
     if (me % 2 == 0) {
         CHECK(nvshmemx_set_attr_uniqueid_args(me / 2, (pes + 1) / 2, &mine[1], &attributes) == 0);
         CHECK(nvshmemx_hostlib_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, &attributes) == 0);
@@ -177,9 +178,43 @@ static void check_again(void)
     CHECK(nvshmem_my_pe() == me && nvshmem_n_pes() == pes);
 }
 
+/* A GPU that is chosen after init is taken by the first call of all PEs, an allocation or not. */
+static void check_late_choice(int way)
+{
+    int (*pop)(void **context);
+    int (*push)(void *context);
+    void *context;
+    *(void **)&pop = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuCtxPopCurrent_v2");
+    *(void **)&push = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuCtxPushCurrent_v2");
+    nvshmem_finalize();
+    CHECK(pop(&context) == 0);
+    nvshmem_init();
+    nvshmem_barrier_all();
+    CHECK(nvshmemx_init_status() == NVSHMEM_STATUS_IS_BOOTSTRAPPED);
+    CHECK(push(context) == 0);
+    if (way == 0) {
+        nvshmem_barrier_all();
+    } else if (way == 1) {
+        nvshmem_sync_all();
+    } else if (way == 2) {
+        CHECK(nvshmem_team_sync(NVSHMEM_TEAM_WORLD) == 0);
+    } else if (way == 3) {
+        CHECK(nvshmem_barrier(NVSHMEM_TEAM_WORLD) == 0);
+    } else if (way == 4) {
+        nvshmemx_barrier_all_on_stream(NULL);
+    } else if (way == 5) {
+        nvshmemx_sync_all_on_stream(NULL);
+    } else {
+        const unsigned flat[3] = {1, 2, 1}; /* of which the fake driver launches none */
+        CHECK(weft_nvshmem_launch(NULL, flat, flat, NULL, 0, NULL) == NVSHMEMX_ERROR_COLLECTIVE_LAUNCH_FAILED);
+    }
+    CHECK(nvshmemx_init_status() == status_of(nvshmem_n_pes()));
+    CHECK(nvshmem_team_sync(NVSHMEM_TEAM_WORLD) == 0);
+}
+
 int main(void)
 {
-    check_before();
+    check_before(NVSHMEM_STATUS_NOT_INITIALIZED);
     nvshmem_init();
     check_queries();
     check_nested();
@@ -187,5 +222,8 @@ int main(void)
     check_misuse();
     check_again();
     check_queries();
+    for (int way = 0; check_on_gpu && way < 7; way++) {
+        check_late_choice(way);
+    }
     return check_end();
 }
