@@ -1,8 +1,6 @@
 /* faces/nccl_ep/masks.c: ranks that are gone. */
 #include "faces/nccl_ep/face.h"
 
-#define RANKS_MOST 32 /* of a group on GPUs */
-
 static ncclResult_t check_masks(const char *call, const struct ncclEpGroup *group)
 {
     NEP_TRY(nep_check_group(call, group));
@@ -20,14 +18,19 @@ static void look_for_timeout(struct ncclEpGroup *group)
     }
 }
 
+static int is_alive(const uint64_t *words, int rank)
+{
+    return (__atomic_load_n(&words[rank / 64], __ATOMIC_ACQUIRE) >> (rank % 64) & 1) == 0;
+}
+
 static ncclResult_t set_masks(struct ncclEpGroup *group, const int *mask)
 {
-    unsigned char masked[RANKS_MOST];
+    const uint64_t *words = NULL;
     look_for_timeout(group);
-    NEP_TRY(nep_result_of(weft_ep_mask_query(group->ep, masked, NULL)));
+    NEP_TRY(nep_result_of(weft_ep_mask_words(group->ep, &words)));
     for (int rank = 0; rank < group->ranks; rank++) {
         int alive = mask == NULL || mask[rank] != 0;
-        if (rank != group->rank && alive == masked[rank]) {
+        if (rank != group->rank && alive != is_alive(words, rank)) {
             NEP_TRY(nep_result_of(weft_ep_mask(group->ep, rank, alive)));
         }
     }
@@ -37,16 +40,16 @@ static ncclResult_t set_masks(struct ncclEpGroup *group, const int *mask)
 ncclResult_t ncclEpMaskQuery(ncclEpGroup_t ep_group, int *mask_status, cudaStream_t stream)
 {
     static const char call[] = "ncclEpMaskQuery";
-    unsigned char masked[RANKS_MOST];
+    const uint64_t *words = NULL;
     NEP_TRY(check_masks(call, ep_group));
     if (mask_status == NULL) {
         return nep_fail(ncclInvalidArgument, "%s: argument 'mask_status' is NULL", call);
     }
-    NEP_TRY(nep_result_of(weft_ep_mask_query(ep_group->ep, masked, NULL)));
+    NEP_TRY(nep_result_of(weft_ep_mask_words(ep_group->ep, &words)));
     size_t bytes = (size_t)ep_group->ranks * sizeof *ep_group->mask;
     (void)pthread_mutex_lock(&ep_group->mask_lock); /* the driver has read pageable memory when its call returns */
     for (int rank = 0; rank < ep_group->ranks; rank++) {
-        ep_group->mask[rank] = !masked[rank];
+        ep_group->mask[rank] = is_alive(words, rank);
     }
     int error = nep_load_cuda(call)->memcpy_async((uintptr_t)mask_status, (uintptr_t)ep_group->mask, bytes, stream);
     (void)pthread_mutex_unlock(&ep_group->mask_lock);
