@@ -129,6 +129,21 @@ static ncclResult_t scale_rows_of(const char *name, const struct ncclEpGroup *gr
     return as_words("ncclEpDispatch", name, tensor.sizes[tensor.ndim - 1] * bytes, rows);
 }
 
+/* A group of HT with zero-copy ON takes received rows in windows only, as there; what they say is the same then. */
+static ncclResult_t check_window(const char *call, const char *name, const struct ncclEpGroup *group,
+                                 const ncclEpTensor_t *theirs)
+{
+    ncclEpTensor_t tensor;
+    NEP_TRY(nep_read_tensor(call, name, theirs, &tensor));
+    if (!nep_is_ll(group) && group->config.zero_copy == NCCL_EP_ZERO_COPY_ON && tensor.win_hdl == NULL) {
+        return nep_fail(ncclInvalidArgument,
+                        "%s: tensor '%s' is in no window, which the group's zero_copy ON asks for; register it, or "
+                        "make the group with NCCL_EP_ZERO_COPY_AUTO",
+                        call, name);
+    }
+    return ncclSuccess;
+}
+
 /* ---- dispatch ---- */
 
 typedef struct dispatch_arguments {
@@ -216,9 +231,32 @@ static ncclResult_t move_words(dispatch_arguments *a)
     return as_words(DISPATCH, "outputs.tokens", bytes_of(&a->out.rows), &a->out.rows);
 }
 
+/* Rows and scales are received as they were sent, and in HT both in windows or neither. */
+static ncclResult_t check_forward(const struct ncclEpGroup *group, const dispatch_arguments *a)
+{
+    ncclEpTensor_t in;
+    ncclEpTensor_t out;
+    ncclEpTensor_t scales;
+    NEP_TRY(nep_read_tensor(DISPATCH, "inputs.tokens", a->inputs.tokens, &in));
+    NEP_TRY(nep_read_tensor(DISPATCH, "outputs.tokens", a->outputs.tokens, &out));
+    NEP_TRY(nep_read_tensor(DISPATCH, "outputs.scales", a->outputs.scales, &scales));
+    if (in.datatype != out.datatype) {
+        return nep_fail(ncclInvalidArgument,
+                        DISPATCH ": the tokens received are of another type (%d) than those sent (%d)",
+                        (int)out.datatype, (int)in.datatype);
+    }
+    if (!nep_is_ll(group) && (out.win_hdl != NULL) != (scales.win_hdl != NULL)) {
+        return nep_fail(ncclInvalidArgument,
+                        DISPATCH ": of outputs.tokens and outputs.scales one is in a window; give both in windows, or "
+                                 "neither");
+    }
+    return ncclSuccess;
+}
+
 static ncclResult_t apply_forward(const struct ncclEpGroup *group, dispatch_arguments *a)
 {
     int are_groups = 0;
+    NEP_TRY(check_forward(group, a));
     NEP_TRY(are_scales_of_groups(a, &are_groups));
     if (a->config.round_scales) {
         return nep_fail(ncclInvalidUsage, DISPATCH ": config.round_scales is not there");
@@ -324,6 +362,19 @@ static ncclResult_t empty_received(const struct ncclEpHandle *handle, const disp
     return ncclSuccess;
 }
 
+/* In HT a group whose most rows are given wants them received in as many at least, whatever comes. */
+static ncclResult_t check_room(const struct ncclEpGroup *group, size_t rows)
+{
+    const size_t most = group->config.max_recv_tokens_per_rank;
+    if (!nep_is_ll(group) && most != NCCL_EP_AUTO && rows < most) {
+        return nep_fail(ncclInvalidArgument,
+                        DISPATCH ": tensor 'outputs.tokens' has %zu rows; give at least the group's "
+                                 "max_recv_tokens_per_rank, %zu",
+                        rows, most);
+    }
+    return ncclSuccess;
+}
+
 /* Slot layouts have one size. */
 static ncclResult_t check_slots(const char *call, const char *name, const struct ncclEpHandle *handle, size_t rows)
 {
@@ -406,6 +457,8 @@ static ncclResult_t prepare_dispatch(struct ncclEpHandle *handle, dispatch_argum
     a->out = (weft_ep_received)WEFT_EP_RECEIVED_INIT;
     NEP_TRY(rows_of(DISPATCH, "outputs.tokens", group, a->outputs.tokens, &a->out.rows, &a->out.rows_capacity));
     NEP_TRY(check_slots(DISPATCH, "outputs.tokens", handle, a->out.rows_capacity));
+    NEP_TRY(check_room(group, a->out.rows_capacity));
+    NEP_TRY(check_window(DISPATCH, "outputs.tokens", group, a->outputs.tokens));
     NEP_TRY(apply_recipe(handle, a));
     NEP_TRY(read_weights(handle, a));
     NEP_TRY(read_received(handle, a));
@@ -495,6 +548,7 @@ static ncclResult_t read_combine(const struct ncclEpHandle *handle, combine_argu
     NEP_TRY(rows_of(COMBINE, "outputs.tokens", group, a->outputs.tokens, &a->out, &rows_out));
     NEP_TRY(check_tokens(COMBINE, "outputs.tokens", handle, rows_out));
     NEP_TRY(check_slots(COMBINE, "inputs.tokens", handle, a->rows_in));
+    NEP_TRY(check_window(COMBINE, "inputs.tokens", group, a->inputs.tokens));
     if (a->inputs.topk_weights != NULL) {
         NEP_TRY(nep_read_tensor(COMBINE, "inputs.topk_weights", a->inputs.topk_weights, &tensor));
         NEP_TRY(nep_floats_of(COMBINE, "inputs.topk_weights", group, &tensor, a->rows_in * per_row, &a->weights_in));

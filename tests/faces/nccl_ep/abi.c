@@ -94,6 +94,7 @@ IS(sizeof(ncclEpCombineOutputs_t), 24);
 AT(ncclEpCombineConfig_t, send_only, 8);
 AT(ncclEpCombineConfig_t, pass_direction, 12);
 AT(ncclEpCombineConfig_t, quant_recipe, 16);
+AT(ncclEpCombineConfig_t, quantization_recipe, 16);
 IS(sizeof(ncclEpCombineConfig_t), 20);
 
 AT(ncclEpHandleConfig_t, dispatch_output_per_expert_alignment, 8);

@@ -23,6 +23,8 @@ static ncclEpGroup_t ll;
 static ncclEpHandle_t flat; /* of ht, with a routing */
 static ncclEpHandle_t slots; /* of ll, rank-major, likewise */
 static ncclEpHandle_t fresh; /* of ht, without one */
+static ncclEpGroup_t direct; /* as ht, with zero-copy ON */
+static ncclEpHandle_t windowed; /* of direct, with a routing */
 static ncclComm_t comm;
 static _Alignas(64) float x[TOKENS][HIDDEN];
 static _Alignas(64) float y[TOKENS][HIDDEN];
@@ -155,6 +157,16 @@ static ncclResult_t dispatch_fresh(given *g)
     return ncclEpDispatch(fresh, &g->dispatch_in, &g->dispatch_out, NULL, NULL, NULL);
 }
 
+static ncclResult_t dispatch_direct(given *g)
+{
+    return ncclEpDispatch(windowed, &g->dispatch_in, &g->dispatch_out, NULL, &g->dispatch, NULL);
+}
+
+static ncclResult_t combine_direct(given *g)
+{
+    return ncclEpCombine(windowed, &g->combine_in, &g->combine_out, &g->combine, NULL);
+}
+
 static ncclResult_t combine_ht(given *g)
 {
     return ncclEpCombine(flat, &g->combine_in, &g->combine_out, &g->combine, NULL);
@@ -258,6 +270,12 @@ WRONG(other_recipe, g->dispatch.quant_recipe = (ncclEpDispQuant_t)7)
 WRONG(scales_missing, g->dispatch.quant_recipe = NCCL_EP_DISP_QUANT_FWD)
 WRONG(quantised_ht,
       (g->dispatch.quant_recipe = NCCL_EP_DISP_QUANT_DS_FP8E3M4, g->dispatch_out.scales = &g->out_weights))
+WRONG(few_rows_out, g->row_sizes[0] = g->place_sizes[0] = ROWS - 1)
+WRONG(other_bytes,
+      (g->in.datatype = ncclFloat8e4m3, g->rows.datatype = ncclFloat8e5m2, g->dispatch_in.scales = &g->in_weights,
+       g->dispatch_out.scales = &g->out_weights, g->dispatch.quant_recipe = NCCL_EP_DISP_QUANT_FWD))
+WRONG(half_in_window, (g->rows.win_hdl = (ncclWindow_t)(void *)g, g->dispatch_in.scales = &g->in_weights,
+                       g->dispatch_out.scales = &g->out_weights, g->dispatch.quant_recipe = NCCL_EP_DISP_QUANT_FWD))
 WRONG(other_kind, g->info.recv_topk_idx_kind = (ncclEpExpertIdKind_t)5)
 WRONG(backward_with_weights, g->dispatch.pass_direction = NCCL_EP_BWD_PASS)
 WRONG(few_slots, g->row_sizes[1] = TOKENS - 1)
@@ -334,6 +352,11 @@ static const use uses[] = {
     {dispatch_ht, other_recipe, 0, ncclInvalidArgument, "quant_recipe is 7"},
     {dispatch_ht, scales_missing, 0, ncclInvalidArgument, "scales given are not those"},
     {dispatch_ht, quantised_ht, 0, ncclInvalidUsage, "is of LL"},
+    {dispatch_ht, few_rows_out, 0, ncclInvalidArgument, "max_recv_tokens_per_rank, 24"},
+    {dispatch_ht, other_bytes, 0, ncclInvalidArgument, "another type"},
+    {dispatch_ht, half_in_window, 0, ncclInvalidArgument, "one is in a window"},
+    {dispatch_direct, nothing, 0, ncclInvalidArgument, "'outputs.tokens' is in no window"},
+    {combine_direct, nothing, 0, ncclInvalidArgument, "'inputs.tokens' is in no window"},
     {dispatch_ht, other_kind, 0, ncclInvalidArgument, "recv_topk_idx_kind is 5"},
     {dispatch_ht, backward_with_weights, 0, ncclInvalidArgument, "takes neither"},
     {dispatch_ll, backward_with_weights, 1, ncclInvalidArgument, "is of HT"},
@@ -425,6 +448,10 @@ int main(void)
     standin_comms(1, &comm);
     fill(&g, 0);
     OK(ncclEpCreateGroup(&ht, comm, &g.group));
+    g.group.zero_copy = NCCL_EP_ZERO_COPY_ON;
+    OK(ncclEpCreateGroup(&direct, comm, &g.group));
+    OK(ncclEpInitHandle(&windowed, direct, NCCL_EP_LAYOUT_FLAT, NULL, TOPK, NULL));
+    OK(ncclEpUpdateHandle(windowed, &g.idx, NULL, NULL));
     fill(&g, 1);
     OK(ncclEpCreateGroup(&ll, comm, &g.group));
     OK(ncclEpInitHandle(&flat, ht, NCCL_EP_LAYOUT_FLAT, NULL, TOPK, NULL));
@@ -443,6 +470,8 @@ int main(void)
     OK(ncclEpHandleDestroy(flat));
     OK(ncclEpHandleDestroy(fresh));
     OK(ncclEpHandleDestroy(slots));
+    OK(ncclEpHandleDestroy(windowed));
+    OK(ncclEpGroupDestroy(direct));
     OK(ncclEpGroupDestroy(ht));
     OK(ncclEpGroupDestroy(ll));
     return failures != 0;

@@ -296,7 +296,10 @@ typedef struct {
     unsigned int magic;
     unsigned int send_only;
     ncclEpPassDir_t pass_direction;
-    ncclEpCombQuant_t quant_recipe;
+    union {
+        ncclEpCombQuant_t quant_recipe;
+        ncclEpCombQuant_t quantization_recipe;
+    };
 } ncclEpCombineConfig_t;
 
 #define NCCL_EP_COMBINE_CONFIG_INIT NCCL_EP_STRUCT_INIT(ncclEpCombineConfig_t, NCCL_EP_MAGIC)
