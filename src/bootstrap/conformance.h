@@ -24,9 +24,6 @@ typedef struct bootstrap_subject {
     void (*end)(weft_world_config *shared); /* NULL: nothing to do */
     /* Open what a process has once, in place `place`, which a test has once a PE. NULL: wefti_bootstrap_open. */
     weft_status (*open)(int place, const weft_world_config *config, wefti_bootstrap *bootstrap);
-    uint64_t fault_deadline_ns; /* of each meeting in which something fails; 0: a third of that of others */
-    uint64_t fault_first; /* only every fault_step-th fault point, from this one on; 0: all */
-    uint64_t fault_step;
 } bootstrap_subject;
 
 /* Run the whole suite: what a bootstrap's test returns from main. */

@@ -9,9 +9,12 @@
 #include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "support/check.h"
 #include "support/ledger.h"
 
 static int is_failing;
@@ -42,34 +45,68 @@ static uint64_t run_failing(torture_work work, void *context, uint64_t nth)
     return passed;
 }
 
-int torture_some(torture_work work, void *context, uint64_t first, uint64_t step)
+/* Every `step`-th fault point from `first` on. How many there are is taken from a run in which none fails: one with a
+ * fault may have run out of its time before it came there. */
+static uint64_t run_some(torture_work work, void *context, uint64_t first, uint64_t step)
 {
-    setenv("WEFT_LOG", "none", 1);
+    wefti_fault_arm(0, 0);
     assert_int_equal(work(context), WEFT_OK);
+    const uint64_t points = wefti_fault_passed();
     uint64_t nth = first;
-    while (run_failing(work, context, nth) >= nth) {
-        nth += step;
+    for (; run_failing(work, context, nth) >= nth || nth < points; nth += step) {
     }
     assert_int_equal(work(context), WEFT_OK);
+    return nth;
+}
+
+int torture(torture_work work, void *context)
+{
+    setenv("WEFT_LOG", "none", 1);
+    const uint64_t beyond = run_some(work, context, 1, 1);
     unsetenv("WEFT_LOG");
-    return (int)(nth - 1);
+    return (int)(beyond - 1);
+}
+
+static _Noreturn void run_share(torture_work work, void *context, int process, int processes)
+{
+    setenv("CMOCKA_TEST_ABORT", "1", 1); /* a failed assertion ends this process, not the test alone */
+    (void)run_some(work, context, (uint64_t)process + 1, (uint64_t)processes);
+    exit(check_failures() != 0);
+}
+
+void torture_apart(torture_work work, void *context, int processes)
+{
+    pid_t started[TORTURE_PROCESSES_MAX];
+    assert_in_range(processes, 1, TORTURE_PROCESSES_MAX);
+    (void)fflush(NULL);
+    for (int i = 0; i < processes; i++) {
+        started[i] = fork();
+        if (started[i] == 0) {
+            run_share(work, context, i, processes);
+        }
+    }
+    for (int i = 0; i < processes; i++) {
+        int status = -1;
+        CHECK_SAY(waitpid(started[i], &status, 0) == started[i] && status == 0,
+                  "fault points %d, %d, ...: the process ended with wait status 0x%x", i + 1, i + 1 + processes,
+                  (unsigned)status);
+    }
 }
 
 #else
 
-int torture_some(torture_work work, void *context, uint64_t first, uint64_t step)
+int torture(torture_work work, void *context)
 {
     (void)work;
     (void)context;
-    (void)first;
-    (void)step;
     skip();
     return 0;
 }
 
-#endif
-
-int torture(torture_work work, void *context)
+void torture_apart(torture_work work, void *context, int processes)
 {
-    return torture_some(work, context, 1, 1);
+    (void)processes;
+    (void)torture(work, context);
 }
+
+#endif

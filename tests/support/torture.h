@@ -18,7 +18,9 @@ int torture(torture_work work, void *context);
 /* Whether the work that is called now is one with a fault: it may wait for what does not come. */
 int torture_is_failing(void);
 
-/* The same with every `step`-th fault point only, from `first` (1 .. step) on. */
-int torture_some(torture_work work, void *context, uint64_t first, uint64_t step);
+/* The same for work that mostly waits for its deadline: the fault points are divided among so many processes, which run
+ * at once. */
+#define TORTURE_PROCESSES_MAX 16
+void torture_apart(torture_work work, void *context, int processes);
 
 #endif
