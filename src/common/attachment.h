@@ -1,5 +1,4 @@
-/* common/attachment.h: what layers above a world hang on it: objects that end with it, counts, and settings of theirs
- * that are read with the world's. */
+/* common/attachment.h: what layers above a world hang on it, objects that end with it and counts; and what they ask. */
 #ifndef WEFTI_COMMON_ATTACHMENT_H
 #define WEFTI_COMMON_ATTACHMENT_H
 
@@ -41,15 +40,6 @@ typedef enum wefti_counter {
 
 /* Add to a counter of the world. Any thread. */
 void wefti_world_count(weft_world *world, wefti_counter counter, uint64_t amount);
-
-/* How counts of expert-parallel routings go, as WEFT_EP_COUNTS said when the world was created. */
-typedef enum wefti_ep_counts_way {
-    WEFTI_EP_COUNTS_BY_SIZE = 0,
-    WEFTI_EP_COUNTS_OWNERS,
-    WEFTI_EP_COUNTS_DIRECT
-} wefti_ep_counts_way;
-
-wefti_ep_counts_way wefti_world_ep_counts(const weft_world *world);
 
 /* The lowest PE of the link domain of `pe`, a PE of the world. */
 int wefti_world_link_domain(const weft_world *world, int pe);

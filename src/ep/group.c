@@ -165,7 +165,7 @@ static weft_status set_domains(weft_ep *ep, const weft_ep_config *config)
 }
 
 /* What follows from a valid config. */
-static weft_status set_limits(weft_ep *ep, const weft_ep_config *config, wefti_ep_counts_way way)
+static weft_status set_limits(weft_ep *ep, const weft_ep_config *config, int counts_direct)
 {
     ep->config = *config;
     ep->config.experts_of_rank = NULL;
@@ -174,8 +174,8 @@ static weft_status set_limits(weft_ep *ep, const weft_ep_config *config, wefti_e
         ep->config.slot_tokens_max = config->tokens_max;
     }
     ep->rows_limit = config->rows_max != 0 ? (int64_t)config->rows_max : INT32_MAX;
-    ep->counts_direct = wefti_ep_counts_are_direct(way, ep->ranks, config->experts) &&
-                        (config->flags & WEFT_EP_MASK_ON_TIMEOUT) == 0; /* who places rows must be one rank */
+    /* Under a mask who places rows must be one rank. */
+    ep->counts_direct = counts_direct && (config->flags & WEFT_EP_MASK_ON_TIMEOUT) == 0;
     WEFT_TRY(wefti_ep_owners_init(&ep->owners, ep->ranks, config->experts, config->experts_of_rank));
     return set_domains(ep, config);
 }
@@ -188,7 +188,9 @@ static weft_status init_private(weft_ep *ep, weft_team *team, const weft_ep_conf
     ep->rank = weft_team_pe(team);
     ep->ranks = weft_team_pes(team);
     WEFT_TRY(check_config(config, ep->ranks));
-    WEFT_TRY(set_limits(ep, config, wefti_world_ep_counts(ep->world)));
+    int counts_direct;
+    WEFT_TRY(wefti_ep_counts_choose(ep->ranks, config->experts, &counts_direct));
+    WEFT_TRY(set_limits(ep, config, counts_direct));
     ep->late = wefti_alloc_zeroed((size_t)ep->ranks, sizeof *ep->late);
     ep->masked = wefti_alloc_zeroed((size_t)ep->ranks, sizeof *ep->masked);
     ep->mask_words = wefti_alloc_zeroed(((size_t)ep->ranks + 63) / 64, sizeof *ep->mask_words);
@@ -228,7 +230,7 @@ weft_status weft_ep_bytes(const weft_ep_config *config, int ranks, weft_ep_memor
                                             : "memory is too small; start from WEFT_EP_MEMORY_INIT");
     }
     WEFT_TRY(check_config(config, ranks));
-    weft_status status = set_limits(&ep, config, WEFTI_EP_COUNTS_BY_SIZE);
+    weft_status status = set_limits(&ep, config, wefti_ep_counts_by_size(ranks, config->experts));
     if (status == WEFT_OK) {
         const wefti_ep_backend *backend = config->on_device ? wefti_ep_device_backend : &wefti_ep_host_backend;
         status = backend->group_bytes(&ep, memory);

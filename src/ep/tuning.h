@@ -2,10 +2,11 @@
 #ifndef WEFTI_EP_TUNING_H
 #define WEFTI_EP_TUNING_H
 
-#include "common/attachment.h"
+#include "weft/status.h"
 
-/* Whether counts go directly to all ranks, else through the owners: as the world was told, else by the table. The
- * results are the same. */
-int wefti_ep_counts_are_direct(wefti_ep_counts_way way, int ranks, int experts);
+/* Whether counts of routings go directly to all ranks, else through the owners; the results are the same. */
+int wefti_ep_counts_by_size(int ranks, int experts);
+/* The same as WEFT_EP_COUNTS says; where it says nothing, by size. */
+weft_status wefti_ep_counts_choose(int ranks, int experts, int *direct);
 
 #endif

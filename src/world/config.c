@@ -127,27 +127,6 @@ static weft_status resolve_heap(wefti_world_settings *settings)
     return WEFT_OK;
 }
 
-static weft_status resolve_ep_counts(wefti_ep_counts_way *way)
-{
-    const char *word = wefti_env_word(WEFTI_ENV_EP_COUNTS);
-    if (*word == '\0') {
-        *way = WEFTI_EP_COUNTS_BY_SIZE;
-    } else if (strcmp(word, "owners") == 0) {
-        *way = WEFTI_EP_COUNTS_OWNERS;
-    } else if (strcmp(word, "direct") == 0) {
-        *way = WEFTI_EP_COUNTS_DIRECT;
-    } else {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_world_create: WEFT_EP_COUNTS is \"%s\"; give owners or direct",
-                           word);
-    }
-    return WEFT_OK;
-}
-
-wefti_ep_counts_way wefti_world_ep_counts(const weft_world *world)
-{
-    return world->ep_counts;
-}
-
 int wefti_world_link_domain(const weft_world *world, int pe)
 {
     return world->link_domain != NULL ? world->link_domain[pe] : 0;
@@ -158,7 +137,6 @@ static weft_status resolve(wefti_world_settings *settings)
     WEFT_TRY(resolve_times(settings));
     WEFT_TRY(resolve_heap(settings));
     WEFT_TRY(wefti_preferences_read(&settings->preferences));
-    WEFT_TRY(resolve_ep_counts(&settings->ep_counts));
     WEFT_TRY(wefti_world_networks(&settings->networks));
     WEFT_TRY(wefti_world_progress(&settings->progress_inline));
     WEFT_TRY(wefti_env_count(WEFTI_ENV_TRACE_EVENTS, &settings->trace_events_max));

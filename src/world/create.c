@@ -722,7 +722,6 @@ static weft_status world_alloc(const wefti_world_settings *settings, weft_world 
     world->silence_ns = settings->silence_ns;
     world->progress_inline = settings->progress_inline;
     world->preferences = settings->preferences;
-    world->ep_counts = settings->ep_counts;
     world->prints_counters = settings->prints_counters != 0;
     world->interrupted = settings->config.interrupted;
     world->interrupted_context = settings->config.interrupted_context;

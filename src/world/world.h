@@ -54,7 +54,6 @@ struct weft_world {
     int oversubscribed; /* the node has more PEs than processors */
     unsigned pes_per_core; /* PEs that share a processor with this one, itself included; rounded up */
     wefti_preferences preferences; /* of collective algorithms */
-    wefti_ep_counts_way ep_counts;
 
     wefti_device *device; /* NULL until weft_device_attach */
 
@@ -172,7 +171,6 @@ typedef struct wefti_world_settings {
     uint32_t networks; /* a list of networks.c: what may connect this PE with other nodes */
     int can_meet; /* the others can be met with this config, also to tell them that something is wrong */
     wefti_preferences preferences;
-    wefti_ep_counts_way ep_counts;
     uint64_t trace_events_max;
     uint64_t tells_nvtx;
     uint64_t prints_counters;

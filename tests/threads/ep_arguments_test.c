@@ -117,6 +117,15 @@ static int unmake(void **state)
         CHECK(no_group == NULL);                                                                                       \
     } while (0)
 
+/* Variables of groups. */
+static void environment(void **state)
+{
+    (void)state;
+    (void)setenv("WEFT_EP_COUNTS", "both", 1);
+    REFUSED_CONFIG(experts, 4, "WEFT_EP_COUNTS is \"both\"");
+    (void)unsetenv("WEFT_EP_COUNTS");
+}
+
 static void configs(void **state)
 {
     (void)state;
@@ -303,8 +312,8 @@ static void still_good(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CHECKED_TEST(configs), CHECKED_TEST(plans), CHECKED_TEST(updates),
-        CHECKED_TEST(rows),    CHECKED_TEST(moves), CHECKED_TEST(still_good),
+        CHECKED_TEST(configs), CHECKED_TEST(environment), CHECKED_TEST(plans),      CHECKED_TEST(updates),
+        CHECKED_TEST(rows),    CHECKED_TEST(moves),       CHECKED_TEST(still_good),
     };
     return cmocka_run_group_tests(tests, make, unmake);
 }

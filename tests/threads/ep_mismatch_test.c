@@ -58,6 +58,8 @@ static void create_with_differences(weft_world *world, void *context)
     MISMATCH_CONFIG(topk_max, 3, WEFT_ERR_MISMATCH);
     MISMATCH_CONFIG(row_bytes_max, 16, WEFT_ERR_MISMATCH);
     MISMATCH_CONFIG(rows_max, 9, WEFT_ERR_MISMATCH);
+    MISMATCH_CONFIG(overflow, WEFT_EP_OVERFLOW_DROP, WEFT_ERR_MISMATCH);
+    MISMATCH_CONFIG(slot_tokens_max, 1, WEFT_ERR_MISMATCH);
     MISMATCH_CONFIG(pairs_max, 2, WEFT_ERR_MISMATCH);
     MISMATCH_CONFIG(flags, WEFT_EP_STATISTICS, WEFT_ERR_MISMATCH);
     MISMATCH_CONFIG(experts_of_rank, table, WEFT_ERR_MISMATCH);

@@ -550,7 +550,7 @@ static void test_unreadable_environment(void **state)
     static const char *const cases[][2] = {
         {"WEFT_SPIN", "many"},        {"WEFT_TRACE_EVENTS", "all"}, {"WEFT_COUNTERS", "yes"},  {"WEFT_COLL", "reduce"},
         {"WEFT_COLL", "reduce:"},     {"WEFT_COLL", "reduce:pull"}, {"WEFT_COLL", "sum:push"}, {"WEFT_COLL", ":"},
-        {"WEFT_COLL", "scan:push,,"}, {"WEFT_EP_COUNTS", "both"},   {"WEFT_SILENCE", "soon"},  {"WEFT_SILENCE", "1.5"}};
+        {"WEFT_COLL", "scan:push,,"}, {"WEFT_SILENCE", "soon"},     {"WEFT_SILENCE", "1.5"}};
     weft_world *worlds[3];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         setenv(cases[i][0], cases[i][1], 1);
