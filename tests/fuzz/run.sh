@@ -17,8 +17,31 @@ if ! echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d
     echo "clang has no libFuzzer here"
     exit 77
 fi
-parts=$(find "$source/src/base" "$source/src/os/posix" "$source/src/bootstrap" -name '*.c' |
-    grep -vE '(_test|/conformance|/posix/socket|/posix/clock|/pmix/pmix)\.c$')
+flags="-g -O1 -D_GNU_SOURCE -DWEFT_HAVE_SODIUM -I$source/include -I$source/src -I$source/tests
+    -fsanitize=address,undefined -fno-sanitize-recover=all"
+
+# What all targets have is compiled once, for as long as it stays as it is.
+shared=$build/../fuzz_shared
+mkdir -p "$shared"
+compile_shared()
+{
+    sources=$(find "$source/src/base" "$source/src/os/posix" "$source/src/bootstrap" -name '*.c' |
+        grep -vE '(_test|/conformance|/posix/socket|/posix/clock|/pmix/pmix)\.c$')
+    key=$({ "$clang" --version; echo "$flags"; find "$source/src" "$source/include" -name '*.h' -o -name '*.c' |
+        grep -E '/src/(base|os|bootstrap|common|topo)/|/include/' | sort | xargs cat; } | cksum)
+    [ "$(cat "$shared/key" 2>/dev/null)" != "$key" ] || return 0
+    rm -f "$shared"/*.o "$shared/key"
+    for part in $sources; do
+        # shellcheck disable=SC2086 # words
+        "$clang" $flags -fsanitize=fuzzer-no-link -c "$part" -o "$shared/$(echo "${part#"$source/"}" | tr / _).o" || return 1
+    done
+    echo "$key" >"$shared/key"
+}
+{
+    flock 9
+    compile_shared
+} 9>"$shared/lock"
+parts=$(echo "$shared"/*.o)
 if [ "$target" = topo ]; then
     parts="$parts $(find "$source/src/topo" -name "*.c" | grep -v "_test\.c$")"
 fi
@@ -35,9 +58,8 @@ if [ "$target" = network ]; then # libfabric's headers alone; the target is the 
     fi
     parts="$source/src/transport/am/serve.c $(find "$source/src/common" -name "*copy*.c" | grep -v _test) $parts"
 fi
-# shellcheck disable=SC2086 # a list of files
-"$clang" -g -O1 -D_GNU_SOURCE -DWEFT_HAVE_SODIUM -I"$source/include" -I"$source/src" -I"$source/tests" \
-    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+# shellcheck disable=SC2086 # lists of words
+"$clang" $flags -fsanitize=fuzzer \
     "$source/tests/fuzz/${target}_fuzz.c" "$source/tests/fuzz/wire.c" $parts -ldl -lpthread -lm -o "$build/fuzz"
 cd "$build"
 WEFT_LOG=none exec ./fuzz -max_len=8192 -timeout=10 -print_final_stats=1 -verbosity=0 \
