@@ -1,8 +1,8 @@
 /* base/env.h: the one table of environment variables, and their parsers.
  *
  * Variables are read when a world is created (WEFT_LOG: also at the first line of a thread that creates none;
- * WEFT_UID_INTERFACE: when an id is made; WEFT_EP_*: when a group of expert parallelism is). A value that cannot be parsed is
- * WEFT_ERR_ARGUMENT, with the name, the value and the accepted form in the text. */
+ * WEFT_UID_INTERFACE: when an id is made; WEFT_EP_*: when a group of expert parallelism is). A value that cannot be
+ * parsed is WEFT_ERR_ARGUMENT, with the name, the value and the accepted form in the text. */
 #ifndef WEFTI_BASE_ENV_H
 #define WEFTI_BASE_ENV_H
 

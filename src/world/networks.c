@@ -6,24 +6,39 @@
 #include "base/error.h"
 #include "world/world.h"
 
-/* `map` is not between nodes and is always there: it may be named, and means nothing more. */
-static const char *const names[] = {"map", [WEFTI_NETWORK_OFI] = "ofi", [WEFTI_NETWORK_UCX] = "ucx"};
-#define NAMES ((uint32_t)(sizeof names / sizeof *names))
+#ifdef WEFT_HAVE_OFI
+#define OFI &wefti_transport_ofi
+#else
+#define OFI NULL
+#endif
+#ifdef WEFT_HAVE_UCX
+#define UCX &wefti_transport_ucx
+#else
+#define UCX NULL
+#endif
 
-/* In the order in which they are tried unless WEFT_TRANSPORT has another. */
+/* By number, in the order in which they are tried unless WEFT_TRANSPORT has another. `map` is not between nodes and is
+ * always there: it may be named, and means nothing more. */
+static const struct {
+    const char *name;
+    const wefti_transport_ops *ops; /* NULL: not in this build */
+} rows[] = {{"map", NULL}, [WEFTI_NETWORK_OFI] = {"ofi", OFI}, [WEFTI_NETWORK_UCX] = {"ucx", UCX}};
+#define NETWORKS ((uint32_t)(sizeof rows / sizeof *rows))
+
+const wefti_transport_ops *wefti_network_ops(uint32_t network)
+{
+    return network < NETWORKS ? rows[network].ops : NULL;
+}
+
 static uint32_t of_this_build(void)
 {
     uint32_t list = 0;
-#if defined(WEFT_SIM)
-    list = wefti_networks_append(list, WEFTI_NETWORK_SIM);
-#else
-#ifdef WEFT_HAVE_OFI
-    list = wefti_networks_append(list, WEFTI_NETWORK_OFI);
+#ifdef WEFT_SIM
+    list = WEFTI_NETWORK_SIM;
 #endif
-#ifdef WEFT_HAVE_UCX
-    list = wefti_networks_append(list, WEFTI_NETWORK_UCX);
-#endif
-#endif
+    for (uint32_t network = 0; network < NETWORKS; network++) {
+        list = rows[network].ops != NULL ? wefti_networks_append(list, network) : list;
+    }
     return list;
 }
 
@@ -74,7 +89,8 @@ static uint32_t without(uint32_t list, uint32_t other)
 static uint32_t find(const char *name, size_t length)
 {
     uint32_t network = 0;
-    while (network < NAMES && (strlen(names[network]) != length || memcmp(names[network], name, length) != 0)) {
+    while (network < NETWORKS &&
+           (strlen(rows[network].name) != length || memcmp(rows[network].name, name, length) != 0)) {
         network++;
     }
     return network;
@@ -87,7 +103,7 @@ static weft_status read_list(const char *list, uint32_t *listed)
     for (int is_more = 1; is_more; list++) {
         const size_t length = strcspn(list, ",");
         const uint32_t network = find(list, length);
-        if (network == NAMES) {
+        if (network == NETWORKS) {
             return wefti_error(
                 WEFT_ERR_ARGUMENT,
                 "weft_world_create: WEFT_TRANSPORT names \"%.*s\"; give a list of map, ofi and ucx, the first to be "

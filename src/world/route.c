@@ -68,22 +68,6 @@ static weft_status agree(weft_status mine, int pes, const wefti_transport_exchan
     return status;
 }
 
-static const wefti_transport_ops *network_of(uint32_t number)
-{
-    switch (number) {
-#ifdef WEFT_HAVE_OFI
-    case WEFTI_NETWORK_OFI:
-        return &wefti_transport_ofi;
-#endif
-#ifdef WEFT_HAVE_UCX
-    case WEFTI_NETWORK_UCX:
-        return &wefti_transport_ucx;
-#endif
-    default:
-        return NULL; /* the simulator's, which is open already */
-    }
-}
-
 static void close_last(weft_world *world)
 {
     wefti_transport *transport = &world->transports[--world->transport_count];
@@ -113,7 +97,7 @@ weft_status wefti_world_network_open(weft_world *world, uint32_t networks, const
 {
     char tried[WEFTI_ERROR_BYTES] = "";
     for (; networks >> 8 != 0; networks >>= 8) {
-        const wefti_transport_ops *ops = network_of(networks & 0xff);
+        const wefti_transport_ops *ops = wefti_network_ops(networks & 0xff);
         weft_status worst = WEFT_OK;
         wefti_error_expect(1);
         weft_status status = open_one(world, ops, exchange, gpu);
@@ -132,7 +116,7 @@ weft_status wefti_world_network_open(weft_world *world, uint32_t networks, const
             close_last(world);
         }
     }
-    const wefti_transport_ops *last = network_of(networks);
+    const wefti_transport_ops *last = wefti_network_ops(networks);
     if (last == NULL) {
         return WEFT_OK; /* the simulator's is open already; worlds of several nodes without any are refused (apart.c) */
     }
