@@ -18,7 +18,7 @@ function(weft_add_fuzzing target runs)
         add_test(NAME fuzz.${target}
             COMMAND ${PROJECT_SOURCE_DIR}/tests/fuzz/run.sh ${target} ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR} -seed=1
                 -runs=${runs} -entropic=0 -use_cmp=0)
-        weft_describe_test(fuzz.${target} fuzz)
+        weft_describe_test(fuzz.${target} "fuzz;slow")
         set_tests_properties(fuzz.${target} PROPERTIES TIMEOUT 400)
     endif()
 endfunction()

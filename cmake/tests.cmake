@@ -380,7 +380,7 @@ if(TARGET weft_shmem AND TARGET weftrun AND Python3_FOUND AND NOT WEFT_SANITIZE 
     weft_describe_test(osh_commands tools)
     add_test(NAME static_data COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/faces/static/static_data.py
         ${PROJECT_SOURCE_DIR}/tests/faces/static ${PROJECT_BINARY_DIR})
-    weft_describe_test(static_data process)
+    weft_describe_test(static_data "process;slow")
     set_tests_properties(osh_commands static_data PROPERTIES PROCESSORS 4)
 endif()
 
@@ -435,7 +435,7 @@ if(TARGET weft-info AND Python3_FOUND)
     endif()
     if(WEFT_UCX AND TARGET gone_hosts_test)
         add_test(NAME gone_hosts_test.ucx COMMAND gone_hosts_test ucx)
-        weft_describe_test(gone_hosts_test.ucx "process;network")
+        weft_describe_test(gone_hosts_test.ucx "process;network;slow")
         set_tests_properties(gone_hosts_test.ucx PROPERTIES PROCESSORS 4)
     endif()
     add_test(NAME weftrun_terminal COMMAND ${Python3_EXECUTABLE}

@@ -5,8 +5,7 @@
 # is not run under ThreadSanitizer: its PEs are coroutines of one thread. The last line is "N passed, N failed, N
 # skipped" over all presets. Fails when a test fails, a build fails or none ran.
 # Usage: test.sh [PRESET...]   (default: release asan tsan aarch64; "debug" is known as well, and "host", which leaves
-#                              out
-# GPUs and what is slow)
+#                              out GPUs and what is slow)
 set -u
 cd "$(dirname "$0")/.."
 presets=${*:-release asan tsan aarch64}
@@ -15,13 +14,13 @@ results=
 
 exec 3>&1 # for progress, whatever the output of a command goes to
 
-# While something long runs: every 20 s a line with how much of it is done, by the last "12/345" in the log that it
-# writes.
+# While something long runs: every 15 s a line with how much of it is done, by the last "12/345" in the log that it
+# writes, if it writes one.
 show_progress()
 {
-    while sleep 20 >/dev/null 2>&1; do
+    while sleep 15 >/dev/null 2>&1; do
         done_of=$(grep -aoE '^ *\[?[0-9]+/[0-9]+' "$2" 2>/dev/null | tail -n 1 | tr -d ' [')
-        echo "== $1: ${done_of:-nothing} done" >&3
+        echo "== $1: ${done_of:-still going on}${done_of:+ done}" >&3
     done
 }
 
@@ -49,7 +48,7 @@ for preset in $presets; do
     fi
     if [ "$preset" = aarch64 ]; then
         targets=aarch64_tests
-        if ! reason=$(scripts/aarch64.sh); then
+        if ! reason=$(with_progress "$preset: packages" /dev/null scripts/aarch64.sh); then
             echo "== $preset: SKIPPED: $reason"
             results="$results $preset=-:77"
             continue
@@ -84,7 +83,7 @@ for preset in $presets; do
         echo "== $preset: $(($(date +%s) - start)) s"
         results="$results $preset=$report:$code"
         if [ "$preset" = asan ]; then
-            python3 scripts/coverage.py . "build/$preset"
+            with_progress "$preset: coverage" /dev/null python3 scripts/coverage.py . "build/$preset"
             results="$results coverage=-:$?"
         fi
     else
