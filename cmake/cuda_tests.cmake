@@ -197,6 +197,12 @@ if(TARGET weftrun AND NOT WEFT_SANITIZE)
     weft_add_on_host_test(ep_apart.many.2 "WEFT_FAKE_SMS=4;WEFT_EP_FEW_RANKS=0" $<TARGET_FILE:weftrun> -n 2
         ${PROJECT_BINARY_DIR}/tests/ep_apart_on_host)
 endif()
+# Ranks of several link domains.
+weft_add_on_host_program(ep_hosts)
+weft_add_on_host_test(ep_hosts.threads.1x2 "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=1"
+    ${PROJECT_BINARY_DIR}/tests/ep_hosts_on_host -t 2)
+weft_add_on_host_test(ep_hosts.threads.2x2 "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=2"
+    ${PROJECT_BINARY_DIR}/tests/ep_hosts_on_host -t 4)
 # Kernels for many ranks, also of few.
 foreach(pes 2 3)
     weft_add_on_host_test(ep.many.${pes} "WEFT_EP_FEW_RANKS=0;WEFT_FAKE_SMS=6"

@@ -103,6 +103,7 @@ typedef struct wefti_cuda {
     size_t slot_count; /* of the window: the PEs in the link domains of this node's PEs, in order */
     wefti_cuda_record *heard; /* what they told last; NULL: all are of this node */
     wefti_cuda_record *told; /* symmetric, an entry a PE of the world: to hear; NULL: no link domain spans nodes */
+    int32_t *domain_of; /* [PEs] of each the lowest PE of its link domain */
     int has_strangers; /* the world has PEs of different link domains */
 
     unsigned char *slot; /* this PE's slot of the window: control block, tables, heap */

@@ -14,6 +14,9 @@ struct wefti_ep_backend {
     const char *name;
     int has_streams; /* 0: calls run inline, and a stream that is not NULL is refused before they are made */
 
+    /* The number of the PE's link domain, of the memory that such groups use: that of its lowest PE. Local. */
+    int (*link_domain)(const weft_world *world, int pe);
+
     /* The memory of such a group, of which there are only limits and owners: all fields but the size. Local. */
     weft_status (*group_bytes)(weft_ep *ep, weft_ep_memory *memory);
 
@@ -88,5 +91,8 @@ extern const wefti_ep_backend wefti_ep_host_backend;
 
 /* Of GPUs, or NULL in a build without. */
 extern const wefti_ep_backend *const wefti_ep_device_backend;
+
+/* Of GPUs in groups of several domains, likewise. */
+extern const wefti_ep_backend *const wefti_ep_hosts_backend;
 
 #endif

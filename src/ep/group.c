@@ -143,24 +143,19 @@ static void retire(weft_ep *ep)
 /* The labels of the ranks' domains where the config says nothing: the link domains of the world, if there is one. */
 static weft_status set_domains(weft_ep *ep, const weft_ep_config *config)
 {
-    int by_link = config->domain_of == NULL && config->domain_ranks == 0 && !config->on_device && ep->world != NULL;
+    int by_link = config->domain_of == NULL && config->domain_ranks == 0 && ep->world != NULL;
     int *labels = by_link ? wefti_alloc((size_t)ep->ranks * sizeof *labels) : NULL;
     if (by_link && labels == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for %d ranks", ep->ranks);
     }
     for (int rank = 0; rank < ep->ranks && by_link; rank++) {
         int pe = weft_team_translate(ep->team, rank, weft_team_world(ep->world));
-        labels[rank] = wefti_world_link_domain(ep->world, pe);
+        labels[rank] =
+            (config->on_device ? wefti_ep_hosts_backend : &wefti_ep_host_backend)->link_domain(ep->world, pe);
     }
     weft_status status =
         wefti_ep_domains_init(&ep->domains, ep->ranks, by_link ? labels : config->domain_of, config->domain_ranks);
     wefti_free(labels);
-    if (status == WEFT_OK && config->on_device && ep->domains.count > 1) {
-        status = wefti_error(WEFT_ERR_UNSUPPORTED,
-                             "weft_ep_create: domain_of or domain_ranks makes %d domains; on GPUs there is one, give "
-                             "NULL and 0",
-                             ep->domains.count);
-    }
     return status;
 }
 
@@ -178,6 +173,13 @@ static weft_status set_limits(weft_ep *ep, const weft_ep_config *config, int cou
     ep->counts_direct = counts_direct && (config->flags & WEFT_EP_MASK_ON_TIMEOUT) == 0;
     WEFT_TRY(wefti_ep_owners_init(&ep->owners, ep->ranks, config->experts, config->experts_of_rank));
     return set_domains(ep, config);
+}
+
+static const wefti_ep_backend *backend_of(const weft_ep *ep, const weft_ep_config *config)
+{
+    return !config->on_device      ? &wefti_ep_host_backend
+           : ep->domains.count > 1 ? wefti_ep_hosts_backend
+                                   : wefti_ep_device_backend;
 }
 
 /* Everything that is this rank's alone. A half-built group is good for fini. */
@@ -202,7 +204,7 @@ static weft_status init_private(weft_ep *ep, weft_team *team, const weft_ep_conf
         (ep->stats == NULL && (config->flags & WEFT_EP_STATISTICS) != 0)) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for %d ranks", ep->ranks);
     }
-    ep->backend = config->on_device ? wefti_ep_device_backend : &wefti_ep_host_backend;
+    ep->backend = backend_of(ep, config);
     return ep->backend->group_init(ep);
 }
 
@@ -232,8 +234,7 @@ weft_status weft_ep_bytes(const weft_ep_config *config, int ranks, weft_ep_memor
     WEFT_TRY(check_config(config, ranks));
     weft_status status = set_limits(&ep, config, wefti_ep_counts_by_size(ranks, config->experts));
     if (status == WEFT_OK) {
-        const wefti_ep_backend *backend = config->on_device ? wefti_ep_device_backend : &wefti_ep_host_backend;
-        status = backend->group_bytes(&ep, memory);
+        status = backend_of(&ep, config)->group_bytes(&ep, memory);
     }
     wefti_ep_owners_fini(&ep.owners);
     wefti_ep_domains_fini(&ep.domains);

@@ -16,6 +16,7 @@ struct weft_ep_route {
     weft_ep_count_arrays counts_to; /* generation NULL: nowhere */
     struct wefti_ep_routing *host; /* the backend's part: of the one that the group has */
     struct wefti_ep_device_route *device;
+    struct wefti_ep_between_route *between;
 };
 
 /* Neither NULL nor destroyed, as wefti_ep_is_alive. */

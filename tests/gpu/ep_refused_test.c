@@ -946,6 +946,7 @@ static void create_far(weft_world *world, void *context)
         return;
     }
     config.tokens_max = 1 << 16; /* some MiB of the heap's 64 */
+    config.domain_ranks = PES; /* as if they reached each other */
     for (int i = 0; i < 16; i++) {
         CHECK_OK(weft_world_counters(world, &before));
         CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &ep), WEFT_ERR_UNREACHABLE);
@@ -956,11 +957,53 @@ static void create_far(weft_world *world, void *context)
     CHECK_OK(weft_device_malloc(world, (size_t)48 << 20, &block));
 }
 
+/* What groups of several domains do not have. They work after that. */
+static void refuse_hosts(weft_world *world, void *context)
+{
+    weft_ep_config config = config_of();
+    weft_ep_memory memory = WEFT_EP_MEMORY_INIT;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    weft_ep_route *route = NULL;
+    weft_ep *ep = NULL;
+    (void)context;
+    if (!attach(world)) {
+        return;
+    }
+    weft_team *team = weft_team_world(world);
+    config.rows_max = 8;
+    CHECK_STATUS(weft_ep_create(team, &config, &ep), WEFT_ERR_UNSUPPORTED);
+    CHECK(strstr(weft_last_error(), "rows_max") != NULL || weft_world_pe(world) != 0);
+    config.rows_max = 0;
+    config.pairs_max = 2;
+    CHECK_STATUS(weft_ep_create(team, &config, &ep), WEFT_ERR_UNSUPPORTED);
+    CHECK(strstr(weft_last_error(), "pairs_max") != NULL || weft_world_pe(world) != 0);
+    config.pairs_max = 0;
+    config.domain_ranks = 1;
+    CHECK_OK(weft_ep_bytes(&config, PES, &memory));
+    CHECK(memory.symmetric_bytes > memory.staging_bytes && memory.low_latency_bytes == 0);
+    config.domain_ranks = 0;
+    if (!CHECK_OK(weft_ep_create(team, &config, &ep))) {
+        return;
+    }
+    plan.flags = WEFT_EP_DESTINATIONS;
+    plan.topk = 0;
+    CHECK_STATUS(weft_ep_route_create(ep, &plan, NULL, &route), WEFT_ERR_UNSUPPORTED);
+    CHECK(strstr(weft_last_error(), "WEFT_EP_DESTINATIONS") != NULL);
+    plan.flags = 0;
+    plan.topk = TOPK;
+    plan.order = WEFT_EP_ORDER_CHOICE;
+    CHECK_STATUS(weft_ep_route_create(ep, &plan, NULL, &route), WEFT_ERR_UNSUPPORTED);
+    CHECK(strstr(weft_last_error(), "WEFT_EP_ORDER_CHOICE") != NULL);
+    CHECK_STATUS(weft_ep_mask(ep, weft_world_pe(world) == 0, 0), WEFT_ERR_UNSUPPORTED);
+    CHECK_OK(weft_ep_destroy(ep));
+}
+
 static void far_gpus(void **state)
 {
     (void)state;
     assert_int_equal(setenv("WEFT_CUDA_DOMAIN", "1", 1), 0);
     pes_run(PES, create_far, NULL);
+    pes_run(PES, refuse_hosts, NULL);
     assert_int_equal(unsetenv("WEFT_CUDA_DOMAIN"), 0);
 }
 

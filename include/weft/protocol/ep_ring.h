@@ -57,7 +57,7 @@ typedef struct wefti_ep_chunk_header {
     uint32_t tokens;
     uint32_t is_last;
     uint32_t bytes; /* of the chunk, with this header */
-    uint32_t unused;
+    uint32_t call; /* on GPUs: what is called, equal on all ranks; else 0 */
 } wefti_ep_chunk_header;
 
 /* One rank to which a token's row goes: 12 bytes, after the token's number and how many of them there are. `row`:

@@ -393,13 +393,14 @@ weft_status wefti_cuda_find_domain(wefti_cuda *cuda, weft_team *team, const char
     wefti_free(s.topo);
     wefti_free(s.imports);
     wefti_free(s.numbers);
-    wefti_free(s.domain_of);
+    cuda->domain_of = s.domain_of;
     return status;
 }
 
 void wefti_cuda_domain_fini(wefti_cuda *cuda)
 {
     wefti_free(cuda->group);
+    wefti_free(cuda->domain_of);
     wefti_free(cuda->delta);
     wefti_free(cuda->reach);
     wefti_free(cuda->host_delta);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cuda/proxy/far.h"
+#include "cuda/proxy/move.h"
 
 int wefti_far_is_direct(const wefti_dev_request *request)
 {
@@ -41,12 +42,24 @@ static weft_status add_float(wefti_transport *transport, int pe, uint64_t offset
     return WEFT_OK;
 }
 
-static weft_status carry_out(const wefti_far_lane *lane, uint64_t offset, const wefti_dev_request *request,
-                             wefti_far_answer *answer)
+static weft_status move(const wefti_far_lane *lane, const weft_world *world, uint64_t offset,
+                        const wefti_dev_request *request)
+{
+    wefti_dev_move what;
+    memcpy(&what, request->data, sizeof what);
+    const uint64_t signal = (uint64_t)((uintptr_t)world->heap - (uintptr_t)world->control) + what.signal;
+    return lane->transport->ops->put_signal(lane->transport, lane->pe, offset, world->heap + what.from, what.bytes,
+                                            signal, what.value, WEFT_SIGNAL_SET);
+}
+
+static weft_status carry_out(const wefti_far_lane *lane, const weft_world *world, uint64_t offset,
+                             const wefti_dev_request *request, wefti_far_answer *answer)
 {
     wefti_transport *transport = lane->transport;
     const wefti_transport_ops *ops = transport->ops;
     switch (request->kind) {
+    case WEFTI_DEV_REQUEST_MOVE:
+        return move(lane, world, offset, request);
     case WEFTI_DEV_REQUEST_PUT:
         return ops->put(transport, lane->pe, offset, request->data, request->bytes);
     case WEFTI_DEV_REQUEST_GET:
@@ -74,7 +87,7 @@ int wefti_far_do_direct(wefti_cuda_far *far, wefti_far_lane *lane, wefti_far_rin
     const uint64_t ticket = wefti_far_ring_take(ring, request->answer);
     wefti_far_answer *answer = far->answer;
     answer->old = 0;
-    weft_status status = carry_out(lane, heap + WEFTI_DEV_PLACE_OFFSET(request->place), request, answer);
+    weft_status status = carry_out(lane, world, heap + WEFTI_DEV_PLACE_OFFSET(request->place), request, answer);
     if (status == WEFT_OK) {
         status = lane->transport->ops->quiet(lane->transport); /* before a message that comes after it */
     }

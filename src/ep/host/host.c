@@ -150,6 +150,7 @@ static void rejoin(weft_ep *ep, uint64_t calls)
 const wefti_ep_backend wefti_ep_host_backend = {
     .name = "host",
     .has_streams = 0,
+    .link_domain = wefti_world_link_domain,
     .group_bytes = group_bytes,
     .group_init = group_init,
     .group_open = group_open,

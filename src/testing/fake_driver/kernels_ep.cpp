@@ -3,6 +3,7 @@
 #include "testing/fake_driver/kernels_ep.h"
 
 #include "cuda/ep/abi.h"
+#include "cuda/ep/hosts.h"
 
 #define BODY(NAME, VARIANT, CALL)                                                                                      \
     extern "C" void EP_KERNEL_NAME(NAME, VARIANT)(const wefti_cuda_ep_##CALL##_args args);                             \
@@ -11,6 +12,15 @@
         EP_KERNEL_NAME(NAME, VARIANT)(*(const wefti_cuda_ep_##CALL##_args *)args);                                     \
     }
 #define KERNELS(X)                                                                                                     \
+    X(15dispatch_begins, C1, hosts) \
+    X(16dispatch_crosses, C1, hosts) \
+    X(16dispatch_indexes, C1, hosts) \
+    X(15dispatch_counts, C1, hosts) \
+    X(14dispatch_scans, C1, hosts) \
+    X(15dispatch_places, C1, hosts) \
+    X(15combine_results, C1, hosts) \
+    X(15combine_crosses, C1, hosts) \
+    X(14combine_totals, C1, hosts) \
     X(20dispatch_kernel_many, C1, dispatch) \
     X(20dispatch_kernel_many, C2, dispatch) \
     X(20dispatch_kernel_many, C3, dispatch) \

@@ -21,6 +21,10 @@ static inline int wefti_cuda_ep_experts_of(const weft_ep *ep, const weft_ep_plan
     return wefti_ep_plan_is_by_rank(plan) ? ep->ranks : ep->config.experts;
 }
 
+/* Device memory from the world's pool for expert parallelism, and back. */
+weft_status wefti_cuda_ep_allocate(const wefti_cuda *cuda, size_t bytes, CUdeviceptr *memory);
+void wefti_cuda_ep_free(const wefti_cuda *cuda, CUdeviceptr memory);
+
 size_t wefti_cuda_ep_row_bytes(const weft_ep_rows *rows);
 uint64_t wefti_cuda_ep_pitch(const weft_ep_rows *rows);
 

@@ -239,8 +239,7 @@ static weft_status make_pool(wefti_cuda *cuda)
                             "cuMemPoolSetAttribute");
 }
 
-/* The modules of these families, as bits, each once a world. */
-static weft_status load_modules(wefti_cuda *cuda, unsigned wanted)
+weft_status wefti_cuda_ep_load_modules(wefti_cuda *cuda, unsigned wanted)
 {
     static const wefti_cuda_ep_family families[] = {
 #define FAMILY(NAME, family) [WEFTI_CUDA_EP_MODULE_##NAME] = family,
@@ -280,7 +279,7 @@ static weft_status load(weft_ep *ep)
 {
     wefti_cuda *cuda = ep->device->cuda;
     WEFT_TRY(check_device(cuda));
-    WEFT_TRY(load_modules(cuda, families_of(ep)));
+    WEFT_TRY(wefti_cuda_ep_load_modules(cuda, families_of(ep)));
     WEFT_TRY(cuda->ep_pool == NULL ? make_pool(cuda) : WEFT_OK);
     return find_all_kernels(ep);
 }

@@ -89,6 +89,12 @@ static inline int wefti_cuda_ep_sms_asked(const weft_ep *ep, const weft_ep_plan 
     return plan->sms < most || most == 0 ? plan->sms : most;
 }
 
+/* Load the modules of these families, as bits, each once a world. */
+weft_status wefti_cuda_ep_load_modules(wefti_cuda *cuda, unsigned wanted);
+
+/* Whether a kernel of the group that has failed waited in vain for `rank`. */
+int wefti_cuda_ep_is_missing(const weft_ep *ep, int rank);
+
 /* WEFT_OK, or what kernels have found out since the last call: WEFT_ERR_TIMEOUT, naming the ranks;
  * WEFT_ERR_MISMATCH. */
 weft_status wefti_cuda_ep_host_status(weft_ep *ep, const char *call);
@@ -110,6 +116,8 @@ weft_status wefti_cuda_ep_route_attach(weft_ep_route *route, void *memory, weft_
                                        weft_stream *stream);
 void wefti_cuda_ep_route_close(weft_ep_route *route);
 weft_status wefti_cuda_ep_counts(const weft_ep_route *route, weft_ep_counts *counts);
+/* Whether kernels reach the arrays at the host's addresses. */
+weft_status wefti_cuda_ep_check_told(const wefti_cuda *cuda, const weft_ep_count_arrays *arrays);
 weft_status wefti_cuda_ep_counts_told(weft_ep_route *route, const weft_ep_count_arrays *arrays);
 weft_status wefti_cuda_ep_query(const weft_ep_route *route, weft_stream *stream, weft_ep_host_counts *counts);
 

@@ -98,6 +98,17 @@ static int is_missing(const weft_ep *ep, const uint64_t *told, uint64_t failed, 
                                : (int)(failed >> 32 >> rank & 1);
 }
 
+int wefti_cuda_ep_is_missing(const weft_ep *ep, int rank)
+{
+    int is_one = 0;
+    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
+        const uint64_t *told = wefti_cuda_ep_host_words(ep, channel);
+        const uint64_t failed = __atomic_load_n(&told[WEFTI_CUDA_EP_HOST_STATUS_FAILED], __ATOMIC_ACQUIRE);
+        is_one |= failed != 0 && is_missing(ep, told, failed, rank);
+    }
+    return is_one;
+}
+
 static weft_status report_failure(weft_ep *ep, const uint64_t *told, uint64_t failed, const char *call)
 {
     char ranks[128] = "";

@@ -21,13 +21,16 @@
     X(low_latency_combine, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                              \
     X(low_latency_combine_options, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                      \
     X(many_dispatch, WEFTI_CUDA_EP_FOR_MANY)                                                                           \
-    X(many_combine, WEFTI_CUDA_EP_FOR_MANY)
+    X(many_combine, WEFTI_CUDA_EP_FOR_MANY)                                                                            \
+    X(hosts_crossing, WEFTI_CUDA_EP_FOR_HOSTS)                                                                         \
+    X(hosts_local, WEFTI_CUDA_EP_FOR_HOSTS)
 
 typedef enum wefti_cuda_ep_family {
     WEFTI_CUDA_EP_FOR_ALL,
     WEFTI_CUDA_EP_FOR_FEW, /* groups of no more ranks than a warp has lanes, */
     WEFTI_CUDA_EP_FOR_LOW_LATENCY, /* of these, with memory for slots of few tokens */
-    WEFTI_CUDA_EP_FOR_MANY /* groups of more ranks */
+    WEFTI_CUDA_EP_FOR_MANY, /* groups of more ranks */
+    WEFTI_CUDA_EP_FOR_HOSTS /* groups of several domains, beside those of the groups inside them */
 } wefti_cuda_ep_family;
 
 typedef enum wefti_cuda_ep_module {

@@ -24,8 +24,7 @@ static int at_most(int value, int limit)
     return value < limit ? value : limit;
 }
 
-/* Multiprocessors that a call may take, none of which another waiting kernel may; 0: there are none. */
-static int sms_of(const weft_ep_route *route)
+int wefti_cuda_ep_sms_of(const weft_ep_route *route)
 {
     const wefti_ep_device *device = route->ep->device;
     if (route->plan.sms > 0) {
@@ -66,7 +65,7 @@ static int low_latency_blocks_of(const weft_ep_route *route)
     const wefti_cuda_ep_slices slices = wefti_cuda_ep_slices_of(tokens, (wefti_u32)route->ep->config.row_bytes_max,
                                                                 route->ep->device->group[0].at.low_latency_words);
     const int blocks = tokens * (1 + slices.count) / LOW_LATENCY_WORDS_A_BLOCK;
-    return at_most(blocks > BLOCKS_MIN ? blocks : BLOCKS_MIN, sms_of(route));
+    return at_most(blocks > BLOCKS_MIN ? blocks : BLOCKS_MIN, wefti_cuda_ep_sms_of(route));
 }
 
 /* Blocks of a call: no more than there are units. */
@@ -76,7 +75,7 @@ static int blocks_of(const weft_ep_route *route, wefti_cuda_ep_work work)
     int least = is_summed ? SUMMING_BLOCKS_MIN : BLOCKS_MIN;
     int tokens = route->ep->config.tokens_max; /* other ranks may have more tokens than this one */
     int units = wefti_cuda_ep_units(tokens) * (is_summed ? SUMMING_BLOCKS_A_UNIT : 1);
-    return at_most(units > least ? units : least, sms_of(route));
+    return at_most(units > least ? units : least, wefti_cuda_ep_sms_of(route));
 }
 
 /* Warps of a block that move rows. Few where there are many blocks, as rows that are under way at the same time get in

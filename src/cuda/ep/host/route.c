@@ -69,7 +69,7 @@ size_t wefti_cuda_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan)
     return lay_out(&tables, ep, plan, 0);
 }
 
-static weft_status allocate(const wefti_cuda *cuda, size_t bytes, CUdeviceptr *memory)
+weft_status wefti_cuda_ep_allocate(const wefti_cuda *cuda, size_t bytes, CUdeviceptr *memory)
 {
     WEFT_TRY(wefti_cuda_enter(cuda));
     CUresult result = cuda->driver.cuMemAllocFromPoolAsync(memory, bytes, cuda->ep_pool, cuda->stream);
@@ -77,7 +77,7 @@ static weft_status allocate(const wefti_cuda *cuda, size_t bytes, CUdeviceptr *m
         result = cuda->driver.cuStreamSynchronize(cuda->stream);
     }
     wefti_cuda_leave(cuda);
-    return wefti_cuda_check(&cuda->driver, result, "weft_ep_route_create: cuMemAllocFromPoolAsync");
+    return wefti_cuda_check(&cuda->driver, result, "weft_ep: cuMemAllocFromPoolAsync");
 }
 
 /* Calls of a group on a channel do not overlap, so that it claims for each the most that a route of it asks for, until
@@ -97,13 +97,17 @@ static weft_status claim(const weft_ep *ep, const weft_ep_plan *plan)
     return WEFT_OK;
 }
 
-static void close_route(weft_ep_route *route)
+void wefti_cuda_ep_free(const wefti_cuda *cuda, CUdeviceptr memory)
 {
-    const wefti_cuda *cuda = route->ep->device->cuda;
-    if (route->device->owned != 0 && wefti_cuda_enter(cuda) == WEFT_OK) {
-        (void)cuda->driver.cuMemFreeAsync(route->device->owned, cuda->stream);
+    if (memory != 0 && wefti_cuda_enter(cuda) == WEFT_OK) {
+        (void)cuda->driver.cuMemFreeAsync(memory, cuda->stream);
         wefti_cuda_leave(cuda);
     }
+}
+
+static void close_route(weft_ep_route *route)
+{
+    wefti_cuda_ep_free(route->ep->device->cuda, route->device->owned);
     wefti_free(route->device);
 }
 
@@ -122,7 +126,7 @@ static weft_status open_route(weft_ep_route *route, void *memory)
     if (of == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_route_create: no memory for the route");
     }
-    weft_status status = memory != NULL ? WEFT_OK : allocate(ep->device->cuda, bytes, &of->owned);
+    weft_status status = memory != NULL ? WEFT_OK : wefti_cuda_ep_allocate(ep->device->cuda, bytes, &of->owned);
     if (status == WEFT_OK) {
         (void)lay_out(&of->tables, ep, &route->plan, memory != NULL ? (uintptr_t)memory : (uintptr_t)of->owned);
         status = wefti_cuda_clear(&ep->device->cuda->base, of->tables.route_header, cleared_bytes(&of->tables));
@@ -250,12 +254,8 @@ static weft_status check_told(const wefti_cuda *cuda, void *array, const char *n
     return WEFT_OK;
 }
 
-weft_status wefti_cuda_ep_counts_told(weft_ep_route *route, const weft_ep_count_arrays *arrays)
+weft_status wefti_cuda_ep_check_told(const wefti_cuda *cuda, const weft_ep_count_arrays *arrays)
 {
-    wefti_cuda *cuda = route->ep->device->cuda;
-    if (arrays->generation == NULL) { /* nothing is numbered, so that nothing begins anew */
-        return WEFT_OK;
-    }
     WEFT_TRY(wefti_cuda_enter(cuda));
     weft_status status = check_told(cuda, arrays->generation, "generation");
     status = status != WEFT_OK ? status : check_told(cuda, arrays->rows, "rows");
@@ -264,6 +264,15 @@ weft_status wefti_cuda_ep_counts_told(weft_ep_route *route, const weft_ep_count_
     status = status != WEFT_OK ? status : check_told(cuda, arrays->rows_of_source, "rows_of_source");
     status = status != WEFT_OK ? status : check_told(cuda, arrays->offset_of_expert, "offset_of_expert");
     wefti_cuda_leave(cuda);
-    WEFT_TRY(status);
+    return status;
+}
+
+weft_status wefti_cuda_ep_counts_told(weft_ep_route *route, const weft_ep_count_arrays *arrays)
+{
+    wefti_cuda *cuda = route->ep->device->cuda;
+    if (arrays->generation == NULL) { /* nothing is numbered, so that nothing begins anew */
+        return WEFT_OK;
+    }
+    WEFT_TRY(wefti_cuda_ep_check_told(cuda, arrays));
     return wefti_cuda_clear(&cuda->base, route->device->tables.counted, sizeof *route->device->tables.counted);
 }

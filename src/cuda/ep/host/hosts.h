@@ -1,0 +1,103 @@
+/* cuda/ep/host/hosts.h: the device backend of groups of several domains (cuda/ep/hosts.h): what hangs on a weft_ep and
+ * on its routes. */
+#ifndef WEFTI_CUDA_EP_HOST_HOSTS_H
+#define WEFTI_CUDA_EP_HOST_HOSTS_H
+
+#include "cuda/ep/host/calls.h"
+#include "cuda/ep/hosts.h"
+
+/* X(NAME, its length and name, module) */
+#define WEFTI_CUDA_EP_HOSTS_KERNELS(X)                                                                                 \
+    X(BEGIN, "15dispatch_begins", hosts_local)                                                                         \
+    X(CROSS, "16dispatch_crosses", hosts_crossing)                                                                     \
+    X(INDEX, "16dispatch_indexes", hosts_local)                                                                        \
+    X(COUNT, "15dispatch_counts", hosts_local)                                                                         \
+    X(SCAN, "14dispatch_scans", hosts_local)                                                                           \
+    X(PLACE, "15dispatch_places", hosts_local)                                                                         \
+    X(RESULTS, "15combine_results", hosts_local)                                                                       \
+    X(CROSS_BACK, "15combine_crosses", hosts_crossing)                                                                 \
+    X(TOTALS, "14combine_totals", hosts_local)
+
+typedef enum wefti_ep_between_kernel {
+#define WEFTI_CUDA_EP_HOSTS_KERNEL(NAME, name, module) WEFTI_EP_BETWEEN_##NAME,
+    WEFTI_CUDA_EP_HOSTS_KERNELS(WEFTI_CUDA_EP_HOSTS_KERNEL)
+#undef WEFTI_CUDA_EP_HOSTS_KERNEL
+        WEFTI_EP_BETWEEN_KERNELS
+} wefti_ep_between_kernel;
+
+typedef struct wefti_ep_between {
+    wefti_cuda *cuda;
+    wefti_ep_ring_shape ring;
+    int lines_max; /* the most sources that a rank of this domain forwards for */
+    weft_team *team; /* of this domain, */
+    weft_ep *inner; /* and its group */
+    wefti_cuda_ep_hosts_group group; /* as kernels get it */
+    void *rings; /* symmetric: this rank's block of host memory; behind it the words that kernels tell */
+    void *received; /* symmetric in the domain */
+    CUdeviceptr owned; /* all other device memory */
+    CUfunction kernel[WEFTI_EP_BETWEEN_KERNELS];
+} wefti_ep_between;
+
+/* A dispatch or combine whose recv is to come: all of it is made then. */
+typedef struct wefti_ep_between_half {
+    int is_fresh;
+    weft_ep_choices choices;
+    weft_ep_rows in;
+    weft_ep_rows out;
+    weft_ep_received received;
+    wefti_ep_combining combining;
+} wefti_ep_between_half;
+
+typedef struct wefti_ep_between_route {
+    wefti_cuda_ep_hosts_tables tables;
+    CUdeviceptr owned; /* the memory, if it is the library's */
+    weft_ep_route *inner;
+    const int32_t *inner_rows; /* of the inner routing: how many have been received */
+    int tokens_least; /* T of the last routing is at least so much */
+    wefti_ep_between_half half;
+} wefti_ep_between_route;
+
+/* Tokens that a rank sends in its domain, at most. */
+static inline uint64_t wefti_ep_between_tokens_max(const weft_ep *ep)
+{
+    return (1 + (uint64_t)ep->between->lines_max) * (uint64_t)ep->config.tokens_max;
+}
+
+/* Tokens that a rank receives, at most. */
+static inline uint64_t wefti_ep_between_received_max(const weft_ep *ep)
+{
+    return (uint64_t)ep->ranks * (uint64_t)ep->config.tokens_max;
+}
+
+/* WEFT_OK, or what kernels have found out since the last call. */
+weft_status wefti_ep_between_status(weft_ep *ep, const char *call);
+/* Why no call works any more, of the group or the one inside: 0, or the word that says it. */
+uint64_t wefti_ep_between_failed(const weft_ep *ep);
+
+size_t wefti_ep_between_route_bytes(const weft_ep *ep, const weft_ep_plan *plan);
+weft_status wefti_ep_between_route_open(weft_ep_route *route, void *memory);
+void wefti_ep_between_route_close(weft_ep_route *route);
+weft_status wefti_ep_between_route_move(weft_ep_route *route, void *memory);
+weft_status wefti_ep_between_counts(const weft_ep_route *route, weft_ep_counts *counts);
+weft_status wefti_ep_between_counts_told(weft_ep_route *route, const weft_ep_count_arrays *arrays);
+weft_status wefti_ep_between_query(const weft_ep_route *route, weft_stream *stream, weft_ep_host_counts *counts);
+
+weft_status wefti_ep_between_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream);
+weft_status wefti_ep_between_dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                      const weft_ep_received *out, weft_stream *stream);
+weft_status wefti_ep_between_dispatch_send(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                           const weft_ep_received *out, weft_stream *stream);
+weft_status wefti_ep_between_dispatch_recv(weft_ep_route *route, weft_stream *stream);
+weft_status wefti_ep_between_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                                     const wefti_ep_combining *combining, weft_stream *stream);
+weft_status wefti_ep_between_combine_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                                          const wefti_ep_combining *combining, weft_stream *stream);
+weft_status wefti_ep_between_combine_recv(weft_ep_route *route, weft_stream *stream);
+weft_status wefti_ep_between_dispatch_bwd(weft_ep_route *route, const weft_ep_rows *grad_received,
+                                          const float *grad_weights_received, const weft_ep_rows *grad_in,
+                                          float *grad_weights, weft_stream *stream);
+weft_status wefti_ep_between_combine_bwd(weft_ep_route *route, const weft_ep_rows *grad_out, const weft_ep_rows *rows,
+                                         const weft_ep_rows *grad_rows, float *grad_weights, unsigned flags,
+                                         weft_stream *stream);
+
+#endif

@@ -1,0 +1,373 @@
+/* cuda/ep/host/hosts_calls.c: the calls of groups of several domains: kernels of this rank's, the inner group's calls
+ * between them, all on the caller's stream. Nothing here waits. */
+#include "cuda/ep/host/hosts.h"
+#include "ep/check.h"
+#include "weft.h"
+
+/* ---- launches ---- */
+
+static weft_status launch(const weft_ep *ep, wefti_ep_between_kernel kernel, int blocks,
+                          const wefti_cuda_ep_hosts_args *args, weft_stream *stream, const char *call)
+{
+    wefti_cuda *cuda = ep->between->cuda;
+    void *arguments[] = {(void *)(uintptr_t)args};
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    CUresult result =
+        cuda->driver.cuLaunchKernel(ep->between->kernel[kernel], (unsigned)blocks, 1, 1, WEFTI_CUDA_EP_THREADS, 1, 1, 0,
+                                    (CUstream)(void *)stream, arguments, NULL);
+    wefti_cuda_leave(cuda);
+    return wefti_cuda_check(&cuda->driver, result, call);
+}
+
+/* Multiprocessors of a call. */
+static weft_status find_sms(const weft_ep_route *route, const char *call, int *sms)
+{
+    const wefti_ep_between *between = route->ep->between;
+    const int ends = between->group.lines + between->group.domains;
+    *sms = wefti_cuda_ep_sms_of(route->between->inner);
+    if (*sms * WEFTI_CUDA_EP_HOSTS_ENDS < ends) {
+        return wefti_error(WEFT_ERR_STATE,
+                           "%s: others have claimed %s multiprocessors of the GPU for kernels that wait; call it again "
+                           "when they have given some back, or create the route with a larger plan.sms",
+                           call, *sms == 0 ? "all" : "too many");
+    }
+    return WEFT_OK;
+}
+
+static int cross_blocks(const weft_ep *ep, int sms)
+{
+    const int ends = ep->between->group.lines + ep->between->group.domains;
+    return sms < ends ? sms : ends;
+}
+
+/* ---- what is called ---- */
+
+/* 32 bits, equal on all ranks. */
+static uint32_t fold(uint64_t signature)
+{
+    signature *= UINT64_C(0x9e3779b97f4a7c15);
+    return (uint32_t)(signature >> 32) | 1u;
+}
+
+static wefti_cuda_ep_hosts_args args_of(const weft_ep_route *route, unsigned kind, unsigned flags,
+                                        const weft_ep_rows *rows)
+{
+    const weft_ep_plan *plan = &route->plan;
+    const int by_expert = wefti_cuda_ep_is_by_expert(route);
+    const int has_slots = wefti_ep_plan_is_slots(plan);
+    wefti_cuda_ep_hosts_args args = {
+        .group = route->ep->between->group,
+        .tables = route->between->tables,
+        .inner_rows = route->between->inner_rows,
+        .flags = flags,
+        .topk = plan->topk,
+        .by_expert = by_expert,
+        .slots = !has_slots  ? 0
+                 : by_expert ? (uint32_t)(route->ep->ranks * plan->slot_tokens)
+                             : (uint32_t)plan->slot_tokens,
+        .alignment = (uint32_t)plan->alignment,
+        .zeroes = (plan->flags & WEFT_EP_ZERO_PADDING) != 0,
+        .row_bytes = rows == NULL ? 0 : (uint32_t)wefti_cuda_ep_row_bytes(rows),
+    };
+    args.wide_bytes = wefti_cuda_ep_hosts_row_bytes(args.row_bytes, plan->topk);
+    args.choices.all_weights = (plan->flags & WEFT_EP_ALL_WEIGHTS) != 0;
+    args.call = fold(wefti_cuda_ep_signature((wefti_cuda_ep_call)kind, flags | wefti_cuda_ep_layout_flags(route),
+                                             rows == NULL ? 0 : (unsigned)rows->dtype,
+                                             rows == NULL ? 0 : (unsigned)rows->hidden, (unsigned)plan->topk) ^
+                     (uint64_t)plan->alignment << 40 ^ (uint64_t)plan->slot_tokens << 20);
+    return args;
+}
+
+/* A failure between the kernels of a call leaves ranks apart. */
+static weft_status ended(weft_ep *ep, weft_status status)
+{
+    if (status != WEFT_OK) {
+        ep->dead = status;
+    }
+    return status;
+}
+
+/* ---- dispatch ---- */
+
+static wefti_cuda_ep_told told_of(const weft_ep_route *route)
+{
+    const weft_ep_count_arrays *to = &route->counts_to;
+    return (wefti_cuda_ep_told){
+        .generation = (wefti_u64 *)to->generation,
+        .counted = route->between->tables.counted,
+        .rows = to->rows,
+        .rows_of_expert = to->rows_of_expert,
+        .rows_of_expert_aligned = to->rows_of_expert_aligned,
+        .rows_of_source = to->rows_of_source,
+        .offset_of_expert = to->offset_of_expert,
+        .tells = to->generation != NULL || to->on_stream,
+        .wide = to->type == WEFT_EP_INT64,
+        .experts = wefti_ep_local_experts(route->ep),
+    };
+}
+
+static void add_choices(wefti_cuda_ep_hosts_args *args, weft_ep_route *route, const weft_ep_choices *fresh)
+{
+    if (fresh != NULL) {
+        args->choices.ids = fresh->ids;
+        args->choices.weights = fresh->weights;
+        args->choices.tokens_at = fresh->tokens_at;
+        args->choices.tokens = fresh->tokens;
+        args->choices.wide = fresh->id_type == WEFT_EP_INT64;
+        args->told = told_of(route);
+        route->is_routed = 1;
+        route->between->tokens_least = fresh->tokens_at == NULL ? fresh->tokens : 0;
+    }
+}
+
+/* What the forwarders of the domain have, to the owners of experts there. */
+static weft_status dispatch_inside(const weft_ep_route *route, const wefti_cuda_ep_hosts_args *args,
+                                   weft_stream *stream)
+{
+    const wefti_ep_between *between = route->ep->between;
+    weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+    choices.ids = args->tables.inner_ids;
+    choices.tokens = (int)wefti_ep_between_tokens_max(route->ep);
+    choices.tokens_at = args->tables.inner_tokens;
+    const weft_ep_rows in = {
+        .size = sizeof in, .data = between->group.rows, .dtype = WEFT_EP_BF16, .hidden = (int)(args->wide_bytes / 2)};
+    weft_ep_received received = WEFT_EP_RECEIVED_INIT;
+    received.rows = in;
+    received.rows.data = between->received;
+    received.rows_capacity = (size_t)wefti_ep_between_received_max(route->ep);
+    WEFT_TRY(weft_ep_route_choose(route->between->inner, &choices));
+    return weft_ep_dispatch(route->between->inner, &in, &received, stream);
+}
+
+static weft_status run_dispatch(weft_ep_route *route, const wefti_cuda_ep_hosts_args *args, weft_stream *stream,
+                                const char *call)
+{
+    weft_ep *ep = route->ep;
+    int sms;
+    WEFT_TRY(find_sms(route, call, &sms));
+    WEFT_TRY(launch(ep, WEFTI_EP_BETWEEN_BEGIN, sms, args, stream, call));
+    WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_CROSS, cross_blocks(ep, sms), args, stream, call)));
+    WEFT_TRY(ended(ep, dispatch_inside(route, args, stream)));
+    WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_INDEX, sms, args, stream, call)));
+    WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_COUNT, sms, args, stream, call)));
+    WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_SCAN, 1, args, stream, call)));
+    return ended(ep, launch(ep, WEFTI_EP_BETWEEN_PLACE, sms, args, stream, call));
+}
+
+static weft_status check_types(const weft_ep_rows *in, const weft_ep_rows *out, const char *call)
+{
+    if (in->dtype == WEFT_EP_FP8_E4M3 || out->dtype == WEFT_EP_FP8_E4M3) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           "%s: rows are fp8; a group of several domains on GPUs moves rows of other types. Quantise "
+                           "what is received, or route on the host (config.on_device 0)",
+                           call);
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_ep_between_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream)
+{
+    static const char call[] = "weft_ep_route_update";
+    WEFT_TRY(wefti_ep_between_status(route->ep, call));
+    wefti_cuda_ep_hosts_args args = args_of(route, WEFTI_CUDA_EP_DISPATCH, WEFTI_CUDA_EP_FRESH, NULL);
+    add_choices(&args, route, choices);
+    return run_dispatch(route, &args, stream, call);
+}
+
+static weft_status dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                            const weft_ep_received *out, unsigned kind, weft_stream *stream, const char *call)
+{
+    WEFT_TRY(wefti_ep_between_status(route->ep, call));
+    const unsigned flags = WEFTI_CUDA_EP_MOVE | (fresh != NULL ? WEFTI_CUDA_EP_FRESH : 0);
+    wefti_cuda_ep_hosts_args args = args_of(route, kind, flags, in);
+    add_choices(&args, route, fresh);
+    args.arrays =
+        (wefti_cuda_ep_arrays){.weights = out->weights,
+                               .experts = out->experts,
+                               .source_rank = out->source_rank,
+                               .source_token = out->source_token,
+                               .wide_experts = out->expert_type == WEFT_EP_INT64,
+                               .first_expert = out->experts_are_global ? route->ep->owners.first[route->ep->rank] : 0};
+    args.in = in->data;
+    args.in_pitch = wefti_cuda_ep_pitch(in);
+    args.out = out->rows.data;
+    args.out_pitch = wefti_cuda_ep_pitch(&out->rows);
+    args.capacity = out->rows_capacity;
+    return run_dispatch(route, &args, stream, call);
+}
+
+static weft_status check_dispatch(const weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                  const weft_ep_received *out, const char *call)
+{
+    const int least = fresh == NULL ? route->between->tokens_least : fresh->tokens_at == NULL ? fresh->tokens : 0;
+    const int64_t capacity = out->rows_capacity < INT32_MAX ? (int64_t)out->rows_capacity : INT32_MAX;
+    const int64_t slots = wefti_ep_slot_rows(&route->plan, route->ep->ranks, wefti_ep_local_experts(route->ep));
+    WEFT_TRY(check_types(in, &out->rows, call));
+    WEFT_TRY(wefti_ep_rows_held(in, least, call, "in"));
+    WEFT_TRY(wefti_ep_rows_held(&out->rows, capacity, call, "out.rows"));
+    if (capacity < slots) {
+        return wefti_error(WEFT_ERR_RANGE, "%s: out.rows holds %zu rows; slots take %lld", call, out->rows_capacity,
+                           (long long)slots);
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_ep_between_dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                      const weft_ep_received *out, weft_stream *stream)
+{
+    static const char call[] = "weft_ep_dispatch";
+    WEFT_TRY(check_dispatch(route, fresh, in, out, call));
+    return dispatch(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH, stream, call);
+}
+
+weft_status wefti_ep_between_dispatch_send(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                           const weft_ep_received *out, weft_stream *stream)
+{
+    static const char call[] = "weft_ep_dispatch_send";
+    wefti_ep_between_half *half = &route->between->half;
+    (void)stream;
+    WEFT_TRY(check_dispatch(route, fresh, in, out, call));
+    WEFT_TRY(wefti_ep_between_status(route->ep, call));
+    half->is_fresh = fresh != NULL;
+    if (fresh != NULL) {
+        half->choices = *fresh;
+    }
+    half->in = *in;
+    half->received = *out;
+    return WEFT_OK;
+}
+
+weft_status wefti_ep_between_dispatch_recv(weft_ep_route *route, weft_stream *stream)
+{
+    const wefti_ep_between_half *half = &route->between->half;
+    return dispatch(route, half->is_fresh ? &half->choices : NULL, &half->in, &half->received,
+                    WEFTI_CUDA_EP_DISPATCH_HALVES, stream, "weft_ep_dispatch_recv");
+}
+
+/* Unweighted, and each choice with a row of its own, it is a dispatch on a cached route. */
+weft_status wefti_ep_between_combine_bwd(weft_ep_route *route, const weft_ep_rows *grad_out, const weft_ep_rows *rows,
+                                         const weft_ep_rows *grad_rows, float *grad_weights, unsigned flags,
+                                         weft_stream *stream)
+{
+    static const char call[] = "weft_ep_combine_bwd";
+    (void)rows;
+    (void)grad_weights;
+    if (flags != 0 || route->plan.layout == WEFT_EP_SLOTS_EXPERT) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           "%s: %s; a group of several domains on GPUs does not have that. Apply the weights outside, "
+                           "or route on the host (config.on_device 0)",
+                           call, flags != 0 ? "flags has WEFT_EP_WEIGHTED" : "the layout is WEFT_EP_SLOTS_EXPERT");
+    }
+    const weft_ep_received received = {.size = sizeof received, .rows = *grad_rows, .rows_capacity = INT32_MAX};
+    WEFT_TRY(wefti_ep_rows_held(grad_out, route->between->tokens_least, call, "grad_out"));
+    return dispatch(route, NULL, grad_out, &received, WEFTI_CUDA_EP_COMBINE_BWD, stream, call);
+}
+
+/* ---- combine ---- */
+
+static weft_status combine_inside(const weft_ep_route *route, const weft_ep_rows *rows, weft_stream *stream)
+{
+    const wefti_ep_between *between = route->ep->between;
+    const weft_ep_rows in = {
+        .size = sizeof in, .data = between->group.results, .dtype = rows->dtype, .hidden = rows->hidden};
+    weft_ep_rows out = in;
+    out.data = between->group.sums;
+    return weft_ep_combine(route->between->inner, &in, &out, 0, stream);
+}
+
+static weft_status run_combine(weft_ep_route *route, const wefti_cuda_ep_hosts_args *args, const weft_ep_rows *in,
+                               weft_stream *stream, const char *call)
+{
+    weft_ep *ep = route->ep;
+    int sms;
+    WEFT_TRY(find_sms(route, call, &sms));
+    WEFT_TRY(launch(ep, WEFTI_EP_BETWEEN_RESULTS, sms, args, stream, call));
+    WEFT_TRY(ended(ep, combine_inside(route, in, stream)));
+    WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_CROSS_BACK, cross_blocks(ep, sms), args, stream, call)));
+    return ended(ep, launch(ep, WEFTI_EP_BETWEEN_TOTALS, sms, args, stream, call));
+}
+
+static weft_status check_combine(const weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                                 const wefti_ep_combining *combining, const char *call)
+{
+    const char *what = combining->weights != NULL     ? "options.weights is given"
+                       : combining->ids != NULL       ? "options.ids is given"
+                       : combining->values_in != NULL ? "options.values_in is given"
+                       : in->dtype != out->dtype      ? "`out` has another type than `in`"
+                                                      : NULL;
+    if (what != NULL) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           "%s: %s; a group of several domains on GPUs does not have that. Route on the host "
+                           "(config.on_device 0)",
+                           call, what);
+    }
+    for (int i = 0; i < combining->biases; i++) {
+        WEFT_TRY(wefti_ep_rows_held(&combining->bias[i], route->between->tokens_least, call, "options.bias"));
+    }
+    return wefti_ep_rows_held(out, route->between->tokens_least, call, "out");
+}
+
+static weft_status combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                           const wefti_ep_combining *combining, unsigned kind, weft_stream *stream, const char *call)
+{
+    WEFT_TRY(wefti_ep_between_status(route->ep, call));
+    const unsigned flags = (combining->flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0;
+    const int is_once = kind == WEFTI_CUDA_EP_DISPATCH_BWD && route->plan.layout == WEFT_EP_SLOTS_EXPERT;
+    wefti_cuda_ep_hosts_args args = args_of(route, kind, flags | (is_once ? WEFTI_CUDA_EP_ONCE : 0), in);
+    args.dtype = in->dtype;
+    args.in = in->data;
+    args.in_pitch = wefti_cuda_ep_pitch(in);
+    args.out = out->data;
+    args.out_pitch = wefti_cuda_ep_pitch(out);
+    for (int i = 0; i < combining->biases; i++) {
+        args.bias[i] = combining->bias[i].data;
+        args.bias_pitch[i] = wefti_cuda_ep_pitch(&combining->bias[i]);
+    }
+    return run_combine(route, &args, in, stream, call);
+}
+
+weft_status wefti_ep_between_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                                     const wefti_ep_combining *combining, weft_stream *stream)
+{
+    static const char call[] = "weft_ep_combine";
+    WEFT_TRY(check_combine(route, in, out, combining, call));
+    return combine(route, in, out, combining, WEFTI_CUDA_EP_COMBINE, stream, call);
+}
+
+weft_status wefti_ep_between_combine_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                                          const wefti_ep_combining *combining, weft_stream *stream)
+{
+    static const char call[] = "weft_ep_combine_send";
+    wefti_ep_between_half *half = &route->between->half;
+    (void)stream;
+    WEFT_TRY(check_combine(route, in, out, combining, call));
+    WEFT_TRY(wefti_ep_between_status(route->ep, call));
+    half->in = *in;
+    half->out = *out;
+    half->combining = *combining;
+    return WEFT_OK;
+}
+
+weft_status wefti_ep_between_combine_recv(weft_ep_route *route, weft_stream *stream)
+{
+    const wefti_ep_between_half *half = &route->between->half;
+    return combine(route, &half->in, &half->out, &half->combining, WEFTI_CUDA_EP_COMBINE_HALVES, stream,
+                   "weft_ep_combine_recv");
+}
+
+weft_status wefti_ep_between_dispatch_bwd(weft_ep_route *route, const weft_ep_rows *grad_received,
+                                          const float *grad_weights_received, const weft_ep_rows *grad_in,
+                                          float *grad_weights, weft_stream *stream)
+{
+    static const char call[] = "weft_ep_dispatch_bwd";
+    const wefti_ep_combining none = {0};
+    (void)grad_weights_received;
+    if (grad_weights != NULL) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           "%s: grad_weights is given; a group of several domains on GPUs does not have that. Route on "
+                           "the host (config.on_device 0)",
+                           call);
+    }
+    WEFT_TRY(check_combine(route, grad_received, grad_in, &none, call));
+    return combine(route, grad_received, grad_in, &none, WEFTI_CUDA_EP_DISPATCH_BWD, stream, call);
+}

@@ -1,0 +1,166 @@
+/* cuda/ep/host/hosts_route.c: routes of groups of several domains. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "cuda/ep/host/hosts.h"
+#include "weft.h"
+
+/* Set the pointers of the tables at `memory`, which is not touched and may be 0. Returns their bytes. */
+static size_t lay_out(wefti_cuda_ep_hosts_tables *tables, const weft_ep *ep, const weft_ep_plan *plan, uint64_t memory)
+{
+    wefti_u64 end = 0;
+    const uint64_t ranks = (uint64_t)ep->ranks;
+    const uint64_t local = (uint64_t)wefti_ep_local_experts(ep);
+    const uint64_t tokens = (uint64_t)ep->config.tokens_max;
+    const uint64_t topk = (uint64_t)plan->topk;
+    const uint64_t lines = (uint64_t)ep->between->lines_max;
+    const uint64_t domains = (uint64_t)ep->domains.count;
+#define LAY(field, count)                                                                                              \
+    tables->field = (void *)(uintptr_t)(memory + wefti_cuda_ep_take(&end, (count) * sizeof *tables->field))
+    LAY(route_header, 1);
+    LAY(rows_of_expert, local);
+    LAY(rows_of_expert_source, local * ranks);
+    LAY(rows_of_source, ranks);
+    LAY(offset_of_expert, local + 1);
+    LAY(offset_of_source, ranks + 1);
+    LAY(before_source, ranks);
+    LAY(inner_tokens, 1);
+    LAY(sent_count, domains);
+    LAY(line_count, lines);
+    LAY(counted, 1);
+    LAY(ids, tokens * topk);
+    LAY(weights, tokens * topk);
+    LAY(sent_token, domains * tokens);
+    LAY(line_row, lines * tokens);
+    LAY(inner_ids, wefti_ep_between_tokens_max(ep) * topk);
+    LAY(row, wefti_ep_between_received_max(ep) * topk);
+    LAY(row_weight, wefti_ep_between_received_max(ep) * topk);
+#undef LAY
+    return end;
+}
+
+static weft_ep_plan inner_plan(const weft_ep_plan *plan)
+{
+    return (weft_ep_plan){
+        .size = sizeof(weft_ep_plan), .topk = plan->topk, .layout = WEFT_EP_RANK_MAJOR, .sms = plan->sms};
+}
+
+size_t wefti_ep_between_route_bytes(const weft_ep *ep, const weft_ep_plan *plan)
+{
+    wefti_cuda_ep_hosts_tables tables = {0};
+    const weft_ep_plan inner = inner_plan(plan);
+    return lay_out(&tables, ep, plan, 0) + wefti_cuda_ep_route_bytes(ep->between->inner, &inner);
+}
+
+static weft_status check_plan(const weft_ep_plan *plan)
+{
+    const char *what = wefti_ep_plan_is_by_rank(plan)        ? "flags has WEFT_EP_DESTINATIONS"
+                       : plan->order == WEFT_EP_ORDER_CHOICE ? "order is WEFT_EP_ORDER_CHOICE"
+                                                             : NULL;
+    return what == NULL
+               ? WEFT_OK
+               : wefti_error(WEFT_ERR_UNSUPPORTED,
+                             "weft_ep_route_create: %s; a group of several domains on GPUs does not have that. "
+                             "Route on the host (config.on_device 0)",
+                             what);
+}
+
+weft_status wefti_ep_between_route_open(weft_ep_route *route, void *memory)
+{
+    const weft_ep *ep = route->ep;
+    const weft_ep_plan inner = inner_plan(&route->plan);
+    wefti_cuda_ep_hosts_tables none = {0};
+    const size_t bytes = lay_out(&none, ep, &route->plan, 0);
+    weft_ep_counts counts;
+    WEFT_TRY(check_plan(&route->plan));
+    wefti_ep_between_route *of = wefti_alloc_zeroed(1, sizeof *of);
+    if (of == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "weft_ep_route_create: no memory for the route");
+    }
+    route->between = of;
+    weft_status status = memory != NULL ? WEFT_OK : wefti_cuda_ep_allocate(ep->between->cuda, bytes, &of->owned);
+    if (status == WEFT_OK) {
+        (void)lay_out(&of->tables, ep, &route->plan, memory != NULL ? (uintptr_t)memory : (uintptr_t)of->owned);
+        status = wefti_cuda_clear(&ep->between->cuda->base, of->tables.route_header,
+                                  (size_t)((char *)of->tables.ids - (char *)of->tables.route_header));
+    }
+    if (status == WEFT_OK) {
+        status = weft_ep_route_create(ep->between->inner, &inner,
+                                      memory != NULL ? (unsigned char *)memory + bytes : NULL, &of->inner);
+    }
+    if (status != WEFT_OK) {
+        wefti_ep_between_route_close(route);
+        return status;
+    }
+    WEFT_TRY(wefti_cuda_ep_counts(of->inner, &counts));
+    of->inner_rows = counts.rows;
+    return WEFT_OK;
+}
+
+void wefti_ep_between_route_close(weft_ep_route *route)
+{
+    wefti_ep_between_route *of = route->between;
+    if (of->inner != NULL && wefti_ep_route_is_alive(of->inner)) { /* the world's end takes inner groups first */
+        (void)weft_ep_route_destroy(of->inner);
+    }
+    wefti_cuda_ep_free(route->ep->between->cuda, of->owned);
+    wefti_free(of);
+    route->between = NULL;
+}
+
+weft_status wefti_ep_between_route_move(weft_ep_route *route, void *memory)
+{
+    (void)route;
+    (void)memory;
+    return wefti_error(WEFT_ERR_UNSUPPORTED,
+                       "weft_ep_route_move: routes of a group of several domains stay where they were made");
+}
+
+weft_status wefti_ep_between_counts(const weft_ep_route *route, weft_ep_counts *counts)
+{
+    const wefti_cuda_ep_hosts_tables *tables = &route->between->tables;
+    *counts = (weft_ep_counts){
+        .rows = &tables->route_header->rows,
+        .rows_of_expert = tables->rows_of_expert,
+        .offset_of_expert = tables->offset_of_expert,
+        .rows_of_source = tables->rows_of_source,
+        .offset_of_source = tables->offset_of_source,
+        .dropped = &tables->route_header->dropped,
+        .status = &tables->route_header->status,
+        .rows_of_expert_source = tables->rows_of_expert_source,
+        .dropped_rows = &tables->route_header->dropped_rows,
+    };
+    return WEFT_OK;
+}
+
+weft_status wefti_ep_between_query(const weft_ep_route *route, weft_stream *stream, weft_ep_host_counts *counts)
+{
+    static const char call[] = "weft_ep_route_query";
+    weft_ep *ep = route->ep;
+    wefti_cuda *cuda = ep->between->cuda;
+    wefti_cuda_ep_route_header header;
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    CUresult result = cuda->driver.cuStreamSynchronize((CUstream)(void *)stream);
+    wefti_cuda_leave(cuda);
+    WEFT_TRY(wefti_cuda_check(&cuda->driver, result, "weft_ep_route_query: cuStreamSynchronize"));
+    WEFT_TRY(wefti_ep_between_status(ep, call));
+    WEFT_TRY(wefti_cuda_copy(&cuda->base, &header, route->between->tables.route_header, sizeof header));
+    counts->rows = header.rows;
+    counts->tokens = header.received;
+    counts->dropped = header.dropped;
+    counts->local_experts = wefti_ep_local_experts(ep);
+    counts->first_expert = ep->owners.first[ep->rank];
+    counts->status = (weft_status)header.status;
+    counts->dropped_rows = header.dropped_rows;
+    return WEFT_OK;
+}
+
+weft_status wefti_ep_between_counts_told(weft_ep_route *route, const weft_ep_count_arrays *arrays)
+{
+    wefti_cuda *cuda = route->ep->between->cuda;
+    if (arrays->generation == NULL) {
+        return WEFT_OK;
+    }
+    WEFT_TRY(wefti_cuda_ep_check_told(cuda, arrays));
+    return wefti_cuda_clear(&cuda->base, route->between->tables.counted, sizeof *route->between->tables.counted);
+}

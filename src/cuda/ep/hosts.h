@@ -1,0 +1,164 @@
+/* cuda/ep/hosts.h: groups of several domains: what lies where, and the arguments of their kernels. Host and kernels.
+ *
+ * Inside its domain a rank belongs to a group of that domain (the inner group), in which a forwarder has the tokens
+ * that it forwards beside its own. So a dispatch is a crossing, in which each token's row goes once to each other
+ * domain with one of its experts; an inner dispatch of what the forwarders have then; and the arranging of what was
+ * received into the caller's layout. A combine is the sum of each received token's results, an inner combine, a
+ * crossing back, and the sum over domains.
+ *
+ * A row crosses with what goes with it, its *tail*: where it comes from, and the choices. It keeps that in the inner
+ * dispatch, to which all of it is one row.
+ *
+ * Rings are those of weft/protocol/ep_ring.h, in the host heaps. Their chunks are counted through all calls: chunk i
+ * lies in slot i mod slots, its flag is i + 1, and a credit is how many have been taken, ever. So a sender needs to
+ * know nothing of the receiver's call: what it sends early waits in the ring. Kernels fill chunks in pinned memory, and
+ * post what is to be moved (cuda/proxy/move.h) to the PE's proxy. */
+#ifndef WEFTI_CUDA_EP_HOSTS_H
+#define WEFTI_CUDA_EP_HOSTS_H
+
+#include "cuda/ep/abi.h"
+#include "cuda/ep/many.h"
+#include "weft/protocol/ep_ring.h"
+
+#define WEFTI_CUDA_EP_HOSTS_TILE 256 /* (source, token) pairs whose rows a block places at once */
+#define WEFTI_CUDA_EP_HOSTS_ENDS 64 /* of rings that a block serves */
+#define WEFTI_CUDA_EP_HOSTS_CHUNK 16 /* bytes of a chunk before its rows */
+
+/* One end of a ring: who is at the other. */
+typedef struct wefti_cuda_ep_hosts_end {
+    wefti_i32 pe;
+    wefti_i32 rank;
+    wefti_u32 line; /* of this rank there */
+    wefti_u32 unused;
+} wefti_cuda_ep_hosts_end;
+
+/* Offsets in a rank's block of host memory, D domains, at most `lines` sources that a rank forwards for. */
+typedef struct wefti_cuda_ep_hosts_rings {
+    wefti_u64 flags[2]; /* outward [lines][slots], and back [D][slots]; written by senders */
+    wefti_u64 credits[2]; /* [D], and [lines]; written by receivers */
+    wefti_u64 cleared_bytes; /* must be zero before first use */
+    wefti_u64 in[2]; /* chunks, as flags */
+    wefti_u64 out[2]; /* where those that are sent are filled: [D][slots], and [lines][slots] */
+    wefti_u64 bytes;
+} wefti_cuda_ep_hosts_rings;
+
+WEFTI_CUDA_EP_FN wefti_cuda_ep_hosts_rings wefti_cuda_ep_hosts_rings_of(const wefti_ep_ring_shape *shape)
+{
+    wefti_cuda_ep_hosts_rings at;
+    const wefti_u64 ends = shape->lines; /* at least D */
+    const wefti_u64 chunks = ends * shape->slots;
+    wefti_u64 end = 0;
+    for (int back = 0; back < 2; back++) {
+        at.flags[back] = wefti_cuda_ep_take(&end, chunks * 8);
+        at.credits[back] = wefti_cuda_ep_take(&end, ends * 8);
+    }
+    at.cleared_bytes = end;
+    for (int back = 0; back < 2; back++) {
+        at.in[back] = wefti_cuda_ep_take(&end, chunks * shape->chunk_bytes);
+        at.out[back] = wefti_cuda_ep_take(&end, chunks * shape->chunk_bytes);
+    }
+    at.bytes = end;
+    return at;
+}
+
+/* What stands behind a row: the rank and number of the token, K ids of experts or -1, K weights. */
+typedef struct wefti_cuda_ep_hosts_tail {
+    wefti_i32 source;
+    wefti_i32 token;
+} wefti_cuda_ep_hosts_tail;
+
+WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_hosts_row_bytes(wefti_u64 row_bytes, int topk)
+{
+    return row_bytes + (sizeof(wefti_cuda_ep_hosts_tail) + (wefti_u64)topk * 8 + 15) / 16 * 16;
+}
+
+/* Of the running call, and through all. In device memory. */
+typedef struct wefti_cuda_ep_hosts_control {
+    wefti_u32 failed; /* 0, or -status of the first failure: no call works any more */
+    wefti_u32 missing[WEFTI_CUDA_EP_MANY_WORDS]; /* ranks waited for in vain, as bits */
+    wefti_u32 sent[2][WEFTI_CUDA_EP_MANY_MAX]; /* chunks, by domain, and back by line */
+    wefti_u32 taken[2][WEFTI_CUDA_EP_MANY_MAX]; /* by line, and back by domain */
+} wefti_cuda_ep_hosts_control;
+
+typedef struct wefti_cuda_ep_hosts_group {
+    weft_dev dev;
+    wefti_u64 memory; /* this rank's block of host memory */
+    wefti_u64 heap; /* the host heap */
+    wefti_cuda_ep_hosts_rings at;
+    wefti_i32 rank;
+    wefti_i32 ranks;
+    wefti_i32 domain; /* this rank's */
+    wefti_i32 domains; /* D */
+    wefti_i32 lines; /* sources that this rank forwards for */
+    wefti_i32 tokens_max;
+    wefti_i32 experts;
+    wefti_i32 first_expert; /* this rank's, and how many it has */
+    wefti_i32 local_experts;
+    wefti_u32 slots; /* of a ring */
+    wefti_u32 chunk_rows;
+    wefti_u64 chunk_bytes;
+    const wefti_cuda_ep_hosts_end *forwarders; /* [D] */
+    const wefti_cuda_ep_hosts_end *sources; /* [lines] */
+    const wefti_i32 *domain_of; /* [E] of each expert */
+    const wefti_i32 *inner_expert; /* [E] its number in the group of its domain */
+    wefti_cuda_ep_hosts_control *control;
+    wefti_u64 *host_status; /* as of groups of many ranks */
+    wefti_u32 *inner_failed; /* `failed` of the inner group */
+    unsigned char *rows; /* what this rank sends in its domain: its own tokens' rows, then those it forwards; tails */
+    unsigned char *received; /* the same of what comes */
+    unsigned char *results; /* a row for each of these: the sum of its results */
+    unsigned char *sums; /* for each of `rows`: the sum in this domain */
+    unsigned char *domain_sums; /* [D][tokens_max]: those of other domains */
+    wefti_u32 *row_of; /* [R][tokens_max]: 0, or where the token is in `received`, + 1 */
+    wefti_u32 *tile_counts; /* [tiles][L or 1] */
+} wefti_cuda_ep_hosts_group;
+
+/* A route's tables: device addresses. */
+typedef struct wefti_cuda_ep_hosts_tables {
+    wefti_cuda_ep_route_header *route_header;
+    wefti_i32 *rows_of_expert; /* as wefti_cuda_ep_tables */
+    wefti_i32 *rows_of_expert_source;
+    wefti_i32 *rows_of_source;
+    wefti_i32 *offset_of_expert;
+    wefti_i32 *offset_of_source;
+    wefti_i32 *before_source; /* [R] tokens received from the sources before */
+    wefti_i32 *inner_tokens; /* [1] rows that this rank sends in its domain */
+    wefti_i32 *sent_count; /* [D] tokens that cross to each domain */
+    wefti_i32 *line_count; /* [lines] tokens that came */
+    wefti_u64 *counted;
+    wefti_i32 *ids; /* [T][K] this rank's choices, or -1 */
+    float *weights; /* [T][K] */
+    wefti_i32 *sent_token; /* [D][T] which they are, in their order */
+    wefti_i32 *line_row; /* [lines][T] where they are in `rows` */
+    wefti_i32 *inner_ids; /* [T'][K] choices of what this rank sends in its domain */
+    wefti_i32 *row; /* [M][K] of each received token the row of each choice here, or -1; by source one for all */
+    float *row_weight; /* [M][K] */
+} wefti_cuda_ep_hosts_tables;
+
+typedef struct wefti_cuda_ep_hosts_args {
+    wefti_cuda_ep_hosts_group group;
+    wefti_cuda_ep_hosts_tables tables;
+    wefti_cuda_ep_choices choices; /* FRESH */
+    wefti_cuda_ep_told told; /* the same */
+    wefti_cuda_ep_arrays arrays;
+    const wefti_i32 *inner_rows; /* [1] how many have been received in the domain */
+    wefti_u32 call; /* what is called: equal on all ranks */
+    wefti_u32 flags; /* FRESH, MOVE, WEIGHTED */
+    wefti_i32 topk;
+    wefti_i32 by_expert;
+    wefti_u32 slots; /* of slot layouts: of each source, or of each expert */
+    wefti_u32 alignment;
+    wefti_u32 zeroes; /* padding is zeroed */
+    wefti_i32 dtype; /* of a combine */
+    wefti_u32 row_bytes;
+    wefti_u64 wide_bytes; /* a row with its tail */
+    const unsigned char *in;
+    wefti_u64 in_pitch;
+    unsigned char *out;
+    wefti_u64 out_pitch;
+    wefti_u64 capacity; /* rows of out */
+    const unsigned char *bias[2]; /* of a combine: what is added behind the domains, or NULL */
+    wefti_u64 bias_pitch[2];
+} wefti_cuda_ep_hosts_args;
+
+#endif

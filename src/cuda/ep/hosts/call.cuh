@@ -1,0 +1,121 @@
+/* cuda/ep/hosts/call.cuh: what kernels of groups of several domains have in common: failures, choices, tails,
+ * copies. */
+#ifndef WEFTI_CUDA_EP_HOSTS_CALL_CUH
+#define WEFTI_CUDA_EP_HOSTS_CALL_CUH
+
+#include "cuda/ep/device/base.cuh"
+#include "cuda/ep/device/warp_roles.cuh"
+#include "cuda/ep/hosts.h"
+
+typedef wefti_cuda_ep_hosts_args ep_hosts;
+typedef wefti_cuda_ep_hosts_group ep_hosts_group;
+
+/* The call has failed: this rank's kernels do nothing more, those of its domain neither, and the host is told. One
+ * thread, behind what it has noted as missing. */
+EP_DEVICE_SLOW void ep_hosts_fail(const ep_hosts_group *group, int status)
+{
+    wefti_cuda_ep_hosts_control *control = group->control;
+    atomicCAS(&control->failed, 0u, (wefti_u32)-status);
+    atomicCAS(group->inner_failed, 0u, (wefti_u32)-status);
+    for (int i = 0; i < WEFTI_CUDA_EP_MANY_WORDS / 2; i++) {
+        wefti_st_relaxed(&group->host_status[WEFTI_CUDA_EP_HOST_STATUS_MISSING + i],
+                         (wefti_u64)wefti_ld_relaxed(&control->missing[2 * i + 1]) << 32 |
+                             wefti_ld_relaxed(&control->missing[2 * i]));
+    }
+    wefti_st_release(&group->host_status[WEFTI_CUDA_EP_HOST_STATUS_FAILED], (wefti_u64)(wefti_u32)-status);
+}
+
+/* Whether all that came before on the stream is well. The same to all threads of a kernel that does not fail itself. */
+EP_DEVICE bool ep_hosts_is_well(const ep_hosts_group &group)
+{
+    return wefti_ld_relaxed(&group.control->failed) == 0 && wefti_ld_relaxed(group.inner_failed) == 0;
+}
+
+/* Whether a token of this rank has an expert in `domain`. A thread. */
+EP_DEVICE bool ep_hosts_goes(const ep_hosts &args, int token, int domain)
+{
+    const wefti_i32 *ids = args.tables.ids + (wefti_u64)token * (wefti_u64)args.topk;
+    bool goes = false;
+    for (int k = 0; k < args.topk; k++) {
+        goes = goes || (ids[k] >= 0 && args.group.domain_of[ids[k]] == domain);
+    }
+    return goes;
+}
+
+EP_DEVICE wefti_cuda_ep_hosts_tail *ep_hosts_tail(const ep_hosts &args, unsigned char *row)
+{
+    return (wefti_cuda_ep_hosts_tail *)(row + args.row_bytes);
+}
+
+/* Choices in a tail. */
+EP_DEVICE wefti_i32 *ep_hosts_ids(wefti_cuda_ep_hosts_tail *tail)
+{
+    return (wefti_i32 *)(tail + 1);
+}
+
+EP_DEVICE float *ep_hosts_weights(const ep_hosts &args, wefti_cuda_ep_hosts_tail *tail)
+{
+    return (float *)(ep_hosts_ids(tail) + args.topk);
+}
+
+/* A multiple of 16 bytes. */
+EP_DEVICE void ep_hosts_copy(ep_warp_group threads, unsigned char *to, const unsigned char *from, wefti_u64 bytes)
+{
+    for (wefti_u64 i = (wefti_u64)threads.number; i < bytes / 16; i += (wefti_u64)threads.count) {
+        ((uint4 *)to)[i] = ((const uint4 *)from)[i];
+    }
+}
+
+EP_DEVICE ep_warp_group ep_hosts_block_threads()
+{
+    ep_warp_group threads = {(int)threadIdx.x, (int)blockDim.x};
+    return threads;
+}
+
+EP_DEVICE ep_warp_group ep_hosts_lanes()
+{
+    ep_warp_group threads = {ep_lane(), 32};
+    return threads;
+}
+
+EP_DEVICE ep_warp_group ep_hosts_warps()
+{
+    ep_warp_group warps = {ep_warp() * (int)gridDim.x + (int)blockIdx.x, ep_warps() * (int)gridDim.x};
+    return warps;
+}
+
+EP_DEVICE ep_warp_group ep_hosts_grid()
+{
+    ep_warp_group threads = {(int)(blockIdx.x * blockDim.x + threadIdx.x), (int)(gridDim.x * blockDim.x)};
+    return threads;
+}
+
+/* This rank's token with its tail, to `to`. The threads named. */
+EP_DEVICE void ep_hosts_pack(const ep_hosts &args, ep_warp_group threads, unsigned char *to, int token)
+{
+    wefti_cuda_ep_hosts_tail *tail = ep_hosts_tail(args, to);
+    if ((args.flags & WEFTI_CUDA_EP_MOVE) != 0) {
+        ep_hosts_copy(threads, to, args.in + (wefti_u64)token * args.in_pitch, args.row_bytes);
+    }
+    if (threads.number == 0) {
+        tail->source = args.group.rank;
+        tail->token = token;
+    }
+    for (int k = threads.number; k < args.topk; k += threads.count) {
+        const wefti_u64 at = (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k;
+        ep_hosts_ids(tail)[k] = args.tables.ids[at];
+        ep_hosts_weights(args, tail)[k] = args.tables.weights[at];
+    }
+}
+
+/* The choices of row `row` of `rows`, for the inner group. The threads named. */
+EP_DEVICE void ep_hosts_choose_inner(const ep_hosts &args, ep_warp_group threads, wefti_u32 row, const wefti_i32 *ids)
+{
+    for (int k = threads.number; k < args.topk; k += threads.count) {
+        const bool here = ids[k] >= 0 && args.group.domain_of[ids[k]] == args.group.domain;
+        args.tables.inner_ids[(wefti_u64)row * (wefti_u64)args.topk + (wefti_u64)k] =
+            here ? args.group.inner_expert[ids[k]] : -1;
+    }
+}
+
+#endif

@@ -1,0 +1,10 @@
+/* cuda/ep/hosts/local.cu: what a rank of a group of several domains does by itself, before and behind what moves. */
+#include "cuda/ep/hosts/local.cuh"
+
+EP_KERNEL(15dispatch_begins, C1, ep_hosts, ep_hosts_begin)
+EP_KERNEL(16dispatch_indexes, C1, ep_hosts, ep_hosts_index)
+EP_KERNEL(15dispatch_counts, C1, ep_hosts, ep_hosts_count)
+EP_KERNEL(14dispatch_scans, C1, ep_hosts, ep_hosts_scan)
+EP_KERNEL(15dispatch_places, C1, ep_hosts, ep_hosts_place)
+EP_KERNEL(15combine_results, C1, ep_hosts, ep_hosts_add<false>)
+EP_KERNEL(14combine_totals, C1, ep_hosts, ep_hosts_add<true>)

@@ -1,0 +1,516 @@
+/* cuda/ep/hosts/local.cuh: what a rank does by itself: taking the caller's choices, arranging what was received,
+ * adding up. These kernels wait for nothing; what one leaves the next finds by the order of the stream.
+ *
+ * What is received comes in the order of the inner group. Where its rows go follows from the order of (source, token):
+ * a table says of each pair where it is; blocks count the rows of tiles of pairs, by expert; one block adds the counts
+ * up; and blocks place the rows of their tiles. */
+#ifndef WEFTI_CUDA_EP_HOSTS_LOCAL_CUH
+#define WEFTI_CUDA_EP_HOSTS_LOCAL_CUH
+
+#include "cuda/ep/device/arithmetic.cuh"
+#include "cuda/ep/hosts/call.cuh"
+
+/* ---- choices ---- */
+
+EP_DEVICE wefti_i64 ep_hosts_given_id(const wefti_cuda_ep_choices &choices, wefti_u64 at)
+{
+    return choices.wide != 0 ? ((const wefti_i64 *)choices.ids)[at] : ((const wefti_i32 *)choices.ids)[at];
+}
+
+/* A new routing begins. One block. */
+EP_DEVICE void ep_hosts_begin_routing(const ep_hosts &args)
+{
+    const ep_hosts_group &group = args.group;
+    const wefti_cuda_ep_choices &choices = args.choices;
+    wefti_cuda_ep_route_header *header = args.tables.route_header;
+    const int given = choices.tokens_at != NULL ? *choices.tokens_at : choices.tokens;
+    const int tokens = given < 0 ? 0 : given > choices.tokens ? choices.tokens : given;
+    wefti_u32 dropped = 0;
+    for (int i = (int)threadIdx.x; i < tokens * args.topk; i += (int)blockDim.x) {
+        const wefti_i64 id = ep_hosts_given_id(choices, (wefti_u64)i);
+        const bool is_valid = id >= 0 && id < group.experts;
+        dropped += !is_valid && id != -1;
+        args.tables.ids[i] = is_valid ? (wefti_i32)id : -1;
+        args.tables.weights[i] = choices.weights != NULL ? choices.weights[i] : 1.0f;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        header->dropped = 0;
+        header->tokens = tokens;
+        header->dropped_rows = 0;
+        header->routed = tokens != given ? WEFT_ERR_RANGE : WEFT_OK;
+    }
+    __syncthreads();
+    if (dropped != 0) {
+        atomicAdd((wefti_u32 *)&header->dropped, dropped);
+        wefti_st_relaxed((wefti_u32 *)&header->routed, (wefti_u32)WEFT_ERR_RANGE);
+    }
+}
+
+/* A call begins: of a new routing with the caller's choices, else with those of the last. All threads of the grid. */
+EP_DEVICE void ep_hosts_begin(const ep_hosts &args)
+{
+    const ep_hosts_group &group = args.group;
+    const ep_warp_group threads = ep_hosts_grid();
+    if (!ep_hosts_is_well(group)) {
+        return;
+    }
+    for (int i = threads.number; i < group.ranks * group.tokens_max; i += threads.count) {
+        group.row_of[i] = 0;
+    }
+    for (int i = threads.number; i < group.local_experts * group.ranks; i += threads.count) {
+        args.tables.rows_of_expert_source[i] = 0;
+    }
+    for (int i = threads.number; i < group.ranks; i += threads.count) {
+        args.tables.rows_of_source[i] = 0;
+    }
+    if (blockIdx.x == 0) {
+        if ((args.flags & WEFTI_CUDA_EP_FRESH) != 0) {
+            ep_hosts_begin_routing(args);
+        }
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            *args.tables.inner_tokens = args.tables.route_header->tokens;
+        }
+    }
+}
+
+/* ---- what was received ---- */
+
+EP_DEVICE unsigned char *ep_hosts_received(const ep_hosts &args, wefti_u32 row)
+{
+    return args.group.received + (wefti_u64)row * args.wide_bytes;
+}
+
+/* The local expert of choice k of a received token, or -1; where choices of an expert share a row, of the first of
+ * them. */
+EP_DEVICE int ep_hosts_class(const ep_hosts &args, const wefti_i32 *ids, int k)
+{
+    const int expert = ids[k] - args.group.first_expert;
+    bool is_here = ids[k] >= 0 && expert >= 0 && expert < args.group.local_experts;
+    for (int i = 0; is_here && args.by_expert != 0 && args.slots != 0 && i < k; i++) {
+        is_here = ids[i] != ids[k];
+    }
+    return is_here ? expert : -1;
+}
+
+EP_DEVICE bool ep_hosts_is_here(const ep_hosts &args, wefti_i32 id)
+{
+    return id >= args.group.first_expert && id < args.group.first_expert + args.group.local_experts;
+}
+
+EP_DEVICE void ep_hosts_index(const ep_hosts &args)
+{
+    const ep_hosts_group &group = args.group;
+    const ep_warp_group threads = ep_hosts_grid();
+    if (!ep_hosts_is_well(group)) {
+        return;
+    }
+    for (int row = threads.number; row < *args.inner_rows; row += threads.count) {
+        wefti_cuda_ep_hosts_tail *tail = ep_hosts_tail(args, ep_hosts_received(args, (wefti_u32)row));
+        group.row_of[(wefti_u64)tail->source * (wefti_u64)group.tokens_max + (wefti_u64)tail->token] =
+            (wefti_u32)row + 1;
+        atomicAdd((wefti_u32 *)&args.tables.rows_of_source[tail->source], 1u);
+        for (int k = 0; k < args.topk; k++) {
+            const int expert = ep_hosts_class(args, ep_hosts_ids(tail), k);
+            if (expert >= 0) {
+                atomicAdd((wefti_u32 *)&args.tables.rows_of_expert_source[expert * group.ranks + tail->source], 1u);
+            }
+        }
+    }
+}
+
+EP_DEVICE int ep_hosts_tiles(const ep_hosts_group &group)
+{
+    return (group.ranks * group.tokens_max + WEFTI_CUDA_EP_HOSTS_TILE - 1) / WEFTI_CUDA_EP_HOSTS_TILE;
+}
+
+EP_DEVICE int ep_hosts_classes(const ep_hosts &args)
+{
+    return args.by_expert != 0 ? args.group.local_experts : 1;
+}
+
+/* The rows of one class in a tile, counted from `first` on; if PLACES they are written down. A thread. */
+template <bool PLACES> EP_DEVICE wefti_u32 ep_hosts_walk(const ep_hosts &args, int tile, int of, wefti_u32 first)
+{
+    const ep_hosts_group &group = args.group;
+    const int begin = tile * WEFTI_CUDA_EP_HOSTS_TILE;
+    const int all = group.ranks * group.tokens_max;
+    const int end = begin + WEFTI_CUDA_EP_HOSTS_TILE < all ? begin + WEFTI_CUDA_EP_HOSTS_TILE : all;
+    for (int pair = begin; pair < end; pair++) {
+        const wefti_u32 row = group.row_of[pair];
+        if (row == 0) {
+            continue;
+        }
+        wefti_i32 *rows = args.tables.row + (wefti_u64)(row - 1) * (wefti_u64)args.topk;
+        if (args.by_expert == 0) {
+            if (PLACES) {
+                const int source = pair / group.tokens_max;
+                rows[0] = args.slots == 0
+                              ? (wefti_i32)first
+                              : source * (wefti_i32)args.slots + (wefti_i32)first - args.tables.before_source[source];
+            }
+            first++;
+            continue;
+        }
+        const wefti_i32 *ids = ep_hosts_ids(ep_hosts_tail(args, ep_hosts_received(args, row - 1)));
+        const wefti_i32 id = of + group.first_expert;
+        for (int k = 0; k < args.topk; k++) {
+            if (ids[k] != id) {
+                continue;
+            }
+            const bool is_first = ep_hosts_class(args, ids, k) >= 0;
+            if (PLACES) {
+                rows[k] = (wefti_i32)(is_first ? first : first - 1); /* a later choice of the same slot */
+            }
+            first += is_first;
+        }
+    }
+    return first;
+}
+
+/* Blocks take tiles. */
+EP_DEVICE void ep_hosts_count(const ep_hosts &args)
+{
+    if (!ep_hosts_is_well(args.group)) {
+        return;
+    }
+    const int classes = ep_hosts_classes(args);
+    for (int tile = (int)blockIdx.x; tile < ep_hosts_tiles(args.group); tile += (int)gridDim.x) {
+        for (int of = (int)threadIdx.x; of < classes; of += (int)blockDim.x) {
+            args.group.tile_counts[tile * classes + of] = ep_hosts_walk<false>(args, tile, of, 0);
+        }
+    }
+}
+
+/* ---- counts ---- */
+
+EP_DEVICE wefti_i32 ep_hosts_aligned(const ep_hosts &args, wefti_i32 rows)
+{
+    const wefti_i32 by = (wefti_i32)args.alignment;
+    return (rows + by - 1) / by * by;
+}
+
+EP_DEVICE void ep_hosts_tell_one(const wefti_cuda_ep_told &told, void *array, wefti_u64 at, wefti_i32 value)
+{
+    if (array != NULL && told.wide != 0) {
+        ((wefti_i64 *)array)[at] = value;
+    } else if (array != NULL) {
+        ((wefti_i32 *)array)[at] = value;
+    }
+}
+
+/* To the caller's arrays. */
+EP_DEVICE void ep_hosts_tell(const ep_hosts &args)
+{
+    const wefti_cuda_ep_told &told = args.told;
+    const wefti_cuda_ep_hosts_tables &tables = args.tables;
+    const wefti_u64 generation = told.generation != NULL ? *told.counted + 1 : 0;
+    const wefti_u64 slot = generation & 1;
+    for (int expert = (int)threadIdx.x; expert < told.experts; expert += (int)blockDim.x) {
+        const wefti_u64 at = slot * (wefti_u64)told.experts + (wefti_u64)expert;
+        const wefti_i32 rows = tables.rows_of_expert[expert];
+        ep_hosts_tell_one(told, told.rows_of_expert, at, rows);
+        ep_hosts_tell_one(told, told.rows_of_expert_aligned, at,
+                          args.by_expert == 0 ? rows
+                          : args.slots != 0   ? (wefti_i32)args.slots
+                                              : ep_hosts_aligned(args, rows));
+        ep_hosts_tell_one(told, told.offset_of_expert, at, args.by_expert != 0 ? tables.offset_of_expert[expert] : 0);
+    }
+    for (int source = (int)threadIdx.x; source < args.group.ranks; source += (int)blockDim.x) {
+        ep_hosts_tell_one(told, told.rows_of_source, slot * (wefti_u64)args.group.ranks + (wefti_u64)source,
+                          tables.rows_of_source[source]);
+    }
+    if (threadIdx.x == 0) {
+        ep_hosts_tell_one(told, told.rows, slot, tables.route_header->rows);
+    }
+    if (told.generation != NULL) {
+        wefti_fence_acq_rel();
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            *told.counted = generation;
+            wefti_st_release(&told.generation[slot], generation);
+        }
+    }
+}
+
+/* First rows of experts and sources. One thread. */
+EP_DEVICE void ep_hosts_add_counts(const ep_hosts &args)
+{
+    const ep_hosts_group &group = args.group;
+    const wefti_cuda_ep_hosts_tables &tables = args.tables;
+    wefti_cuda_ep_route_header *header = tables.route_header;
+    wefti_i32 rows = 0;
+    wefti_i32 tokens = 0;
+    for (int expert = 0; expert < group.local_experts; expert++) {
+        tables.offset_of_expert[expert] = rows;
+        rows += args.by_expert == 0 ? 0
+                : args.slots != 0   ? (wefti_i32)args.slots
+                                    : ep_hosts_aligned(args, tables.rows_of_expert[expert]);
+    }
+    tables.offset_of_expert[group.local_experts] = rows;
+    for (int source = 0; source < group.ranks; source++) {
+        tables.offset_of_source[source] =
+            args.by_expert == 0 && args.slots != 0 ? source * (wefti_i32)args.slots : tokens;
+        tables.before_source[source] = tokens;
+        tokens += tables.rows_of_source[source];
+    }
+    tables.offset_of_source[group.ranks] =
+        args.by_expert == 0 && args.slots != 0 ? group.ranks * (wefti_i32)args.slots : tokens;
+    header->received = tokens;
+    header->rows = args.by_expert != 0 ? rows : args.slots != 0 ? group.ranks * (wefti_i32)args.slots : tokens;
+    header->status = header->routed;
+}
+
+/* One block. */
+EP_DEVICE void ep_hosts_scan(const ep_hosts &args)
+{
+    const ep_hosts_group &group = args.group;
+    const wefti_cuda_ep_hosts_tables &tables = args.tables;
+    const int classes = ep_hosts_classes(args);
+    if (!ep_hosts_is_well(group)) {
+        return;
+    }
+    for (int of = (int)threadIdx.x; of < classes; of += (int)blockDim.x) {
+        wefti_u32 before = 0;
+        for (int tile = 0; tile < ep_hosts_tiles(group); tile++) {
+            wefti_u32 *at = &group.tile_counts[tile * classes + of];
+            const wefti_u32 count = *at;
+            *at = before;
+            before += count;
+        }
+    }
+    for (int expert = (int)threadIdx.x; expert < group.local_experts; expert += (int)blockDim.x) {
+        wefti_i32 rows = 0;
+        for (int source = 0; source < group.ranks; source++) {
+            rows += tables.rows_of_expert_source[expert * group.ranks + source];
+        }
+        tables.rows_of_expert[expert] = rows;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        ep_hosts_add_counts(args);
+        if ((args.flags & WEFTI_CUDA_EP_MOVE) != 0 && (wefti_u64)tables.route_header->rows > args.capacity) {
+            ep_hosts_fail(&group, WEFT_ERR_OVERFLOW);
+        }
+    }
+    __syncthreads();
+    if (args.told.tells != 0) {
+        ep_hosts_tell(args);
+    }
+}
+
+/* ---- places ---- */
+
+/* The sum of a received token's weights that row of choice k stands for: by source of all choices here. */
+EP_DEVICE float ep_hosts_weight_of(const ep_hosts &args, const wefti_i32 *ids, const float *weights, int k)
+{
+    float sum = 0.0f;
+    bool any = false;
+    for (int i = 0; i < args.topk; i++) {
+        const bool takes =
+            args.by_expert == 0 ? ep_hosts_is_here(args, ids[i]) : i == k || (args.slots != 0 && ids[i] == ids[k]);
+        if (takes) {
+            sum = any ? __fadd_rn(sum, weights[i]) : weights[i];
+            any = true;
+        }
+    }
+    return sum;
+}
+
+EP_DEVICE void ep_hosts_label_expert(const wefti_cuda_ep_arrays &arrays, wefti_u64 at, int expert)
+{
+    const wefti_i64 id = expert < 0 ? -1 : expert + arrays.first_expert;
+    if (arrays.experts != NULL && arrays.wide_experts != 0) {
+        ((wefti_i64 *)arrays.experts)[at] = id;
+    } else if (arrays.experts != NULL) {
+        arrays.experts[at] = (wefti_i32)id;
+    }
+}
+
+EP_DEVICE void ep_hosts_label_source(const wefti_cuda_ep_arrays &arrays, wefti_u64 row, int source, int token)
+{
+    if (arrays.source_rank != NULL) {
+        arrays.source_rank[row] = source;
+    }
+    if (arrays.source_token != NULL) {
+        arrays.source_token[row] = token;
+    }
+}
+
+/* A received token's rows, to their places with their labels. A warp. */
+EP_DEVICE void ep_hosts_deliver(const ep_hosts &args, wefti_u32 number)
+{
+    unsigned char *from = ep_hosts_received(args, number);
+    wefti_cuda_ep_hosts_tail *tail = ep_hosts_tail(args, from);
+    const wefti_i32 *ids = ep_hosts_ids(tail);
+    const float *weights = ep_hosts_weights(args, tail);
+    const wefti_u64 at = (wefti_u64)number * (wefti_u64)args.topk;
+    const bool moves = (args.flags & WEFTI_CUDA_EP_MOVE) != 0;
+    for (int k = 0; k < args.topk; k++) {
+        const bool is_here = ep_hosts_is_here(args, ids[k]);
+        const int of = ep_hosts_class(args, ids, k);
+        if (ep_lane() == 0) {
+            args.tables.row_weight[at + (wefti_u64)k] =
+                args.by_expert == 0 ? (k == 0 ? ep_hosts_weight_of(args, ids, weights, k) : 0.0f) : weights[k];
+            if (args.by_expert != 0 && !is_here) {
+                args.tables.row[at + (wefti_u64)k] = -1;
+            }
+        }
+        if (!moves || (args.by_expert != 0 ? of < 0 : k > 0)) {
+            continue;
+        }
+        const wefti_u64 row = (wefti_u64)args.tables.row[at + (wefti_u64)k];
+        ep_hosts_copy(ep_hosts_lanes(), args.out + row * args.out_pitch, from, args.row_bytes);
+        if (ep_lane() == 0) {
+            ep_hosts_label_source(args.arrays, row, tail->source, tail->token);
+            if (args.by_expert != 0) {
+                ep_hosts_label_expert(args.arrays, row, of);
+            }
+            if (args.by_expert != 0 && args.arrays.weights != NULL) {
+                args.arrays.weights[row] = ep_hosts_weight_of(args, ids, weights, k);
+            }
+        }
+        for (int i = ep_lane(); args.by_expert == 0 && i < args.topk; i += 32) {
+            const wefti_u64 place = row * (wefti_u64)args.topk + (wefti_u64)i;
+            const bool i_is_here = ep_hosts_is_here(args, ids[i]);
+            ep_hosts_label_expert(args.arrays, place, i_is_here ? ids[i] - args.group.first_expert : -1);
+            if (args.arrays.weights != NULL) {
+                args.arrays.weights[place] = i_is_here || args.choices.all_weights != 0 ? weights[i] : 0.0f;
+            }
+        }
+    }
+}
+
+/* The padding of an expert. A warp. */
+EP_DEVICE void ep_hosts_pad(const ep_hosts &args, int expert)
+{
+    const wefti_u64 begin = (wefti_u64)(args.tables.offset_of_expert[expert] + args.tables.rows_of_expert[expert]);
+    for (wefti_u64 row = begin; row < (wefti_u64)args.tables.offset_of_expert[expert + 1]; row++) {
+        for (wefti_u32 i = (wefti_u32)ep_lane(); args.zeroes != 0 && i < args.row_bytes / 16; i += 32) {
+            ((uint4 *)(args.out + row * args.out_pitch))[i] = make_uint4(0, 0, 0, 0);
+        }
+        if (ep_lane() == 0) {
+            wefti_cuda_ep_arrays arrays = args.arrays;
+            ep_hosts_label_source(arrays, row, -1, -1);
+            ep_hosts_label_expert(arrays, row, -1);
+            if (arrays.weights != NULL) {
+                arrays.weights[row] = 0.0f;
+            }
+        }
+    }
+}
+
+/* Blocks take tiles. */
+EP_DEVICE void ep_hosts_place(const ep_hosts &args)
+{
+    const ep_hosts_group &group = args.group;
+    const ep_warp_group warps = ep_hosts_warps();
+    const int classes = ep_hosts_classes(args);
+    const int all = group.ranks * group.tokens_max;
+    if (!ep_hosts_is_well(group)) {
+        return;
+    }
+    for (int tile = (int)blockIdx.x; tile < ep_hosts_tiles(group); tile += (int)gridDim.x) {
+        for (int of = (int)threadIdx.x; of < classes; of += (int)blockDim.x) {
+            const wefti_u32 first = args.by_expert != 0 ? (wefti_u32)args.tables.offset_of_expert[of] : 0;
+            (void)ep_hosts_walk<true>(args, tile, of, first + group.tile_counts[tile * classes + of]);
+        }
+        __syncthreads();
+        for (int i = ep_warp(); i < WEFTI_CUDA_EP_HOSTS_TILE; i += ep_warps()) {
+            const int pair = tile * WEFTI_CUDA_EP_HOSTS_TILE + i;
+            const wefti_u32 row = pair < all ? group.row_of[pair] : 0;
+            if (row != 0) {
+                ep_hosts_deliver(args, row - 1);
+            }
+        }
+    }
+    const bool pads = args.by_expert != 0 && args.slots == 0 && (args.flags & WEFTI_CUDA_EP_MOVE) != 0;
+    for (int expert = warps.number; pads && expert < group.local_experts; expert += warps.count) {
+        ep_hosts_pad(args, expert);
+    }
+}
+
+/* ---- sums ---- */
+
+/* What a received token's choices here have given, from `at` on of its row: rounded. A thread. */
+template <int DTYPE> EP_DEVICE uint4 ep_hosts_result(const ep_hosts &args, wefti_u64 number, wefti_u32 vector)
+{
+    const wefti_u64 at = number * (wefti_u64)args.topk;
+    const bool weighted = (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
+    float sum[ep_type<DTYPE>::ELEMENTS] = {};
+    for (int k = 0; k < (args.by_expert != 0 ? args.topk : 1); k++) {
+        const wefti_i32 row = args.tables.row[at + (wefti_u64)k];
+        bool takes = row >= 0;
+        for (int i = 0; (args.flags & WEFTI_CUDA_EP_ONCE) != 0 && i < k; i++) {
+            takes = takes && args.tables.row[at + (wefti_u64)i] != row; /* that of an earlier choice */
+        }
+        if (!takes) {
+            continue;
+        }
+        const uint4 given = ((const uint4 *)(args.in + (wefti_u64)row * args.in_pitch))[vector];
+        const float weight = args.tables.row_weight[at + (wefti_u64)k];
+        if (weighted && args.by_expert != 0) {
+            ep_fuse<DTYPE>(sum, given, weight);
+        } else if (weighted) {
+            ep_add_scaled<DTYPE>(sum, given, weight);
+        } else {
+            ep_add<DTYPE>(sum, given);
+        }
+    }
+    return ep_type<DTYPE>::round(sum);
+}
+
+/* The sum of a token's domains, and biases. A thread. */
+template <int DTYPE> EP_DEVICE uint4 ep_hosts_total(const ep_hosts &args, int token, wefti_u32 vector)
+{
+    const ep_hosts_group &group = args.group;
+    float sum[ep_type<DTYPE>::ELEMENTS] = {};
+    for (int domain = 0; domain < group.domains; domain++) {
+        if (!ep_hosts_goes(args, token, domain)) {
+            continue;
+        }
+        const wefti_u64 number = (wefti_u64)domain * (wefti_u64)group.tokens_max + (wefti_u64)token;
+        const unsigned char *row = domain == group.domain ? group.sums + (wefti_u64)token * args.row_bytes
+                                                          : group.domain_sums + number * args.row_bytes;
+        ep_add<DTYPE>(sum, ((const uint4 *)row)[vector]);
+    }
+    for (int i = 0; i < 2; i++) {
+        if (args.bias[i] != NULL) {
+            ep_add<DTYPE>(sum, ((const uint4 *)(args.bias[i] + (wefti_u64)token * args.bias_pitch[i]))[vector]);
+        }
+    }
+    return ep_type<DTYPE>::round(sum);
+}
+
+template <int DTYPE, bool TOTAL> EP_DEVICE void ep_hosts_add_all(const ep_hosts &args)
+{
+    const ep_warp_group warps = ep_hosts_warps();
+    const int rows = TOTAL ? args.tables.route_header->tokens : *args.inner_rows;
+    for (int row = warps.number; row < rows; row += warps.count) {
+        for (wefti_u32 i = (wefti_u32)ep_lane(); i < args.row_bytes / 16; i += 32) {
+            if (TOTAL) {
+                ((uint4 *)(args.out + (wefti_u64)row * args.out_pitch))[i] = ep_hosts_total<DTYPE>(args, row, i);
+            } else {
+                ((uint4 *)(args.group.results + (wefti_u64)row * args.row_bytes))[i] =
+                    ep_hosts_result<DTYPE>(args, (wefti_u64)row, i);
+            }
+        }
+    }
+}
+
+template <bool TOTAL> EP_DEVICE void ep_hosts_add(const ep_hosts &args)
+{
+    if (!ep_hosts_is_well(args.group)) {
+        return;
+    }
+    if (args.dtype == WEFT_EP_F32) {
+        ep_hosts_add_all<WEFT_EP_F32, TOTAL>(args);
+    } else if (args.dtype == WEFT_EP_BF16) {
+        ep_hosts_add_all<WEFT_EP_BF16, TOTAL>(args);
+    } else {
+        ep_hosts_add_all<WEFT_EP_F16, TOTAL>(args);
+    }
+}
+
+#endif

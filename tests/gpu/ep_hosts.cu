@@ -1,0 +1,249 @@
+/* Goal: expert parallelism on GPUs that are in several link domains gives, to the bit, what the serial reference gives,
+ * and with it the host backend, whose domains are the same; each row crosses once.
+ *
+ * Method: the random cases of tests/support, as tests/gpu/ep.cu has them, of what such groups offer, in a world whose
+ * link domains WEFT_CUDA_DOMAIN limits (or which has several hosts). Then how groups end of which a rank is missing.
+ * Usage: as support/launch.h says; -c: how many cases; WEFT_SEED. */
+#include "support/arena.h"
+#include "support/early_memory.h"
+
+extern "C" {
+#include "support/ep_coverage.h"
+#include "support/ep_step.h"
+}
+
+#define CASES 6
+#define CALLS 5
+#define DEADLINE_NS UINT64_C(40000000000)
+
+typedef struct job {
+    test_pe *pe;
+    weft_world *world;
+    ep_memory memory;
+    uint64_t own;
+    unsigned salt;
+    char what[160];
+} job;
+
+/* Of the types that such groups move. */
+static ep_payload draw_payload(uint64_t *common, const ep_setup *setup, const ep_size *size, const weft_ep_plan *plan,
+                               int adds, unsigned salt)
+{
+    ep_payload payload;
+    ep_payload received;
+    do {
+        payload = ep_payload_draw(random_next(common), setup, size, plan, adds, salt, &received);
+    } while (payload.dtype == WEFT_EP_FP8_E4M3 || received.dtype == WEFT_EP_FP8_E4M3);
+    return payload;
+}
+
+static void draw_capacities(uint64_t *common, const ep_routing *routing, int ranks, int64_t *capacity)
+{
+    for (int rank = 0; rank < ranks; rank++) {
+        capacity[rank] = routing->side[rank].rows + random_below(common, 3);
+    }
+}
+
+static void combine(const ep_step *step, const ep_payload *payload, unsigned flags, uint64_t *common)
+{
+    ep_combining biases = {};
+    biases.biases = (int)random_below(common, 3);
+    for (int i = 0; i < biases.biases; i++) {
+        biases.bias[i] = *payload;
+        biases.bias[i].salt += 700 + (unsigned)i;
+    }
+    ep_step_combine(step, payload, flags, biases.biases == 0 ? NULL : &biases);
+}
+
+static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size *size, weft_ep_layout layout,
+                      uint64_t *common)
+{
+    weft_ep_plan plan = ep_plan_draw(random_next(common), setup);
+    weft_ep_route *route = NULL;
+    ep_routing *routing = NULL;
+    ep_case one = {};
+    const bool is_slots = ep_is_slots(layout);
+    plan.layout = layout;
+    plan.alignment = layout == WEFT_EP_EXPERT_MAJOR ? 1 << random_below(common, 4) : 0;
+    plan.slot_tokens = is_slots ? setup->config.slot_tokens_max : 0;
+    plan.flags &= ~(unsigned)WEFT_EP_DESTINATIONS;
+    plan.flags &= layout == WEFT_EP_EXPERT_MAJOR ? ~0u : ~(unsigned)WEFT_EP_ZERO_PADDING;
+    plan.flags &= ep_is_by_expert(layout) ? ~(unsigned)WEFT_EP_ALL_WEIGHTS : ~0u;
+    plan.order = WEFT_EP_ORDER_RANK;
+    size_t bytes = 0;
+    CHECK_OK(weft_ep_route_bytes(ep, &plan, &bytes));
+    const bool is_held = random_below(&of->own, 3) == 0 && bytes <= ROUTE_BYTES;
+    void *memory = is_held ? route_memory(of->pe, 0, bytes) : NULL; /* else the library's own */
+    if (!CHECK_OK(weft_ep_route_create(ep, &plan, memory, &route))) {
+        return;
+    }
+    ep_told *told = random_below(&of->own, 2) == 0 ? ep_told_create(route, setup, of->pe->pe, &of->own) : NULL;
+    for (int call = 0; call < CALLS; call++) {
+        of->salt++;
+        const int updates = routing == NULL || random_below(common, 4) == 0;
+        const int fresh = updates && random_below(common, 2) == 0;
+        const int back = !updates && random_below(common, 3) == 0;
+        const int adds = back || (!updates && random_below(common, 3) != 0);
+        const unsigned flags = random_below(common, 2) == 0 ? WEFT_EP_WEIGHTED : 0;
+        int64_t capacity[EP_RANKS_MAX];
+        const ep_payload payload = draw_payload(common, setup, size, &plan, adds || (updates && !fresh), of->salt);
+        if (updates) {
+            ep_routing_destroy(routing);
+            ep_case_free(&one);
+            one = ep_case_draw(random_next(common), setup, &plan);
+            routing = ep_routing_create(&one, NULL);
+        }
+        if (fresh) {
+            draw_capacities(common, routing, of->pe->pes, capacity);
+            ep_routing_destroy(routing);
+            routing = ep_routing_create(&one, capacity);
+        }
+        snprintf(of->what, sizeof of->what, "%s %u (layout %d, T %d, E %d, K %d, H %d, type %d)",
+                 fresh     ? "fresh dispatch"
+                 : updates ? "update"
+                 : back    ? "backward"
+                 : adds    ? "combine"
+                           : "dispatch",
+                 of->salt, plan.layout, one.tokens[of->pe->pe], setup->config.experts, plan.topk, payload.hidden,
+                 payload.dtype);
+        ep_step step = {};
+        step.route = route;
+        step.routing = routing;
+        step.told = told;
+        step.rank = of->pe->pe;
+        step.arrays.what = of->what;
+        step.arrays.memory = &of->memory;
+        step.arrays.random = &of->own;
+        step.is_late = 1;
+        step.halves = of->salt % 2 == 0;
+        step.stream = gpu_stream_of(of->pe);
+        step.slow_us = of->salt % 7 == 0 ? 300 : 0;
+        if (back && (layout == WEFT_EP_SLOTS_EXPERT || random_below(common, 2) == 0)) {
+            ep_step_dispatch_bwd(&step, &payload, 0);
+        } else if (back) {
+            ep_step_combine_bwd(&step, &payload, NULL, 0);
+        } else if (adds) {
+            combine(&step, &payload, flags, common);
+        } else if (updates && !fresh) {
+            ep_step_update(&step);
+        } else {
+            ep_step_dispatch(&step, &payload, &payload, fresh ? capacity : NULL);
+        }
+    }
+    ep_routing_destroy(routing);
+    ep_case_free(&one);
+    CHECK_OK(weft_ep_route_destroy(route));
+    ep_told_destroy(told);
+}
+
+/* The domains of the group are the link domains, in the order of their lowest ranks. */
+static bool learn_domains(const weft_ep *ep, ep_setup *setup)
+{
+    int count = 0;
+    return CHECK_OK(weft_ep_domains(ep, setup->domain, &count)) &&
+           check_that(count > 1, __FILE__, __LINE__, "one domain: set WEFT_CUDA_DOMAIN");
+}
+
+static void run_case(job *of, uint64_t seed, const ep_size *size)
+{
+    uint64_t common = seed;
+    weft_ep *ep = NULL;
+    ep_setup setup = ep_setup_draw(random_next(&common), of->pe->pes, size);
+    setup.config.on_device = 1;
+    setup.config.rows_max = 0;
+    setup.config.overflow = WEFT_EP_OVERFLOW_ERROR;
+    setup.config.pairs_max = 0;
+    setup.config.flags = 0;
+    setup.config.domain_ranks = 0;
+    setup.config.slot_tokens_max = setup.config.tokens_max;
+    weft_ep_config config = setup.config;
+    config.experts_of_rank = setup.uneven ? setup.table : NULL;
+    if (!CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &ep))) {
+        return;
+    }
+    for (int layout = 0; layout < 4 && learn_domains(ep, &setup) && check_failures() == 0; layout++) {
+        run_route(of, ep, &setup, size, (weft_ep_layout)layout, &common);
+    }
+    CHECK_OK(weft_ep_destroy(ep));
+}
+
+/* ---- a rank that does not come ---- */
+
+/* The last rank makes no call. Who waits for it says so; the others wait for one that does. All calls end. */
+static void test_absence(job *of, arena *all)
+{
+    weft_ep *ep = NULL;
+    weft_ep_route *route = NULL;
+    weft_ep_host_counts counts;
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    const int absent = of->pe->pes - 1;
+    config.experts = 2 * of->pe->pes;
+    config.tokens_max = 8;
+    config.topk_max = 2;
+    config.row_bytes_max = 64;
+    config.on_device = 1;
+    plan.topk = 2;
+    CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &ep));
+    CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &route));
+    CHECK_OK(weft_device_deadline(of->world, UINT64_C(500000000)));
+    gpu_set(of->pe, all->base[PLAIN], 0, 1024);
+    if (of->pe->pe != absent) {
+        weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+        choices.tokens = 8;
+        choices.ids = all->base[PLAIN];
+        CHECK_OK(weft_ep_route_update(route, &choices, gpu_stream_of(of->pe)));
+        CHECK_STATUS(weft_ep_route_query(route, gpu_stream_of(of->pe), &counts), WEFT_ERR_TIMEOUT);
+        check_that(strstr(weft_last_error(), "waited in vain for rank") != NULL, __FILE__, __LINE__,
+                   "names no rank: %s", weft_last_error());
+        CHECK_STATUS(weft_ep_route_update(route, &choices, gpu_stream_of(of->pe)), WEFT_ERR_TIMEOUT);
+        CHECK_STATUS(weft_ep_mask(ep, absent, 0), WEFT_ERR_UNSUPPORTED);
+        CHECK_OK(weft_ep_route_destroy(route));
+        CHECK_OK(weft_ep_destroy(ep));
+    }
+    CHECK_OK(weft_device_deadline(of->world, DEADLINE_NS));
+    CHECK_OK(weft_barrier(of->world)); /* the absent rank's group ends with its world */
+}
+
+static void test_body(test_pe *pe)
+{
+    ep_told_take = take_pinned;
+    ep_told_give = give_pinned;
+    arena all = {};
+    job of = {};
+    const int cases = pe->cases > 0 ? pe->cases : CASES;
+    check_as_pe(pe->pe);
+    of.pe = pe;
+    of.world = test_world(pe, "ep_hosts", (size_t)4 << 30, ON_GPU ? (size_t)512 << 20 : (size_t)128 << 20);
+    CHECK_OK(weft_device_deadline(of.world, DEADLINE_NS));
+    arena_open(&all, pe, of.world, &of.memory);
+    take_memory();
+    CHECK_OK(weft_barrier(of.world));
+    uint64_t common = pe->seed * UINT64_C(0x9e3779b97f4a7c15);
+    for (int i = 0; i < cases && check_failures() == 0; i++) {
+        of.own = common ^ (uint64_t)(pe->pe + 1) * UINT64_C(0xbf58476d1ce4e5b9);
+        const uint64_t seed = random_next(&common);
+        run_case(&of, seed, i % 3 == 2 && pe->pes <= 4 ? &ep_size_full : &ep_size_small);
+        if (check_failures() != 0) {
+            fprintf(stderr, "PE %d: case %d, seed %llu\n", pe->pe, i, (unsigned long long)seed);
+        }
+    }
+    CHECK_OK(weft_barrier(of.world));
+    arena_deregister(&all, of.world);
+    if (check_failures() == 0) {
+        test_absence(&of, &all);
+    }
+    CHECK_OK(weft_world_destroy(of.world));
+    give_memory();
+    arena_close(&all);
+    if (pe->pe == 0) {
+        pe->failures += check_failures() != 0;
+        printf("%d cases, %u calls:\n", cases, of.salt);
+        ep_coverage_print();
+    }
+}
+
+int main(int argc, char **argv)
+{
+    return test_main(argc, argv);
+}
