@@ -1,6 +1,7 @@
 # Fuzzing of what comes from outside (tests/fuzz); TARGET is tree (the messages by which PEs meet), topo
 # (descriptions of machines, lists of NICs), launcher (what launchers and plugins say), network (messages of PEs of
-# other nodes), watch (what they say of who is gone) or outside (the rest):
+# other nodes), watch (what they say of who is gone), node (files of control groups, the socket at which memory is
+# handed over, sizes in variables of the faces) or outside (the rest):
 #   fuzz.replay_TARGET  the inputs that are kept and variations of them, by the library as it is built here (label unit)
 #   fuzz.TARGET         libFuzzer, where clang has it, else a skip (label fuzz); the same inputs each time, so that what
 #                       is found is found again (times and addresses do not guide it); tests/fuzz/run.sh without these
@@ -27,6 +28,7 @@ weft_add_fuzzing(tree 200000)
 weft_add_fuzzing(outside 100000)
 weft_add_fuzzing(topo 50000)
 weft_add_fuzzing(launcher 100000)
+weft_add_fuzzing(node 100000)
 if(WEFT_OFI)
     weft_add_fuzzing(network 100000)
     weft_add_fuzzing(watch 100000)

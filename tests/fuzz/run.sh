@@ -3,7 +3,7 @@
 # Exit 77 where clang has no libFuzzer.
 # Usage: run.sh TARGET SOURCE-FOLDER BUILD-FOLDER [LIBFUZZER-OPTION...], as -max_total_time=600 for ten minutes of other
 # inputs, with -timeout=300 where other work leaves it little of a processor; a target is tree, topo, outside, launcher,
-# network or watch (cmake/fuzz.cmake)
+# network, watch or node (cmake/fuzz.cmake)
 set -eu
 target=$1
 source=$(cd "$2" && pwd)
@@ -44,6 +44,9 @@ compile_shared()
 parts=$(echo "$shared"/*.o)
 if [ "$target" = topo ]; then
     parts="$parts $(find "$source/src/topo" -name "*.c" | grep -v "_test\.c$")"
+fi
+if [ "$target" = node ]; then # which has these in it
+    parts=$(echo "$parts" | grep -vE '/posix/(available|pass)\.c$')
 fi
 if [ "$target" = outside ]; then # what hello.c needs to say hello itself, which nobody does here, is left out
     for part in hello verdict apart directory heaps networks slots; do

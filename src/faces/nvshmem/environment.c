@@ -1,11 +1,10 @@
 /* faces/nvshmem/environment.c: environment variables: those of variables.h, and what the world takes of them. */
-#include <ctype.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "common/size.h"
 #include "faces/nvshmem/setup.h"
 #include "faces/nvshmem/variables.h"
 
@@ -41,23 +40,9 @@ static int is_on(const char *name)
 
 /* ---- the size of the heap ---- */
 
-/* The factor of a suffix, of which the first letter counts and no other is looked at; 0 for what is none. */
-static double factor_of(const char *suffix)
-{
-    static const char letters[] = "kmgt";
-    if (suffix[0] == 0) {
-        return 1;
-    }
-    const char *letter = strchr(letters, tolower((unsigned char)suffix[0]));
-    return letter == NULL ? 0 : ldexp(1, 10 * ((int)(letter - letters) + 1));
-}
-
 static int read_size(const char *call, const char *text, uint64_t *size)
 {
-    char *end;
-    const double number = strtod(text, &end);
-    const double bytes = ceil(number * factor_of(end));
-    if (end == text || !isdigit((unsigned char)text[text[0] == '.']) || !(bytes > 0) || bytes > ldexp(1, 56)) {
+    if (!wefti_size_parse(text, size)) {
         char cause[256];
         (void)snprintf(
             cause, sizeof cause,
@@ -65,7 +50,6 @@ static int read_size(const char *call, const char *text, uint64_t *size)
             text);
         return wefti_nv_refuse(call, NVSHMEMX_ERROR_INVALID_VALUE, cause);
     }
-    *size = (uint64_t)bytes;
     return NVSHMEMX_SUCCESS;
 }
 

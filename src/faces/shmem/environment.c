@@ -1,12 +1,11 @@
 /* faces/shmem/environment.c: environment variables. (OpenSHMEM 1.6, 8.) */
-#include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/size.h"
 #include "faces/shmem/setup.h"
 
 /* X(NAME, what it does): SHMEM_NAME, or SMA_NAME, which is deprecated. */
@@ -34,30 +33,17 @@ static const char *value_of(const char *name)
     return NULL;
 }
 
-/* The factor of a suffix, of which the first letter counts and no other is looked at; 0 for what is none. */
-static double factor_of(const char *suffix)
-{
-    static const char letters[] = "kmgt";
-    if (suffix[0] == 0) {
-        return 1;
-    }
-    const char *letter = strchr(letters, tolower((unsigned char)suffix[0]));
-    return letter == NULL ? 0 : ldexp(1, 10 * ((int)(letter - letters) + 1));
-}
-
 static uint64_t parse_size(const char *call, const char *text)
 {
-    char *end;
-    const double number = strtod(text, &end);
-    const double bytes = ceil(number * factor_of(end));
-    if (end == text || !isdigit((unsigned char)text[text[0] == '.']) || !(bytes > 0) || bytes > ldexp(1, 56)) {
+    uint64_t size = 0;
+    if (!wefti_size_parse(text, &size)) {
         char cause[256];
         (void)snprintf(
             cause, sizeof cause,
             "SHMEM_SYMMETRIC_SIZE is \"%.100s\"; give a positive number, with k, m, g or t after it or nothing", text);
         wefti_shmem_refuse(call, cause);
     }
-    return (uint64_t)bytes;
+    return size;
 }
 
 /* A routine that fails says so itself, also before init; and what the program can go on after is no error to tell

@@ -387,6 +387,22 @@ static int wait_readable(int taker, wait *now, weft_status *status)
     return 0;
 }
 
+/* The descriptor that came with a message; -1 where there is none, or more than one, which are closed: room for one has
+ * room for two. */
+static int only_descriptor(const struct cmsghdr *header)
+{
+    int all[CMSG_SPACE(sizeof(int)) / sizeof(int)];
+    if (header == NULL || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
+        return -1;
+    }
+    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    memcpy(all, CMSG_DATA(header), count * sizeof(int));
+    for (size_t i = 0; i < count && count > 1; i++) {
+        close(all[i]);
+    }
+    return count == 1 ? all[0] : -1;
+}
+
 /* Read an answer. Returns what recvmsg does; *descriptor is -1 when none came with it. */
 static ssize_t receive_answer(int taker, int *descriptor)
 {
@@ -398,18 +414,17 @@ static ssize_t receive_answer(int taker, int *descriptor)
     } control;
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
-    *descriptor = -1;
     ssize_t bytes = wefti_fault("recvmsg", ENOBUFS) ? -1 : recvmsg(taker, &message, MSG_CMSG_CLOEXEC);
-    const struct cmsghdr *header = bytes > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (header != NULL && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-        header->cmsg_len == CMSG_LEN(sizeof(int))) {
-        memcpy(descriptor, CMSG_DATA(header), sizeof *descriptor);
-        *descriptor = wefti_os_descriptor_beyond_standard(*descriptor);
-        if (*descriptor < 0) {
-            return -1;
-        }
+    const int came = bytes >= 0 ? only_descriptor(CMSG_FIRSTHDR(&message)) : -1;
+    if (bytes == 0) { /* the end, or a message of no bytes, which may have brought something */
+        close_socket(came);
+        return 0;
     }
-    if (bytes > 0 && *descriptor < 0 && (message.msg_flags & MSG_CTRUNC) != 0) { /* there was one, and no room for it */
+    *descriptor = came < 0 ? -1 : wefti_os_descriptor_beyond_standard(came);
+    if (came >= 0 && *descriptor < 0) {
+        return -1;
+    }
+    if (*descriptor < 0 && bytes > 0 && (message.msg_flags & MSG_CTRUNC) != 0) { /* there was one, and no room for it */
         errno = EMFILE;
         return -1;
     }
