@@ -39,7 +39,7 @@ typedef enum wefti_nv_kind { WEFTI_NV_TAKEN, WEFTI_NV_INSTEAD, WEFTI_NV_NEEDLESS
     X(MAX_MEMORY_PER_GPU, NEEDLESS, "address space is taken for what the heap may grow to")                            \
     X(DISABLE_NCCL, NEEDLESS, "NCCL is not used")                                                                      \
     X(DISABLE_NVLS, NEEDLESS, "multicast memory is not used")                                                          \
-    X(DISABLE_MNNVL, NEEDLESS, "PEs of other nodes are reached through the network")                                   \
+    X(DISABLE_MNNVL, INSTEAD, "WEFT_CUDA_FABRIC=0")                                                                    \
     X(REDUCE_SCRATCH_SIZE, NEEDLESS, "scratch of a team is made when it is needed")                                    \
     X(BARRIER_DISSEM_KVAL, NEEDLESS, "barriers have no radix")                                                         \
     X(BARRIER_TG_DISSEM_KVAL, NEEDLESS, "barriers have no radix")                                                      \
