@@ -17,10 +17,12 @@ static unsigned char *place(const wefti_am *am, uint64_t offset, uint64_t bytes)
     return is_inside && !is_own ? am->setup.slot + offset : NULL;
 }
 
-/* A word that others may read meanwhile is stored whole. */
+/* A word that others may read meanwhile is stored whole. Who sees what is stored here sees what was before: the sender
+ * may have had a fence between the two. */
 static void store(unsigned char *at, const void *data, uint64_t bytes)
 {
     uint64_t word = 0;
+    wefti_fence_release();
     if (bytes > sizeof word || (bytes & (bytes - 1)) != 0 || ((uintptr_t)at & (bytes - 1)) != 0) {
         wefti_copy(at, data, bytes);
         return;
