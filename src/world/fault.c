@@ -95,6 +95,10 @@ weft_status weft_world_abort(weft_world *world, int code)
             (void)wefti_world_set_once(world, &world->control->abort, word, pe); /* a PE that is gone needs no word */
         }
     }
+    if (world->view.remote != 0) { /* all are told before any of them is waited for, as long as it takes */
+        wefti_transport *network = &world->transports[world->transport_count - 1];
+        (void)network->ops->quiet(network);
+    }
     (void)read_fault(world);
     return WEFT_OK;
 }

@@ -72,8 +72,7 @@ weft_status wefti_world_set_once(weft_world *world, uint64_t *word, uint64_t val
         (void)wefti_cas64(wefti_peer_address(world, word, pe), 0, value);
         return WEFT_OK;
     }
-    uint64_t old;
     wefti_transport *transport = wefti_world_transport(world, pe);
     return transport->ops->amo(transport, pe, wefti_slot_offset(world, word), WEFTI_AMO_COMPARE_SWAP, 64, value, 0,
-                               &old);
+                               NULL);
 }
