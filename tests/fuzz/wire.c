@@ -12,8 +12,8 @@
 #define FIRST 1000 /* the descriptors are no real ones */
 #define DESCRIPTORS 64
 
-/* A descriptor: closed, a listener, or one end of a connection. */
-typedef enum kind { CLOSED, FRESH, LISTENER, TALKS } kind;
+/* A descriptor: closed, a listener, one end of a connection, or a bell that nobody rings. */
+typedef enum kind { CLOSED, FRESH, LISTENER, TALKS, BELL } kind;
 
 static struct {
     const uint8_t *at;
@@ -285,6 +285,27 @@ void wefti_os_socket_widen(int descriptor)
 void wefti_os_socket_share(int descriptor)
 {
     (void)kind_of(descriptor);
+}
+
+void wefti_os_socket_keep(int descriptor, uint64_t silence_ns)
+{
+    (void)kind_of(descriptor);
+    (void)silence_ns;
+}
+
+int wefti_os_bell_open(void)
+{
+    return open_as(BELL);
+}
+
+void wefti_os_bell_ring(int bell)
+{
+    (void)kind_of(bell);
+}
+
+void wefti_os_bell_hush(int bell)
+{
+    (void)kind_of(bell);
 }
 
 static short seen_at(const struct pollfd *item)

@@ -7,16 +7,19 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "os/posix/descriptor.h"
 #include "os/posix/user.h"
 
 #define LISTENS 0x0a /* the state TCP_LISTEN in /proc/net/tcp */
 #define ACCEPTS 0x10000 /* of a unix socket that listens, in /proc/net/unix */
 #define LISTENERS_READ_MAX 100000
+#define PROBE_SECONDS 1 /* between two signs of life */
 #define NS_PER_S UINT64_C(1000000000)
 
 int wefti_os_socket_open(int family)
@@ -185,6 +188,36 @@ void wefti_os_socket_share(int descriptor)
     int on = 1;
     (void)setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     (void)setsockopt(descriptor, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+}
+
+void wefti_os_socket_keep(int descriptor, uint64_t silence_ns)
+{
+    const int on = 1;
+    const int seconds = PROBE_SECONDS;
+    const uint64_t ms = silence_ns / 1000000;
+    const unsigned limit_ms = ms > INT_MAX ? INT_MAX : ms == 0 ? 1 : (unsigned)ms;
+    (void)setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
+    (void)setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof seconds);
+    (void)setsockopt(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms);
+    (void)setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+}
+
+int wefti_os_bell_open(void)
+{
+    return wefti_fault("eventfd", EMFILE) ? -1
+                                          : wefti_os_descriptor_beyond_standard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+}
+
+void wefti_os_bell_ring(int bell)
+{
+    const uint64_t one = 1;
+    (void)!write(bell, &one, sizeof one);
+}
+
+void wefti_os_bell_hush(int bell)
+{
+    uint64_t rung;
+    (void)!read(bell, &rung, sizeof rung);
 }
 
 int wefti_os_socket_poll(struct pollfd *items, size_t count, uint64_t wait_ns)

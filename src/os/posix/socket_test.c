@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/alloc.h"
 #include "os/os.h"
 #include "os/socket.h"
 
@@ -176,11 +178,35 @@ static void test_port_users(void **state)
     assert_false(wefti_os_socket_port_user(ntohs(at.sin_port), &user));
 }
 
+static void test_bells(void **state)
+{
+    (void)state;
+    const int bell = wefti_os_bell_open();
+    struct pollfd item = {.fd = bell, .events = POLLIN};
+    assert_true(bell > STDERR_FILENO);
+    wefti_os_bell_hush(bell); /* it has not been rung, and does not block */
+    assert_int_equal(wefti_os_socket_poll(&item, 1, 0), 0);
+    for (int i = 0; i < 2; i++) {
+        wefti_os_bell_ring(bell);
+        wefti_os_bell_ring(bell);
+        assert_int_equal(wefti_os_socket_poll(&item, 1, SECOND_NS), 1);
+        wefti_os_bell_hush(bell);
+        assert_int_equal(wefti_os_socket_poll(&item, 1, 0), 0);
+    }
+    wefti_os_socket_close(bell);
+    wefti_os_bell_ring(-1);
+    wefti_os_bell_hush(-1);
+    wefti_fault_arm(1, 1);
+    assert_int_equal(wefti_os_bell_open(), -1);
+    wefti_fault_arm(0, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unix_sockets), cmocka_unit_test(test_internet_sockets), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_cookies),      cmocka_unit_test(test_waits_end),        cmocka_unit_test(test_port_users),
+        cmocka_unit_test(test_bells),
     };
     return cmocka_run_group_tests_name("socket", tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include "base/alloc.h"
 #include "testing/sim/sim.h"
 
 #define PLENTY 1000
@@ -704,6 +705,55 @@ ssize_t wefti_os_socket_receive(int descriptor, void *memory, size_t bytes)
     return (ssize_t)bytes;
 }
 
+/* ---- bells ---- */
+
+int wefti_os_bell_open(void)
+{
+    wefti_sim *sim = enter_call();
+    if (sim == NULL) {
+        return failed(ENOSYS);
+    }
+    if (wefti_fault("eventfd", EMFILE)) {
+        return -1;
+    }
+    wefti_socket *bell = make(sim, AF_UNSPEC);
+    bell->stage = WEFTI_SOCKET_BELL;
+    return hand_out(sim, bell);
+}
+
+void wefti_sim_bell_set(wefti_sim *sim, int descriptor, int is_rung)
+{
+    wefti_socket *bell = socket_of(sim, descriptor, "ringing");
+    bell->is_rung = is_rung;
+    notify(sim, bell);
+}
+
+static void set_bell(int descriptor, int is_rung)
+{
+    wefti_sim *sim = descriptor < 0 ? NULL : enter_call();
+    if (sim != NULL) {
+        wefti_memory_drain(sim, sim->running);
+        wefti_sim_bell_set(sim, descriptor, is_rung);
+    }
+}
+
+void wefti_os_bell_ring(int bell)
+{
+    set_bell(bell, 1);
+}
+
+void wefti_os_bell_hush(int bell)
+{
+    set_bell(bell, 0);
+}
+
+/* A host that falls silent is not simulated. */
+void wefti_os_socket_keep(int descriptor, uint64_t silence_ns)
+{
+    (void)descriptor;
+    (void)silence_ns;
+}
+
 /* ---- waiting ---- */
 
 /* What has happened at a socket; *next_ns: when more may. */
@@ -722,6 +772,8 @@ static short look(wefti_sim *sim, wefti_socket *socket, uint64_t *next_ns)
     case WEFTI_SOCKET_CONNECTS:
         *next_ns = socket->due_ns < *next_ns ? socket->due_ns : *next_ns;
         return 0;
+    case WEFTI_SOCKET_BELL:
+        return socket->is_rung ? POLLIN : 0;
     case WEFTI_SOCKET_CONNECTED:
         break;
     }

@@ -34,7 +34,8 @@ typedef enum wefti_socket_stage {
     WEFTI_SOCKET_FRESH,
     WEFTI_SOCKET_LISTENS,
     WEFTI_SOCKET_CONNECTS,
-    WEFTI_SOCKET_CONNECTED
+    WEFTI_SOCKET_CONNECTED,
+    WEFTI_SOCKET_BELL
 } wefti_socket_stage;
 
 typedef struct wefti_socket_address {
@@ -53,6 +54,7 @@ struct wefti_socket {
     wefti_socket *peer; /* NULL: closed */
     wefti_pipe in;
     int has_finished; /* sends nothing more */
+    int is_rung; /* of a bell */
     int error; /* of a connect that was decided and has not been asked for */
     int storm; /* so many calls still fail */
     uint64_t due_ns; /* when a connect is decided, or the connection can be accepted */
@@ -85,6 +87,9 @@ void wefti_sim_sockets_orphan(wefti_sim *sim, int pe);
 /* Whose socket was left open; -1: nobody's. */
 int wefti_sim_sockets_left(const wefti_sim *sim);
 void wefti_sim_sockets_fini(wefti_sim *sim);
+
+/* What rings without a call: something has come over a wire (wire.c). */
+void wefti_sim_bell_set(wefti_sim *sim, int descriptor, int is_rung);
 
 /* ---- for tests ---- */
 

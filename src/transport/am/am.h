@@ -130,7 +130,7 @@ struct wefti_am {
     wefti_am_peer *peers; /* [pes] */
     wefti_watch *watch;
     wefti_os_thread *thread;
-    int wake[2]; /* a pipe that ends the thread's sleep */
+    int bell; /* that ends the thread's sleep */
     int is_asleep; /* the thread, until somebody writes to that */
     uint64_t polled_ns; /* when somebody who waits last saw to completions */
     uint64_t came_ns; /* when there was last something to see to */
@@ -205,6 +205,8 @@ weft_status wefti_am_leave(wefti_am *am, weft_status status);
 /* The errors of a wait, with their texts if it is not silent. */
 weft_status wefti_am_lost(const wefti_am_wait *now);
 weft_status wefti_am_timed_out(const wefti_am_wait *now);
+/* It could not send, and what it waited for may have been held by what goes to others. */
+weft_status wefti_am_no_room(const wefti_am_wait *now);
 /* One look at what has happened: WEFT_OK, or WEFT_ERR_TIMEOUT. */
 weft_status wefti_am_wait_step(wefti_am_wait *now);
 

@@ -10,6 +10,7 @@
 #define SOON_NS UINT64_C(1000000000)
 #define RECENTLY_NS UINT64_C(2000000000)
 #define NAME_BYTES 300
+#define LOOKS_MAX 64
 
 static uint64_t limit_ns(const wefti_am *am)
 {
@@ -242,25 +243,46 @@ weft_status wefti_am_fence(wefti_transport *transport)
     return wefti_am_leave(am, WEFT_OK);
 }
 
-/* Ask whether what was sent to the PE is in its memory. */
-static weft_status ask_flush(wefti_am_wait *now, wefti_am_request **request)
+static weft_status send_flush(wefti_am_wait *now, wefti_am_request **request)
 {
     wefti_am_buffer *buffer;
     WEFT_TRY(wefti_am_begin_request(now, WEFTI_AM_FLUSH, NULL, 0, &buffer, request));
     return wefti_am_submit(now, buffer);
 }
 
-/* A PE that leaves meanwhile has taken what it needs. */
-static weft_status close_flush(wefti_am_wait *now, wefti_am_request *request)
+/* Whether a PE that cannot be reached any more has said before that it leaves: its word may have come, and have not been
+ * seen to. */
+static int has_left(wefti_am *am, int pe)
 {
-    const wefti_am_peer *peer = &now->am->peers[now->pe];
+    for (int looks = 0; looks < LOOKS_MAX && !am->peers[pe].has_left && wefti_am_progress(am); looks++) {
+    }
+    return am->peers[pe].has_left;
+}
+
+/* How a flush ended. A PE that leaves meanwhile has taken what it needs. */
+static weft_status end_of_flush(const wefti_am_wait *now, weft_status status)
+{
+    if (status == WEFT_OK || (status == WEFT_ERR_PEER && has_left(now->am, now->pe))) {
+        return WEFT_OK;
+    }
+    return now->is_silent ? status : status == WEFT_ERR_PEER ? wefti_am_lost(now) : wefti_am_timed_out(now);
+}
+
+/* Ask whether what was sent to the PE is in its memory. *request is NULL if there is nobody left to answer. */
+static weft_status ask_flush(const wefti_am_wait *now, wefti_am_request **request)
+{
     wefti_am_wait silent = *now;
     silent.is_silent = 1;
-    weft_status status = wefti_am_close_request(&silent, request, NULL);
-    if (status == WEFT_OK || peer->has_left || now->is_silent) {
-        return peer->has_left ? WEFT_OK : status;
-    }
-    return status == WEFT_ERR_PEER ? wefti_am_lost(now) : wefti_am_timed_out(now);
+    const weft_status status = send_flush(&silent, request);
+    *request = status == WEFT_OK ? *request : NULL;
+    return status == WEFT_ERR_TIMEOUT ? wefti_am_no_room(now) : end_of_flush(now, status);
+}
+
+static weft_status close_flush(const wefti_am_wait *now, wefti_am_request *request)
+{
+    wefti_am_wait silent = *now;
+    silent.is_silent = 1;
+    return request == NULL ? WEFT_OK : end_of_flush(now, wefti_am_close_request(&silent, request, NULL));
 }
 
 /* Nobody need ask any more after the first `puts` puts. */
@@ -308,7 +330,7 @@ static weft_status flush_some(const wefti_am_wait *model, int *first)
         }
         asked[count].puts = peer->puts;
         status = ask_flush(&now, &asked[count].request);
-        count += status == WEFT_OK;
+        count += asked[count].request != NULL;
         end_flush(peer, peer->puts, status == WEFT_ERR_PEER);
     }
     for (int i = 0; i < count; i++) {
@@ -356,7 +378,7 @@ static void find_some(wefti_am *am, const int *pes, int count, int *first, uint6
             break;
         }
         const weft_status status = ask_flush(&now, &asked[requests]);
-        requests += status == WEFT_OK;
+        requests += asked[requests] != NULL;
         peer->is_silent = status == WEFT_ERR_TIMEOUT;
     }
     for (int i = 0; i < requests; i++) {
@@ -398,9 +420,7 @@ weft_status wefti_am_probe(wefti_am *am, int pe, uint64_t until_ns)
     wefti_am_request *request;
     wefti_am_enter(am);
     weft_status status = ask_flush(&now, &request);
-    if (status == WEFT_OK) {
-        status = wefti_am_close_request(&now, request, NULL);
-    }
+    status = status == WEFT_OK ? close_flush(&now, request) : status;
     (void)wefti_am_leave(am, status);
     return status == WEFT_OK ? WEFT_OK : unreachable(am, status);
 }

@@ -10,6 +10,7 @@
 #define PROBE_NS UINT64_C(5000000000) /* for PE 0's first answer, through a machine in use */
 #define CLOSING_NS UINT64_C(2000000000) /* to deliver what this PE has sent, at the end */
 #define NAME_BYTES 240
+#define LOOKS_MAX 64
 
 /* ---- memory for messages ---- */
 
@@ -90,10 +91,15 @@ static void am_free(wefti_am *am)
     }
 }
 
-static void lose(void *context, int pe)
+/* Who has left answers nothing any more, and has told those that it had met: not who has just asked it something. What
+ * it answered before may have come, and have not been seen to. */
+static void lose(void *context, int pe, wefti_transport_fate fate)
 {
     wefti_am *am = context;
     wefti_am_enter(am);
+    for (int looks = 0; fate == WEFTI_FATE_LEFT && looks < LOOKS_MAX && wefti_am_progress(am); looks++) {
+    }
+    am->peers[pe].has_left |= fate == WEFTI_FATE_LEFT;
     wefti_am_lose(am, (uint32_t)pe);
     (void)wefti_am_leave(am, WEFT_OK);
 }
@@ -128,7 +134,7 @@ static weft_status make(wefti_transport *transport, const wefti_wire_ops *wire, 
     transport->state = am;
     am->setup = transport->setup;
     am->setup.gpu = NULL;
-    am->wake[0] = am->wake[1] = -1;
+    am->bell = -1;
     am->wire = (wefti_wire){.ops = wire, .am = am, .wake = {-1, -1}, .sleep_ms = -1};
     wefti_wire_wish wish = {
         .can_wake = !am->setup.progress_inline, .world = am->setup.world, .number = am->setup.pe, .pes = am->setup.pes};

@@ -2,18 +2,14 @@
  * switch of threads; the thread does while nobody waits, so that a PE that computes is read from and written to all the
  * same. Where calls are to see to them (WEFT_PROGRESS=inline) the thread looks seldom: it sees to the creation and the
  * end of worlds, in which no call looks, and to small puts that are gathered. */
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <time.h>
-#include <unistd.h>
-
+#include "os/socket.h"
 #include "transport/am/am.h"
 
 #define COMPLETIONS_AT_ONCE 16
 #define POLLED_NS 500000
-#define REST_MS 1
-#define REST_INLINE_MS 10 /* where calls see to what comes */
+#define REST_NS 1000000
+#define REST_INLINE_NS 10000000 /* where calls see to what comes */
+#define LONG_NS UINT64_C(3600000000000) /* as good as for ever */
 #define LOOKS 8 /* each channel is looked at at least once in so many turns */
 /* After something has come: to be asleep costs who asks the time that it takes to be woken, to yield that of others. */
 #define AWAKE_NS 200000
@@ -182,7 +178,7 @@ void wefti_am_wake(wefti_am *am)
 {
     if (am->is_asleep) {
         am->is_asleep = 0;
-        (void)!write(am->wake[1], "", 1);
+        wefti_os_bell_ring(am->bell);
     }
 }
 
@@ -196,13 +192,13 @@ static void await_channels(const wefti_am *am, struct pollfd items[WEFTI_WIRE_CH
 /* The thread's, without the lock: until it is woken and, unless it only rests, until there are completions. */
 static void sleep_until_woken(const wefti_am *am, int rests)
 {
-    char bytes[16];
-    struct pollfd items[1 + WEFTI_WIRE_CHANNELS] = {{.fd = am->wake[0], .events = POLLIN}};
+    struct pollfd items[1 + WEFTI_WIRE_CHANNELS] = {{.fd = am->bell, .events = POLLIN}};
     await_channels(am, items + 1);
-    const int rest_ms = am->setup.progress_inline ? REST_INLINE_MS : REST_MS;
+    const uint64_t rest_ns = am->setup.progress_inline ? REST_INLINE_NS : REST_NS;
+    const uint64_t sleep_ns = am->wire.sleep_ms < 0 ? LONG_NS : (uint64_t)am->wire.sleep_ms * 1000000;
     rests |= am->setup.progress_inline;
-    (void)poll(items, rests ? 1 : 1 + WEFTI_WIRE_CHANNELS, rests ? rest_ms : am->wire.sleep_ms);
-    (void)!read(am->wake[0], bytes, sizeof bytes);
+    (void)wefti_os_socket_poll(items, rests ? 1 : 1 + WEFTI_WIRE_CHANNELS, rests ? rest_ns : sleep_ns);
+    wefti_os_bell_hush(am->bell);
 }
 
 void wefti_am_idle(wefti_am *am, uint64_t sleep_ns)
@@ -213,10 +209,8 @@ void wefti_am_idle(wefti_am *am, uint64_t sleep_ns)
     wefti_os_monitor_leave(am->lock);
     if (sleeps) {
         struct pollfd items[WEFTI_WIRE_CHANNELS];
-        const struct timespec limit = {.tv_sec = (time_t)(sleep_ns / 1000000000),
-                                       .tv_nsec = (long)(sleep_ns % 1000000000)};
         await_channels(am, items);
-        (void)ppoll(items, WEFTI_WIRE_CHANNELS, &limit, NULL);
+        (void)wefti_os_socket_poll(items, WEFTI_WIRE_CHANNELS, sleep_ns);
     } else if (!is_alert) {
         wefti_os_yield();
     }
@@ -262,9 +256,9 @@ static void run(void *argument)
 
 weft_status wefti_am_progress_start(wefti_am *am)
 {
-    if (pipe2(am->wake, O_CLOEXEC | O_NONBLOCK) != 0) {
-        am->wake[0] = am->wake[1] = -1;
-        return wefti_error(WEFT_ERR_SYSTEM, "cannot make a pipe for the thread of a network; look at ulimit -n");
+    am->bell = wefti_os_bell_open();
+    if (am->bell < 0) {
+        return wefti_error(WEFT_ERR_SYSTEM, "cannot open a descriptor for the thread of a network; look at ulimit -n");
     }
     return wefti_os_thread_start(&am->thread, run, am);
 }
@@ -275,13 +269,11 @@ void wefti_am_progress_stop(wefti_am *am)
         wefti_os_monitor_enter(am->lock);
         am->is_closing = 1;
         wefti_os_monitor_leave(am->lock);
-        (void)!write(am->wake[1], "", 1);
+        wefti_os_bell_ring(am->bell);
         wefti_os_thread_join(am->thread);
         am->thread = NULL;
     }
-    for (int i = 0; i < 2; i++) {
-        if (am->wake[i] >= 0) {
-            (void)close(am->wake[i]);
-        }
+    if (am->bell >= 0) {
+        wefti_os_socket_close(am->bell);
     }
 }

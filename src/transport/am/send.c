@@ -97,12 +97,16 @@ static weft_status blame_holder(const wefti_am_wait *now)
                        am->setup.pe, now->pe, most);
 }
 
+weft_status wefti_am_no_room(const wefti_am_wait *now)
+{
+    return !now->is_silent && held_by(&now->am->peers[now->pe]) == 0 ? blame_holder(now) : wefti_am_timed_out(now);
+}
+
 /* wait_step for room among what PEs share. */
 static weft_status wait_for_room(wefti_am_wait *now)
 {
     weft_status status = wefti_am_wait_step(now);
-    return status == WEFT_ERR_TIMEOUT && !now->is_silent && held_by(&now->am->peers[now->pe]) == 0 ? blame_holder(now)
-                                                                                                   : status;
+    return status == WEFT_ERR_TIMEOUT ? wefti_am_no_room(now) : status;
 }
 
 /* ---- messages ---- */

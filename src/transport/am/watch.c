@@ -3,10 +3,8 @@
 #include "transport/am/watch.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -45,7 +43,7 @@ struct wefti_watch {
     struct pollfd *items; /* [ITEM_LINKS + links_max] */
     size_t links_max;
     int listeners[LISTENERS];
-    int wake[2]; /* a pipe that ends the thread's sleep */
+    int bell; /* that ends the thread's sleep */
     wefti_os_thread *thread;
     int must_seek; /* the connections may no longer be those that this PE should have */
     int is_closing; /* atomic */
@@ -74,7 +72,9 @@ static void set_fate(wefti_watch *watch, int pe, wefti_transport_fate fate)
     if (fate != WEFTI_FATE_LEFT) {
         wefti_log(WEFTI_LOG_INFO, "PE %d: PE %d is gone: %s", watch->pe, pe,
                   fate == WEFTI_FATE_ENDED ? "its process has ended" : "its host is silent");
-        watch->setup.lost(watch->setup.context, pe);
+    }
+    if (pe != watch->pe) {
+        watch->setup.lost(watch->setup.context, pe, fate);
     }
 }
 
@@ -413,7 +413,7 @@ static void await_events(wefti_watch *watch, uint64_t wait_ns)
     for (int i = 0; i < LISTENERS; i++) {
         watch->items[i] = (struct pollfd){.fd = watch->listeners[i], .events = POLLIN};
     }
-    watch->items[ITEM_WAKE] = (struct pollfd){.fd = watch->wake[0], .events = POLLIN};
+    watch->items[ITEM_WAKE] = (struct pollfd){.fd = watch->bell, .events = POLLIN};
     for (size_t i = 0; i < watch->links_max; i++) {
         const wefti_watch_link *link = &watch->links[i];
         const int writes = link->state == WEFTI_WATCH_DIALLING || has_to_send(watch, link);
@@ -530,9 +530,9 @@ static weft_status listen_to_all(wefti_watch *watch, wefti_watch_contact *contac
     if (watch->listeners[LISTENER_LOCAL] < 0) {
         return failed("listen at a local socket");
     }
-    if (wefti_fault("pipe", EMFILE) || pipe2(watch->wake, O_CLOEXEC | O_NONBLOCK) != 0) {
-        watch->wake[0] = watch->wake[1] = -1;
-        return failed("make a pipe");
+    watch->bell = wefti_os_bell_open();
+    if (watch->bell < 0) {
+        return failed("open an eventfd");
     }
     return listen_to_hosts(watch, contact);
 }
@@ -547,10 +547,8 @@ static void watch_free(wefti_watch *watch)
             wefti_os_socket_stop(watch->listeners[i]);
         }
     }
-    for (int i = 0; i < 2; i++) {
-        if (watch->wake[i] >= 0) {
-            (void)close(watch->wake[i]);
-        }
+    if (watch->bell >= 0) {
+        wefti_os_socket_close(watch->bell);
     }
     wefti_free(watch->items);
     wefti_free(watch->links);
@@ -594,7 +592,7 @@ weft_status wefti_watch_create(const wefti_watch_setup *setup, wefti_watch **out
     watch->setup = *setup;
     watch->pe = setup->world->pe;
     watch->pes = setup->world->pes;
-    watch->wake[0] = watch->wake[1] = -1;
+    watch->bell = -1;
     watch->listeners[LISTENER_HOST] = watch->listeners[LISTENER_LOCAL] = -1;
     contact->leader = setup->world->view->near_first;
     weft_status status = reserve(watch);
@@ -652,7 +650,7 @@ void wefti_watch_destroy(wefti_watch *watch)
     }
     if (watch->thread != NULL) {
         __atomic_store_n(&watch->is_closing, 1, __ATOMIC_RELEASE);
-        (void)!write(watch->wake[1], "", 1);
+        wefti_os_bell_ring(watch->bell);
         wefti_os_thread_join(watch->thread);
     }
     watch_free(watch);

@@ -29,8 +29,8 @@ typedef struct wefti_watch_contact {
 typedef struct wefti_watch_setup {
     const wefti_transport_setup *world; /* as long as the watch is open */
     const struct sockaddr *host; /* at which other nodes reach this PE; NULL: at any address of this node */
-    /* `pe` is gone: its process has ended, or its host is silent. By the watch's thread, once a PE. */
-    void (*lost)(void *context, int pe);
+    /* `pe` is gone: it has left, its process has ended, or its host is silent. By the watch's thread, once a PE. */
+    void (*lost)(void *context, int pe, wefti_transport_fate fate);
     void *context;
 } wefti_watch_setup;
 

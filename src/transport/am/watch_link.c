@@ -2,8 +2,6 @@
 #include "transport/am/watch_link.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/un.h>
 
@@ -13,8 +11,6 @@
 #include "os/socket.h"
 
 #define BACKLOG 64
-#define PROBE_SECONDS 1 /* between two signs of life */
-#define MS_MAX INT32_MAX
 #define REST_NS UINT64_C(10000000)
 
 /* ---- addresses ---- */
@@ -119,19 +115,12 @@ int wefti_watch_link_accept(wefti_watch_link *link, int listener, int is_local)
 
 void wefti_watch_link_keep(const wefti_watch_link *link, uint64_t silence_ns)
 {
-    const int on = 1;
-    const int seconds = PROBE_SECONDS;
-    const uint64_t ms = silence_ns / 1000000;
-    const unsigned limit_ms = ms > MS_MAX ? MS_MAX : ms == 0 ? 1 : (unsigned)ms;
     if (link->is_local) {
         return;
     }
     wefti_os_socket_hasten(link->descriptor);
     if (silence_ns != WEFT_FOREVER) {
-        (void)setsockopt(link->descriptor, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
-        (void)setsockopt(link->descriptor, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof seconds);
-        (void)setsockopt(link->descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms);
-        (void)setsockopt(link->descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+        wefti_os_socket_keep(link->descriptor, silence_ns);
     }
 }
 

@@ -38,10 +38,12 @@ typedef struct scene {
     int lost; /* a bit a PE; atomic */
 } scene;
 
-static void note_lost(void *context, int pe)
+static void note_lost(void *context, int pe, wefti_transport_fate fate)
 {
     scene *s = context;
-    (void)__atomic_fetch_or(&s->lost, 1 << pe, __ATOMIC_SEQ_CST);
+    if (fate != WEFTI_FATE_LEFT) {
+        (void)__atomic_fetch_or(&s->lost, 1 << pe, __ATOMIC_SEQ_CST);
+    }
 }
 
 /* The watch of `pe`, whose node has the PEs from `leader` to it. */
