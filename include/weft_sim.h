@@ -83,6 +83,7 @@ typedef struct weft_sim_config {
     void *trace_context;
     int silent; /* not 0: a failing run prints nothing */
     weft_sim_result *result; /* may be NULL */
+    int messages; /* not 0: between link domains run the messages of the library's networks, over a simulated wire */
 } weft_sim_config;
 
 #define WEFT_SIM_CONFIG_INIT WEFTI_SIZED(weft_sim_config)

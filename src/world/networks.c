@@ -5,6 +5,9 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "world/world.h"
+#ifdef WEFT_SIM
+#include "testing/sim/transport/network.h"
+#endif
 
 #ifdef WEFT_HAVE_OFI
 #define OFI &wefti_transport_ofi
@@ -27,6 +30,11 @@ static const struct {
 
 const wefti_transport_ops *wefti_network_ops(uint32_t network)
 {
+#ifdef WEFT_SIM
+    if (network == WEFTI_NETWORK_SIM) { /* without messages its transport is open already */
+        return wefti_network_has_messages() ? &wefti_transport_sim_messages : NULL;
+    }
+#endif
     return network < NETWORKS ? rows[network].ops : NULL;
 }
 

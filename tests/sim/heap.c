@@ -107,6 +107,21 @@ static void grow_heap(weft_world *world, uint64_t *common)
     MUST(weft_team_destroy(team));
 }
 
+/* A block of an alignment has it, on this PE and, blocks being symmetric, on all. */
+static void align(weft_world *world, uint64_t *common)
+{
+    const size_t alignment = (size_t)1 << (4 + common_below(common, 9));
+    void *small;
+    void *block;
+    MUST(weft_malloc(world, 1 + (size_t)common_below(common, 200), &small));
+    MUST(weft_align(world, alignment, 1 + (size_t)common_below(common, 5000), &block));
+    if ((uintptr_t)block % alignment != 0) {
+        weft_sim_fail("a block at %p is not aligned to %zu", block, alignment);
+    }
+    MUST(weft_free(world, small));
+    MUST(weft_free(world, block));
+}
+
 /* A block that is freed without a barrier while puts to it may be on their way: what is allocated there next is not
  * written to by them. */
 static void free_behind_puts(weft_world *world, uint64_t *common)
@@ -211,6 +226,7 @@ void case_heap(void *argument)
         grow_heap(world, &common);
     }
     free_behind_puts(world, &common);
+    align(world, &common);
     for (int step = 0; step < 12; step++) {
         heap_block *block = &blocks[common_below(&common, BLOCKS)];
         if (block->at != NULL) {

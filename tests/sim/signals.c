@@ -3,7 +3,8 @@
 
 #include "sim/cases.h"
 
-#define WORDS 20
+#define WORDS 100 /* some are more than a network moves by message */
+#define STRIDES 20
 
 typedef struct mailbox {
     uint64_t data[WORDS];
@@ -18,10 +19,13 @@ static void send(weft_world *world, mailbox *boxes, int to, uint64_t round, int 
 {
     int pe = weft_world_pe(world);
     uint64_t data[WORDS];
-    uint64_t wide[2 * WORDS] = {0};
+    uint64_t wide[2 * STRIDES] = {0};
     mailbox *box = &boxes[pe];
     for (int i = 0; i < WORDS; i++) {
-        data[i] = wide[2 * i] = case_value(pe, to, round) + (uint64_t)i * 1000000;
+        data[i] = case_value(pe, to, round) + (uint64_t)i * 1000000;
+        if (i < STRIDES) {
+            wide[2 * i] = data[i];
+        }
     }
     switch (way) {
     case BY_SIGNAL_SET:
@@ -36,7 +40,8 @@ static void send(weft_world *world, mailbox *boxes, int to, uint64_t round, int 
         MUST(weft_uint64_p(world, &box->flag, round, to));
         break;
     case BY_STRIDES:
-        MUST(weft_uint64_iput(world, box->data, wide, 1, 2, WORDS, to));
+        MUST(weft_putmem(world, box->data + STRIDES, data + STRIDES, sizeof data - STRIDES * sizeof *data, to));
+        MUST(weft_uint64_iput(world, box->data, wide, 1, 2, STRIDES, to));
         MUST(weft_fence(world));
         MUST(weft_uint64_p(world, &box->flag, round, to));
         break;
@@ -82,6 +87,38 @@ static void wait_for_both(weft_world *world)
     }
 }
 
+/* Two of several words are set, one after the other: each is found once, by one of the calls that wait for any. */
+static void wait_for_any(weft_world *world, uint64_t *common)
+{
+    enum { MANY = 7 };
+    uint64_t *words;
+    int done[MANY] = {0};
+    int set[2] = {common_below(common, MANY), 0};
+    set[1] = (set[0] + 1 + common_below(common, MANY - 1)) % MANY;
+    int next = (weft_world_pe(world) + 1) % weft_world_pes(world);
+    MUST(weft_calloc(world, MANY, sizeof *words, (void **)&words));
+    for (int i = 0; i < 2; i++) {
+        dawdle(2, 3000);
+        MUST(weft_uint64_p(world, &words[set[i]], 1, next));
+    }
+    for (size_t heard = 0; heard < 2;) {
+        size_t found[MANY] = {0};
+        size_t count = 1;
+        if (heard == 0 && weft_sim_random(2) == 0) {
+            MUST(weft_uint64_wait_until_some(world, words, MANY, done, WEFT_CMP_EQ, 1, found, &count));
+        } else {
+            MUST(weft_uint64_wait_until_any(world, words, MANY, done, WEFT_CMP_EQ, 1, found));
+        }
+        for (size_t i = 0; i < count; i++) {
+            if (found[i] >= MANY || done[found[i]] || ((int)found[i] != set[0] && (int)found[i] != set[1])) {
+                weft_sim_fail("words %d and %d are set, and %zu is found", set[0], set[1], found[i]);
+            }
+            done[found[i]] = 1;
+        }
+        heard += count;
+    }
+}
+
 void case_signals(void *argument)
 {
     const case_run *run = argument;
@@ -104,6 +141,7 @@ void case_signals(void *argument)
         }
     }
     wait_for_both(world);
+    wait_for_any(world, &common);
     uint64_t old;
     MUST(weft_uint64_atomic_fetch_add(world, &boxes[0].data[0], 1, 0, &old));
     MUST(weft_barrier(world));

@@ -1,6 +1,7 @@
 /* testing/sim/clock.c: virtual time for os/os.h, and waiting for a commit. */
 #include "testing/sim/sim.h"
 
+#define PAUSE_MAX_NS UINT64_C(1000000)
 #define NS_AT_START UINT64_C(1000000000) /* no PE's clock begins at 0 */
 
 static wefti_sim *running_sim(void)
@@ -49,13 +50,12 @@ uint32_t wefti_os_spins(int oversubscribed)
 
 /* The first pause begins to watch the line and lets the caller look again, so that no commit is missed between a look
  * and the watch; only then does it suspend. */
-/* Pauses are the scheduler's. */
+/* Pauses are the scheduler's, but where what comes over a network ends them (wefti_am_idle). */
 uint64_t wefti_os_pause_ns(uint64_t waited_ns, uint64_t left_ns, unsigned pes_per_core)
 {
-    (void)waited_ns;
-    (void)left_ns;
     (void)pes_per_core;
-    return 0;
+    const uint64_t pause_ns = waited_ns / 4 < PAUSE_MAX_NS ? waited_ns / 4 : PAUSE_MAX_NS;
+    return pause_ns < left_ns ? pause_ns : left_ns;
 }
 
 void wefti_os_pause(const void *address, const char *what, uint64_t waited_ns, uint64_t left_ns, unsigned pes_per_core)

@@ -49,6 +49,11 @@ uint64_t wefti_os_memory_available_bytes(void)
     return MEMORY_BYTES;
 }
 
+int wefti_os_numa_here(void)
+{
+    return 0;
+}
+
 size_t wefti_os_page_bytes(void)
 {
     return 4096;

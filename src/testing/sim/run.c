@@ -159,6 +159,7 @@ static void sim_fini(wefti_sim *sim)
     wefti_lines_fini(&sim->lines);
     wefti_entry_pool_fini(&sim->entries);
     wefti_sim_regions_fini(sim);
+    wefti_sim_wire_ends_fini(sim);
     free(sim->ports);
     free(sim->offers);
     free(sim->rounds);

@@ -193,6 +193,8 @@ struct wefti_sim {
     size_t port_count;
     size_t port_capacity;
     uint32_t port_buckets[WEFTI_PORT_BUCKETS]; /* a port + 1; 0: none */
+    struct wefti_wire_end **wire_ends; /* [wire_end_count] */
+    size_t wire_end_count;
     wefti_offer *offers;
     size_t offer_count;
     wefti_sockets *sockets; /* NULL: nobody has made one */
@@ -287,6 +289,10 @@ void wefti_memory_peek(const wefti_sim *sim, uint64_t offset, void *out, size_t 
 int wefti_sim_is_reserved(const wefti_sim *sim, uint64_t offset);
 
 void wefti_sim_regions_fini(wefti_sim *sim);
+
+/* ---- wire.c ---- */
+
+void wefti_sim_wire_ends_fini(wefti_sim *sim);
 
 /* ---- record.c ---- */
 

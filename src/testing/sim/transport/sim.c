@@ -29,7 +29,7 @@ static void sim_close(wefti_transport *transport)
 
 static int sim_reaches(const wefti_transport *transport, int pe)
 {
-    return pe >= 0 && pe < transport->setup.pes;
+    return pe >= 0 && pe < transport->setup.pes && !wefti_network_has_messages();
 }
 
 static weft_status lost(const wefti_transport *transport, int pe)
