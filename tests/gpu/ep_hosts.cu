@@ -167,6 +167,123 @@ static void run_case(job *of, uint64_t seed, const ep_size *size)
     CHECK_OK(weft_ep_destroy(ep));
 }
 
+/* ---- what crosses ---- */
+
+#define BYTES_TOKENS 64
+#define BYTES_TOPK 3
+#define BYTES_HIDDEN 2048
+#define BYTES_ROW (2 * (uint64_t)BYTES_HIDDEN)
+
+static int32_t bytes_id(int experts, int rank, int token, int k)
+{
+    uint64_t state = (uint64_t)((rank * BYTES_TOKENS + token) * BYTES_TOPK + k);
+    return (int32_t)(next_random(&state) % (uint64_t)(experts + 1)) - 1;
+}
+
+/* Rows that rank `from` has for the domain of rank `to`, if that is another. */
+static uint64_t bytes_rows(const int *domain, int pes, int from, int to)
+{
+    uint64_t rows = 0;
+    for (int token = 0; token < BYTES_TOKENS && domain[from] != domain[to]; token++) {
+        bool goes = false;
+        for (int k = 0; k < BYTES_TOPK; k++) {
+            const int32_t id = bytes_id(2 * pes, from, token, k);
+            goes = goes || (id >= 0 && domain[id / 2] == domain[to]);
+        }
+        rows += goes;
+    }
+    return rows;
+}
+
+/* This rank's place in its domain, and how many that has. */
+static int place_in_domain(const int *domain, int pes, int rank, int *size)
+{
+    int place = 0;
+    *size = 0;
+    for (int other = 0; other < pes; other++) {
+        place += domain[other] == domain[rank] && other < rank;
+        *size += domain[other] == domain[rank];
+    }
+    return place;
+}
+
+static uint64_t bytes_moved(job *of)
+{
+    weft_counters counters;
+    CHECK_OK(weft_barrier(of->world)); /* what was sent has come */
+    CHECK_OK(weft_world_counters(of->world, &counters));
+    CHECK_OK(weft_barrier(of->world));
+    return counters.remote_put_bytes;
+}
+
+static void check_bytes(const char *call, uint64_t bytes, uint64_t rows, int domains)
+{
+    const uint64_t least = rows * BYTES_ROW;
+    check_that(bytes >= least && bytes <= least + least / 50 + 16 * (uint64_t)domains, __FILE__, __LINE__,
+               "a %s moves %llu bytes for %llu rows of %llu", call, (unsigned long long)bytes, (unsigned long long)rows,
+               (unsigned long long)BYTES_ROW);
+}
+
+/* One row a (token, domain) each way. */
+static void test_bytes(job *of, arena *all)
+{
+    const int pes = of->pe->pes;
+    const int pe = of->pe->pe;
+    weft_stream *stream = gpu_stream_of(of->pe);
+    weft_ep *ep = NULL;
+    weft_ep_route *route = NULL;
+    weft_ep_host_counts counts;
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+    weft_ep_rows in = WEFT_EP_ROWS_INIT;
+    weft_ep_received got = WEFT_EP_RECEIVED_INIT;
+    int domain[EP_RANKS_MAX];
+    int domains = 0;
+    int32_t *ids = (int32_t *)(void *)all->pinned;
+    config.experts = 2 * pes;
+    config.tokens_max = BYTES_TOKENS;
+    config.topk_max = plan.topk = BYTES_TOPK;
+    config.row_bytes_max = BYTES_ROW;
+    config.on_device = 1;
+    for (int i = 0; i < BYTES_TOKENS * BYTES_TOPK; i++) {
+        ids[i] = bytes_id(2 * pes, pe, i / BYTES_TOPK, i % BYTES_TOPK);
+    }
+    gpu_copy(of->pe, all->base[PLAIN], all->pinned, BYTES_TOKENS * BYTES_TOPK * sizeof *ids);
+    CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &ep));
+    CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &route));
+    CHECK_OK(weft_ep_domains(ep, domain, &domains));
+    choices.tokens = BYTES_TOKENS;
+    choices.ids = all->base[PLAIN];
+    in.data = all->base[PLAIN] + (1 << 20);
+    in.dtype = WEFT_EP_BF16;
+    in.hidden = BYTES_HIDDEN;
+    got.rows = in;
+    got.rows.data = all->base[HEAP];
+    got.rows_capacity = (size_t)BYTES_TOKENS * (size_t)pes;
+    uint64_t outward = 0;
+    uint64_t back = 0;
+    int size;
+    const int place = place_in_domain(domain, pes, pe, &size);
+    for (int other = 0; other < pes; other++) {
+        int theirs;
+        outward += other == domain[other] ? bytes_rows(domain, pes, pe, other) : 0; /* once a domain */
+        back += place_in_domain(domain, pes, other, &theirs) % size == place ? bytes_rows(domain, pes, other, pe) : 0;
+    }
+    uint64_t before = bytes_moved(of);
+    CHECK_OK(weft_ep_route_choose(route, &choices));
+    CHECK_OK(weft_ep_dispatch(route, &in, &got, stream));
+    CHECK_OK(weft_ep_route_query(route, stream, &counts));
+    uint64_t after = bytes_moved(of);
+    check_bytes("dispatch", after - before, outward, domains);
+    before = after;
+    CHECK_OK(weft_ep_combine(route, &got.rows, &in, 0, stream));
+    CHECK_OK(weft_ep_route_query(route, stream, &counts));
+    check_bytes("combine", bytes_moved(of) - before, back, (pes + size - 1) / size);
+    CHECK_OK(weft_ep_route_destroy(route));
+    CHECK_OK(weft_ep_destroy(ep));
+}
+
 /* ---- a rank that does not come ---- */
 
 /* The last rank makes no call. Who waits for it says so; the others wait for one that does. All calls end. */
@@ -227,6 +344,9 @@ static void test_body(test_pe *pe)
         if (check_failures() != 0) {
             fprintf(stderr, "PE %d: case %d, seed %llu\n", pe->pe, i, (unsigned long long)seed);
         }
+    }
+    if (check_failures() == 0) {
+        test_bytes(&of, &all);
     }
     CHECK_OK(weft_barrier(of.world));
     arena_deregister(&all, of.world);

@@ -42,17 +42,19 @@ static weft_status add_float(wefti_transport *transport, int pe, uint64_t offset
     return WEFT_OK;
 }
 
-static weft_status move(const wefti_far_lane *lane, const weft_world *world, uint64_t offset,
+static weft_status move(const wefti_far_lane *lane, weft_world *world, uint64_t offset,
                         const wefti_dev_request *request)
 {
     wefti_dev_move what;
     memcpy(&what, request->data, sizeof what);
+    WEFTI_COUNT(world, remote_put_signals, 1);
+    WEFTI_COUNT(world, remote_put_bytes, what.bytes);
     const uint64_t signal = (uint64_t)((uintptr_t)world->heap - (uintptr_t)world->control) + what.signal;
     return lane->transport->ops->put_signal(lane->transport, lane->pe, offset, world->heap + what.from, what.bytes,
                                             signal, what.value, WEFT_SIGNAL_SET);
 }
 
-static weft_status carry_out(const wefti_far_lane *lane, const weft_world *world, uint64_t offset,
+static weft_status carry_out(const wefti_far_lane *lane, weft_world *world, uint64_t offset,
                              const wefti_dev_request *request, wefti_far_answer *answer)
 {
     wefti_transport *transport = lane->transport;
@@ -79,7 +81,7 @@ static weft_status carry_out(const wefti_far_lane *lane, const weft_world *world
 int wefti_far_do_direct(wefti_cuda_far *far, wefti_far_lane *lane, wefti_far_ring *ring, const wefti_dev_entry *entry)
 {
     const wefti_dev_request *request = &entry->request;
-    const weft_world *world = far->cuda->world;
+    weft_world *world = far->cuda->world;
     const uint64_t heap = (uint64_t)((uintptr_t)world->heap - (uintptr_t)world->control);
     if (lane->sent != lane->answered) {
         return 0;

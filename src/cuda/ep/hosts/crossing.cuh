@@ -113,6 +113,7 @@ EP_DEVICE void ep_hosts_plan_chunk(const ep_hosts &args, ep_hosts_crossing *stat
     const wefti_ep_ring_shape shape = ep_hosts_shape(group);
     const bool has_room =
         __any_sync(~0u, wefti_ep_ring_has_room(&shape, of->chunks, (wefti_u32)wefti_ld_acquire(credit)) != 0);
+    __syncwarp(); /* behind the acquire */
     int rows = -1;
     int next = of->next;
     if (has_room && BACK) {
