@@ -40,10 +40,11 @@
  *
  * On GPUs (weft_ep_config.on_device) the calls are the same, and these differ:
  *
- *   what is needed   a world with a device heap (weft/device.h), else WEFT_ERR_STATE; peer access among the group's
- *                    GPUs, else WEFT_ERR_UNREACHABLE; compute capability 9.0 and later whose blocks may have 220 KiB of
- *                    shared memory, which 12.0 has not; at most 256 ranks and 16384 experts. What there is not is
- *                    WEFT_ERR_UNSUPPORTED; the list is in docs/expert-parallelism.md, "On GPUs"
+ *   what is needed   a world with a device heap (weft/device.h), else WEFT_ERR_STATE; peer access among the GPUs of a
+ *                    domain, else WEFT_ERR_UNREACHABLE; compute capability 9.0 and later whose blocks may have 220 KiB
+ *                    of shared memory, which 12.0 has not; at most 256 ranks and 16384 experts. What there is not is
+ *                    WEFT_ERR_UNSUPPORTED; the lists are in docs/expert-parallelism.md, "On GPUs", and, of groups of
+ *                    several domains, in docs/ep-gpu-hosts.md
  *   memory           data pointers are device addresses, and so is tokens_at
  *   order            calls are ordered by their stream and return before their outcome is known: an overflow is the
  *                    route's status, a mismatch or a timeout is returned by the group's next call or query. A call that
@@ -158,10 +159,10 @@ typedef struct weft_ep_config {
     /* The pairs of halves that may be outstanding: 0 and 1: one; 2: two, for which the group takes its memory twice. */
     int pairs_max;
     /* Domains: ranks among which a step crosses once, and whose results for a token are added first; see "Domains"
-     * above. NULL and 0: the link domains of the world, of the memory that the group uses; on GPUs all ranks are one
-     * domain. domain_of: R labels, 0 or more, by rank; ranks of one label are a domain. Read during the call.
-     * domain_ranks: domains of so many consecutive ranks each, a divisor of R; domain_of is NULL then. More than one
-     * domain is WEFT_ERR_UNSUPPORTED on GPUs. */
+     * above. NULL and 0: the link domains of the world, of the memory that the group uses. domain_of: R labels, 0 or
+     * more, by rank; ranks of one label are a domain. Read during the call. domain_ranks: domains of so many
+     * consecutive ranks each, a divisor of R; domain_of is NULL then. On GPUs several domains are whole link domains,
+     * else WEFT_ERR_UNSUPPORTED. */
     const int *domain_of;
     int domain_ranks;
 } weft_ep_config;

@@ -319,9 +319,10 @@ weft_status wefti_ep_check_alive(const weft_ep *ep, const char *call)
 {
     WEFT_TRY(wefti_world_check_handle(ep->world, call));
     if (ep->dead != WEFT_OK) {
-        return wefti_error(
-            ep->dead, "%s: the group is dead since a call failed with %s; %sdestroy it and make a new one", call,
-            weft_status_name(ep->dead), wefti_ep_missed_ranks(ep) ? "mask the rank that is gone, or " : "");
+        return wefti_error(ep->dead,
+                           "%s: the group is dead since a call failed with %s; %sdestroy it and make a new one", call,
+                           weft_status_name(ep->dead),
+                           wefti_ep_missed_ranks(ep) && ep->between == NULL ? "mask the rank that is gone, or " : "");
     }
     return WEFT_OK;
 }

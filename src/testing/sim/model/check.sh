@@ -1,6 +1,6 @@
 #!/bin/sh
 # Goal: no order in which stores can commit, and no old value that loads can find, breaks the flag barrier, or ready,
-# rows and done, or the flags of expert parallelism on GPUs.
+# rows and done, or the flags and the rings of expert parallelism on GPUs.
 # Method: spin visits every state of the models for 2 and 3 PEs; each model with a bug must fail, and that of the
 # flags of GPUs with each order left out. 77: no spin here.
 set -eu
@@ -56,5 +56,11 @@ done
 for order in LAST_MEETS LAST_FENCE LAST_FENCES_BEHIND_MEETING OTHER_FENCE OTHER_MEETS OFFER_RELEASE BLOCK_MEETS \
     THIEF_FENCE THIEF_MEETS; do
     check fails ep_gpu -DINSIDE -DWITHOUT=$order
+done
+check holds ep_rings -DSLOTS=2 -DCHUNKS=3 -DCALLS=2
+check holds ep_rings -DSLOTS=4 -DCHUNKS=5 -DCALLS=1
+check holds ep_rings -DSLOTS=2 -DCHUNKS=3 -DCALLS=2 -DGOES
+for bug in SIGNAL_EARLY CREDIT_EARLY ONE_TOO_MANY SENDS_FIRST STARTS_ANEW; do
+    check fails ep_rings -DSLOTS=2 -DCHUNKS=3 -DCALLS=2 -D$bug
 done
 exit $failed
