@@ -165,6 +165,12 @@ typedef struct weft_ep_config {
      * else WEFT_ERR_UNSUPPORTED. */
     const int *domain_of;
     int domain_ranks;
+    /* On GPUs: NULL, or a group of the same world with which this one shares a claim of multiprocessors: it is the most
+     * that a route of either asks for, and is given back with the last of them. For groups whose calls are ordered
+     * after each other, as on one stream, and that alike on all ranks: they are not kept from waiting for each other.
+     * Any number may share; routes of those that do are made on one thread at a time. Ranks may differ. Read during
+     * the call; not used on the host. WEFT_ERR_ARGUMENT: destroyed, of another world, or on the host. */
+    const weft_ep *claim_with;
 } weft_ep_config;
 
 /* A call whose deadline passes masks the ranks that it waits for, as weft_ep_mask does, and goes on without them; it
@@ -288,14 +294,19 @@ typedef struct weft_ep_plan {
     int slot_tokens; /* slot layouts: Tmax, the most tokens a rank sends in a step; 0: the group's slot_tokens_max */
     unsigned flags; /* WEFT_EP_ZERO_PADDING, WEFT_EP_DESTINATIONS, WEFT_EP_ALL_WEIGHTS or 0 */
     /* Multiprocessors that a call of this route may use. The group claims the most that a route of it asks for
-     * until it is destroyed (as weft_device_sms_take); WEFT_ERR_STATE when fewer are left. 0: an equal share of what
-     * nobody has claimed when the call is made or captured, among all groups on the GPU with such a route, which
-     * together leave a quarter of the GPU to others: kernels of NCCL's, say, that wait for their peers while this
-     * call's wait for theirs. Who asks for more leaves room for such kernels, or orders them by one stream.
+     * until it is destroyed (as weft_device_sms_take; claim_with above); WEFT_ERR_STATE when fewer are left. 0: an
+     * equal share of what nobody has claimed when the call is made or captured, among all groups on the GPU with such a
+     * route, which together leave a quarter of the GPU to others: kernels of NCCL's, say, that wait for their peers
+     * while this call's wait for theirs. Who asks for more leaves room for such kernels, or orders them by one stream.
      * WEFT_ERR_STATE from the call when nothing is left. Ranks may differ. Not used on the host. */
     int sms;
     weft_ep_order order; /* of all sums over ranks: combine, its values_out, the backward of dispatch */
 } weft_ep_plan;
+
+/* What sms of a plan may be, that more would not make calls of such a route faster: blocks for which there is work, at
+ * most three quarters of this rank's part of the GPU, and with two pairs half of those; plan->sms is not read. A plan's
+ * sms may be less: the fewer, the more is left to the experts. On the host 0. Local, any thread. */
+WEFT_API weft_status weft_ep_sms_hint(const weft_ep *ep, const weft_ep_plan *plan, int *sms) WEFT_MUST_CHECK;
 
 /* Expert-major: dispatch, and the backward of combine, set the data (and scales) of padding rows to zero. Else they are
  * left as they were. */

@@ -48,6 +48,9 @@ struct wefti_ep_backend {
     uint64_t (*calls)(const weft_ep *ep);
     void (*rejoin)(weft_ep *ep, uint64_t calls);
 
+    /* What weft_ep_sms_hint tells of a plan, which is valid. NULL: 0. */
+    int (*sms_hint)(const weft_ep *ep, const weft_ep_plan *plan);
+
     /* The bytes that route_open wants of a route of this plan, which is valid. */
     size_t (*route_bytes)(const weft_ep *ep, const weft_ep_plan *plan);
     /* Make the backend's part of a route, in `memory`, which has route_bytes bytes aligned to 64 and stays the

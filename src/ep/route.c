@@ -124,6 +124,18 @@ weft_status weft_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan, siz
     return WEFT_OK;
 }
 
+weft_status weft_ep_sms_hint(const weft_ep *ep, const weft_ep_plan *plan, int *sms)
+{
+    weft_ep_plan own;
+    WEFT_TRY(check_plan(ep, &plan, &own, "weft_ep_sms_hint"));
+    if (sms == NULL) {
+        return wefti_error_null("weft_ep_sms_hint", "sms");
+    }
+    weft_ep_plan resolved = resolve(ep, plan);
+    *sms = ep->backend->sms_hint != NULL ? ep->backend->sms_hint(ep, &resolved) : 0;
+    return WEFT_OK;
+}
+
 weft_status weft_ep_route_create(weft_ep *ep, const weft_ep_plan *plan, void *memory, weft_ep_route **out)
 {
     weft_ep_plan own;

@@ -561,6 +561,55 @@ static void test_claims(job *of, arena *all)
     CHECK_OK(weft_barrier(of->world));
 }
 
+/* Groups that share a claim have the most that a route of theirs asks for, until the last is gone; and a hint is what
+ * can be claimed. By PE 0, while the others wait. */
+static void test_shared_claim(job *of)
+{
+    weft_ep *ep[3] = {};
+    weft_ep_route *route[3] = {};
+    weft_ep_config config = small_config(of->pe->pes);
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    plan.topk = 2;
+    for (int i = 0; i < 3; i++) {
+        config.claim_with = i > 0 ? ep[i - 1] : NULL;
+        CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &ep[i]));
+    }
+    CHECK_OK(weft_barrier(of->world));
+    if (of->pe->pe == 0) {
+        const int before = free_sms(of->world);
+        int hint[2] = {-1, -1};
+        CHECK_OK(weft_ep_sms_hint(ep[0], &plan, &hint[0]));
+        plan.layout = WEFT_EP_SLOTS_EXPERT;
+        CHECK_OK(weft_ep_sms_hint(ep[0], &plan, &hint[1]));
+        check_that(hint[0] >= 1 && hint[0] <= before && hint[1] >= 1 && hint[1] <= before, __FILE__, __LINE__,
+                   "hints of %d and %d of %d multiprocessors", hint[0], hint[1], before);
+        plan.layout = WEFT_EP_RANK_MAJOR;
+        for (int i = 0; i < 3; i++) {
+            plan.sms = i == 1 ? hint[0] : 1;
+            CHECK_OK(weft_ep_route_create(ep[i], &plan, NULL, &route[i]));
+            const int left = before - (i > 0 ? hint[0] : 1);
+            check_that(free_sms(of->world) == left, __FILE__, __LINE__, "%d groups leave %d multiprocessors, not %d",
+                       i + 1, free_sms(of->world), left);
+        }
+        for (int i = 0; i < 3; i++) {
+            CHECK_OK(weft_ep_route_destroy(route[i]));
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(weft_barrier(of->world));
+        const int left = of->pe->pe == 0 ? free_sms(of->world) : 0;
+        check_that(of->pe->pe != 0 || left < of->sms, __FILE__, __LINE__, "%d groups, and no claim", 3 - i);
+        CHECK_OK(weft_barrier(of->world));
+        CHECK_OK(weft_ep_destroy(ep[i]));
+    }
+    CHECK_OK(weft_barrier(of->world));
+    if (of->pe->pe == 0) {
+        const int left = free_sms(of->world);
+        check_that(left == of->sms, __FILE__, __LINE__, "of %d multiprocessors %d are free at the end", of->sms, left);
+    }
+    CHECK_OK(weft_barrier(of->world));
+}
+
 /* ---- two groups side by side ---- */
 
 #define CROSS_ROUNDS (ON_GPU ? 100 : 5)
@@ -815,6 +864,9 @@ static void test_body(test_pe *pe)
     const bool is_few = ON_GPU || pe->pes <= FEW_PES;
     if (is_few && check_failures() == 0) {
         test_claims(&of, &all);
+    }
+    if (is_few && check_failures() == 0) {
+        test_shared_claim(&of);
     }
     if (is_few && check_failures() == 0) {
         test_crossing(&of, &all);

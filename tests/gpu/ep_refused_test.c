@@ -464,6 +464,17 @@ static void not_in_kernels(weft_world *world, int which)
     config.flags = 0;
     config.domain_ranks = 1; /* several domains */
     CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &ep), WEFT_ERR_UNSUPPORTED);
+    config.domain_ranks = 0;
+    weft_ep *on_host = NULL;
+    config.on_device = 0;
+    CHECK_OK(weft_ep_create(weft_team_world(world), &config, &on_host));
+    config.on_device = 1;
+    config.claim_with = on_host;
+    CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &ep), WEFT_ERR_ARGUMENT);
+    CHECK(rig.rank != 0 || strstr(weft_last_error(), "claim_with") != NULL);
+    CHECK_OK(weft_ep_destroy(on_host));
+    CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &ep), WEFT_ERR_ARGUMENT);
+    config.claim_with = NULL;
     CHECK_OK(weft_ep_mask_words(rig.ep, &words));
     CHECK(words != NULL && words[0] == 0);
     CHECK_STATUS(weft_ep_calls(rig.ep, &calls), WEFT_ERR_UNSUPPORTED);

@@ -134,6 +134,7 @@ static void use_destroyed_group(scene *s)
     const uint64_t *words = NULL;
     uint64_t calls;
     size_t bytes = 11;
+    int sms = 0;
     config.experts = 4;
     config.tokens_max = 8;
     config.topk_max = 2;
@@ -172,6 +173,7 @@ static void use_destroyed_group(scene *s)
     CHECK_STATUS(weft_ep_stats_query(ep, &stats), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_stats_clear(ep), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_bytes(ep, &plan, &bytes), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_sms_hint(ep, &plan, &sms), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_create(ep, &plan, NULL, &more), WEFT_ERR_ARGUMENT);
     CHECK(more == UNTOUCHED && bytes == 11);
 }

@@ -135,6 +135,7 @@ CASE(weft_ep_create)
 }
 
 COVERED(weft_ep_route_bytes)
+COVERED(weft_ep_sms_hint)
 COVERED(weft_ep_route_destroy)
 CASE(weft_ep_route_create)
 {
@@ -164,6 +165,14 @@ CASE(weft_ep_route_create)
     CHECK_STATUS(weft_ep_route_bytes(p.ep, NULL, &bytes), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_bytes(p.ep, &p.plan, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_bytes(p.ep, &bad, &bytes), WEFT_ERR_ARGUMENT);
+    int sms = 7;
+    CHECK_STATUS(weft_ep_sms_hint(NULL, &p.plan, &sms), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_sms_hint(p.ep, NULL, &sms), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_sms_hint(p.ep, &p.plan, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_sms_hint(p.ep, &bad, &sms), WEFT_ERR_ARGUMENT);
+    CHECK(sms == 7);
+    CHECK_OK(weft_ep_sms_hint(p.ep, &p.plan, &sms));
+    CHECK(sms == 0); /* on the host */
     CHECK_STATUS(weft_ep_route_create(NULL, &p.plan, NULL, &route), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_create(p.ep, NULL, NULL, &route), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_create(p.ep, &p.plan, NULL, NULL), WEFT_ERR_ARGUMENT);

@@ -358,6 +358,39 @@ static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
     return WEFT_OK;
 }
 
+/* The claim of the group that the config names, or one of its own. */
+static weft_status open_claim(weft_ep *ep)
+{
+    const weft_ep *with = ep->config.claim_with;
+    ep->config.claim_with = NULL;
+    if (with != NULL && (!wefti_ep_is_alive(with) || with->device == NULL || with->world != ep->world)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, CALL
+                           ": claim_with is a group that was destroyed, of another world, or on the host; give one "
+                           "of this world on GPUs, or NULL");
+    }
+    ep->device->claim = with != NULL ? with->device->claim : wefti_alloc_zeroed(1, sizeof *ep->device->claim);
+    if (ep->device->claim == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, CALL ": no memory for the group");
+    }
+    ep->device->claim->groups++;
+    return WEFT_OK;
+}
+
+static void close_claim(const wefti_ep_device *device)
+{
+    wefti_cuda_ep_claim *claim = device->claim;
+    if (claim == NULL || --claim->groups > 0) {
+        return;
+    }
+    if (claim->sms > 0) {
+        wefti_cuda_budget_give(&device->cuda->budget, claim->sms);
+    }
+    if (claim->is_guest) {
+        wefti_cuda_budget_remove_guest(&device->cuda->budget);
+    }
+    wefti_free(claim);
+}
+
 static weft_status group_init(weft_ep *ep)
 {
     WEFT_TRY(check_ranks(ep));
@@ -367,6 +400,7 @@ static weft_status group_init(weft_ep *ep)
     }
     ep->device->cuda = wefti_cuda_of(ep->world->device);
     ep->device->sms = ep->device->cuda->sms;
+    WEFT_TRY(open_claim(ep));
     WEFT_TRY(find_kind(ep, &ep->device->is_many));
     set_limits(ep);
     WEFT_TRY(wefti_cuda_enter(ep->device->cuda));
@@ -378,11 +412,8 @@ static weft_status group_init(weft_ep *ep)
 static void group_fini(weft_ep *ep)
 {
     wefti_ep_device *device = ep->device;
-    if (device != NULL && device->claimed > 0) {
-        wefti_cuda_budget_give(&device->cuda->budget, device->claimed);
-    }
-    if (device != NULL && device->is_guest) {
-        wefti_cuda_budget_remove_guest(&device->cuda->budget);
+    if (device != NULL) {
+        close_claim(device);
     }
     wefti_free(device);
 }
@@ -535,6 +566,7 @@ static const wefti_ep_backend device_backend = {
     .failure = failure,
     .stats_fetch = wefti_cuda_ep_stats_fetch,
     .stats_clear = wefti_cuda_ep_stats_clear,
+    .sms_hint = wefti_cuda_ep_sms_hint,
     .route_bytes = wefti_cuda_ep_route_bytes,
     .route_open = wefti_cuda_ep_route_open,
     .route_close = wefti_cuda_ep_route_close,

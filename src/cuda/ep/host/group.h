@@ -28,6 +28,13 @@ typedef enum wefti_cuda_ep_part {
     WEFTI_CUDA_EP_PARTS
 } wefti_cuda_ep_part;
 
+/* The multiprocessors of groups whose calls do not overlap (weft_ep_config.claim_with). */
+typedef struct wefti_cuda_ep_claim {
+    int groups; /* that share it */
+    int sms; /* the most that a route has asked for, on all channels */
+    int is_guest; /* a route has asked for none */
+} wefti_cuda_ep_claim;
+
 typedef struct wefti_ep_device {
     wefti_cuda *cuda;
     wefti_cuda_ep_group group[WEFTI_EP_CHANNELS_MAX]; /* as kernels get it, on each channel */
@@ -41,8 +48,7 @@ typedef struct wefti_ep_device {
     uint64_t failed_last[WEFTI_EP_CHANNELS_MAX];
     uint64_t mismatch_seen[WEFTI_EP_CHANNELS_MAX]; /* of host_status[..._MISMATCH]: reported */
     int sms; /* of the GPU, divided by the ranks that use it */
-    int claimed; /* multiprocessors: the most that a route has asked for, on all channels */
-    int is_guest; /* a route of the group has asked for none */
+    wefti_cuda_ep_claim *claim;
     uint64_t stats; /* with WEFT_EP_STATISTICS: the address behind the areas of the words that weft_ep.stats has, and of
                        [channels][R] waits of the running calls */
     CUfunction statistics; /* likewise */
@@ -108,6 +114,9 @@ uint64_t wefti_cuda_ep_stats_words(const weft_ep *ep);
 weft_status wefti_cuda_ep_stats_open(weft_ep *ep);
 weft_status wefti_cuda_ep_stats_fetch(const weft_ep *ep);
 weft_status wefti_cuda_ep_stats_clear(const weft_ep *ep);
+
+/* As weft_ep_sms_hint says. */
+int wefti_cuda_ep_sms_hint(const weft_ep *ep, const weft_ep_plan *plan);
 
 size_t wefti_cuda_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan);
 weft_status wefti_cuda_ep_route_open(weft_ep_route *route, void *memory);

@@ -31,7 +31,7 @@ int wefti_cuda_ep_sms_of(const weft_ep_route *route)
         return wefti_cuda_ep_sms_asked(route->ep, &route->plan);
     }
     int share = at_most(wefti_cuda_budget_share(&device->cuda->budget), device->sms);
-    return share > device->claimed ? share : device->claimed;
+    return share > device->claim->sms ? share : device->claim->sms;
 }
 
 #define LOW_LATENCY_TOKENS_MAX 256 /* of a source: more would copy longer than the call headers take */
@@ -58,24 +58,41 @@ static wefti_u32 low_latency_slots_of(const weft_ep_route *route, const wefti_cu
     return (wefti_u32)route->plan.slot_tokens;
 }
 
-/* Blocks of a low-latency call: a few words of this rank's rows for each. */
-static int low_latency_blocks_of(const weft_ep_route *route)
+/* Blocks that a low-latency call has work for: a few words of this rank's rows for each. */
+static int low_latency_blocks_wanted(const weft_ep_route *route)
 {
     const int tokens = route->plan.slot_tokens;
     const wefti_cuda_ep_slices slices = wefti_cuda_ep_slices_of(tokens, (wefti_u32)route->ep->config.row_bytes_max,
                                                                 route->ep->device->group[0].at.low_latency_words);
     const int blocks = tokens * (1 + slices.count) / LOW_LATENCY_WORDS_A_BLOCK;
-    return at_most(blocks > BLOCKS_MIN ? blocks : BLOCKS_MIN, wefti_cuda_ep_sms_of(route));
+    return blocks > BLOCKS_MIN ? blocks : BLOCKS_MIN;
 }
 
-/* Blocks of a call: no more than there are units. */
-static int blocks_of(const weft_ep_route *route, wefti_cuda_ep_work work)
+/* Blocks that a call has work for: no more than there are units. */
+static int blocks_wanted(const weft_ep_route *route, wefti_cuda_ep_work work)
 {
     int is_summed = work >= WEFTI_CUDA_EP_WORK_COMBINE && wefti_cuda_ep_is_by_expert(route);
     int least = is_summed ? SUMMING_BLOCKS_MIN : BLOCKS_MIN;
     int tokens = route->ep->config.tokens_max; /* other ranks may have more tokens than this one */
     int units = wefti_cuda_ep_units(tokens) * (is_summed ? SUMMING_BLOCKS_A_UNIT : 1);
-    return at_most(units > least ? units : least, wefti_cuda_ep_sms_of(route));
+    return units > least ? units : least;
+}
+
+static int blocks_of(const weft_ep_route *route, wefti_cuda_ep_work work)
+{
+    return at_most(blocks_wanted(route, work), wefti_cuda_ep_sms_of(route));
+}
+
+int wefti_cuda_ep_sms_hint(const weft_ep *ep, const weft_ep_plan *plan)
+{
+    static const wefti_cuda_ep_kernel whole = {.may_be_low_latency = 1};
+    const weft_ep_route route = {.ep = (weft_ep *)(uintptr_t)ep, .plan = *plan};
+    const int to_owners = blocks_wanted(&route, WEFTI_CUDA_EP_WORK_DISPATCH);
+    const int back = blocks_wanted(&route, WEFTI_CUDA_EP_WORK_COMBINE);
+    const int is_low_latency = !ep->device->is_many && low_latency_slots_of(&route, &whole) != 0;
+    const int wanted = is_low_latency ? low_latency_blocks_wanted(&route) : to_owners > back ? to_owners : back;
+    const int most = ep->device->sms * 3 / 4 / wefti_ep_channels(ep);
+    return at_most(wanted, most > 1 ? most : 1);
 }
 
 /* Warps of a block that move rows. Few where there are many blocks, as rows that are under way at the same time get in
@@ -149,7 +166,7 @@ static int blocks_of_recv(const weft_ep_route *route)
 {
     const wefti_ep_device *device = route->ep->device;
     const int unclaimed = wefti_cuda_budget_free(&device->cuda->budget);
-    const int room = unclaimed > device->claimed ? unclaimed : device->claimed;
+    const int room = unclaimed > device->claim->sms ? unclaimed : device->claim->sms;
     return route->plan.sms > 0 || route->device->sent_blocks <= room ? route->device->sent_blocks : 0;
 }
 
@@ -175,7 +192,7 @@ wefti_cuda_ep_launch_plan wefti_cuda_ep_plan_launch(const weft_ep_route *route, 
         plan.roles.sender_warps = LOW_LATENCY_SENDER_WARPS;
         plan.roles.receiver_warps = WEFTI_CUDA_EP_THREADS / 32 - LOW_LATENCY_SENDER_WARPS;
         plan.shared_bytes = shared_table_of(route).end * (unsigned)sizeof(uint32_t);
-        plan.blocks = low_latency_blocks_of(route);
+        plan.blocks = at_most(low_latency_blocks_wanted(route), wefti_cuda_ep_sms_of(route));
     } else {
         plan.blocks = wefti_cuda_ep_adds_up_parts(&plan) ? blocks_of_recv(route) : blocks_of(route, kernel.work);
         give_roles(route, &plan);

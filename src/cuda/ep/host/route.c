@@ -84,15 +84,16 @@ weft_status wefti_cuda_ep_allocate(const wefti_cuda *cuda, size_t bytes, CUdevic
  * it is destroyed. */
 static weft_status claim(const weft_ep *ep, const weft_ep_plan *plan)
 {
-    wefti_ep_device *device = ep->device;
+    wefti_cuda *cuda = ep->device->cuda;
+    wefti_cuda_ep_claim *shared = ep->device->claim;
     int sms = wefti_cuda_ep_sms_asked(ep, plan) * wefti_ep_channels(ep);
-    if (plan->sms == 0 && !device->is_guest) {
-        wefti_cuda_budget_add_guest(&device->cuda->budget);
-        device->is_guest = 1;
+    if (plan->sms == 0 && !shared->is_guest) {
+        wefti_cuda_budget_add_guest(&cuda->budget);
+        shared->is_guest = 1;
     }
-    if (sms > device->claimed) {
-        WEFT_TRY(wefti_cuda_budget_take(&device->cuda->budget, sms - device->claimed, "weft_ep_route_create"));
-        device->claimed = sms;
+    if (sms > shared->sms) {
+        WEFT_TRY(wefti_cuda_budget_take(&cuda->budget, sms - shared->sms, "weft_ep_route_create"));
+        shared->sms = sms;
     }
     return WEFT_OK;
 }
