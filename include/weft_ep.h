@@ -59,15 +59,16 @@
  *                    two more steps of slots is kept, so that a send of slots need not wait, and for combines 8/3 rows
  *                    for each of the first 16 tokens
  *   halves           each is a launch, and nothing of the call runs between them; all ranks call the halves or all the
- *                    whole. recv is given the stream of its send (another is WEFT_ERR_UNSUPPORTED and changes nothing);
+ *                    whole. recv may be given another stream than its send: it comes after that, and not after what the
+ *                    send's stream has since; calls that follow are for the caller to order behind it.
  *                    WEFT_ERR_STATE when others have claimed all multiprocessors meanwhile, or, with a new routing of
  *                    rows that do not leave with send, some of the send's: recv is still to come. Rows of slot layouts
  *                    leave with send in groups of up to 32 ranks, and recv waits for the other ranks' sends only. Else
  *                    send tells the others what comes, and rows move in recv, at the same time on all ranks: to have
  *                    them move beside other work, make the whole call on a stream of its own, with a plan's sms
- *   two pairs        (pairs_max) beside a pair that is outstanding on another stream a call is WEFT_ERR_UNSUPPORTED,
- *                    unless both routes have plan.sms, which the group then claims twice, and at most half of the
- *                    multiprocessors */
+ *   two pairs        (pairs_max) beside a pair that is outstanding on another stream a call, or a recv on another
+ *                    stream than its send's, is WEFT_ERR_UNSUPPORTED, unless both routes have plan.sms, which the
+ *                    group then claims twice, and at most half of the multiprocessors */
 #ifndef WEFT_EP_H
 #define WEFT_EP_H
 

@@ -120,7 +120,7 @@ static inline void wefti_ep_close_halves(weft_ep *ep)
 /* A recv returned `status`: it is still to come if it could not be begun. */
 static inline void wefti_ep_end_half(weft_ep *ep, weft_status status)
 {
-    if (status != WEFT_ERR_STATE) {
+    if (status != WEFT_ERR_STATE && status != WEFT_ERR_UNSUPPORTED) {
         ep->half[ep->channel] = WEFTI_EP_HALF_NONE;
         ep->half_route[ep->channel] = NULL;
     }

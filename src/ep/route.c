@@ -304,11 +304,7 @@ weft_status wefti_ep_check_half(const weft_ep_route *route, wefti_ep_half half, 
     if (ep->half[*channel] != half || ep->half_route[*channel] != route) {
         return wefti_error(WEFT_ERR_STATE, "%s: no send of this route waits for it; call the send first", call);
     }
-    WEFT_TRY(wefti_ep_check_stream(ep, stream, call));
-    if (stream != ep->half_stream[*channel]) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: the stream is not that of the send; recv on that", call);
-    }
-    return WEFT_OK;
+    return wefti_ep_check_stream(ep, stream, call);
 }
 
 static weft_status check_result(const weft_ep_route *route, const void *result, const char *call)

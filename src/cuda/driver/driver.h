@@ -61,6 +61,10 @@
     X(cuThreadExchangeStreamCaptureMode)                                                                               \
     X(cuStreamDestroy)                                                                                                 \
     X(cuStreamSynchronize)                                                                                             \
+    X(cuEventCreate)                                                                                                   \
+    X(cuEventDestroy)                                                                                                  \
+    X(cuEventRecord)                                                                                                   \
+    X(cuStreamWaitEvent)                                                                                               \
     X(cuStreamIsCapturing)                                                                                             \
     X(cuModuleLoadData)                                                                                                \
     X(cuModuleUnload)                                                                                                  \

@@ -741,6 +741,28 @@ FAKE CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned fl
     return CUDA_SUCCESS;
 }
 
+FAKE CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+    return cuEventRecordWithFlags(event, stream, 0);
+}
+
+/* Work of a stream has ended when its call returns, so that this is only counted: waits for events that were
+ * recorded. */
+static __thread unsigned long stream_waits;
+FAKE unsigned long fakeStreamWaits(void);
+FAKE unsigned long fakeStreamWaits(void)
+{
+    return stream_waits;
+}
+
+FAKE CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
+{
+    (void)stream;
+    (void)flags;
+    stream_waits += ((const struct timespec *)(const void *)event)->tv_sec != 0;
+    return CUDA_SUCCESS;
+}
+
 FAKE CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 {
     const struct timespec *from = (const struct timespec *)(const void *)start;

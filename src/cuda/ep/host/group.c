@@ -274,13 +274,35 @@ static weft_status find_all_kernels(weft_ep *ep)
     return device->is_many ? find_many_kernels(ep) : find_kernels(ep);
 }
 
-/* Everything a call may launch, and the pool. */
+static weft_status make_events(weft_ep *ep)
+{
+    const wefti_cuda_driver *driver = &ep->device->cuda->driver;
+    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
+        WEFT_TRY(wefti_cuda_check(driver, driver->cuEventCreate(&ep->device->sent[channel], CU_EVENT_DISABLE_TIMING),
+                                  "cuEventCreate"));
+    }
+    return WEFT_OK;
+}
+
+static void destroy_events(const wefti_ep_device *device)
+{
+    const wefti_cuda *cuda = device->cuda;
+    for (int channel = 0; channel < WEFTI_EP_CHANNELS_MAX; channel++) {
+        if (device->sent[channel] != NULL && wefti_cuda_enter(cuda) == WEFT_OK) {
+            (void)cuda->driver.cuEventDestroy(device->sent[channel]);
+            wefti_cuda_leave(cuda);
+        }
+    }
+}
+
+/* Everything a call may launch, and the pool; and events. */
 static weft_status load(weft_ep *ep)
 {
     wefti_cuda *cuda = ep->device->cuda;
     WEFT_TRY(check_device(cuda));
     WEFT_TRY(wefti_cuda_ep_load_modules(cuda, families_of(ep)));
     WEFT_TRY(cuda->ep_pool == NULL ? make_pool(cuda) : WEFT_OK);
+    WEFT_TRY(make_events(ep));
     return find_all_kernels(ep);
 }
 
@@ -413,6 +435,7 @@ static void group_fini(weft_ep *ep)
 {
     wefti_ep_device *device = ep->device;
     if (device != NULL) {
+        destroy_events(device);
         close_claim(device);
     }
     wefti_free(device);

@@ -17,6 +17,35 @@ static weft_status check_streams(const weft_ep_route *route, const weft_stream *
     return WEFT_OK;
 }
 
+/* A recv on another stream than its send is ordered after that, and not after what came there since. */
+static weft_status order_streams(const weft_ep_route *route, const weft_stream *stream, wefti_cuda_ep_part part,
+                                 const char *call)
+{
+    const weft_ep *ep = route->ep;
+    const int is_apart = part == WEFTI_CUDA_EP_RECV && stream != ep->half_stream[ep->channel];
+    WEFT_TRY(part != WEFTI_CUDA_EP_RECV || is_apart ? check_streams(route, stream, call) : WEFT_OK);
+    if (!is_apart) {
+        return WEFT_OK;
+    }
+    const wefti_cuda *cuda = ep->device->cuda;
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    CUresult result =
+        cuda->driver.cuStreamWaitEvent((CUstream)(void *)(uintptr_t)stream, ep->device->sent[ep->channel], 0);
+    wefti_cuda_leave(cuda);
+    return wefti_cuda_check(&cuda->driver, result, call);
+}
+
+static weft_status note_sent(const weft_ep_route *route, int blocks, weft_stream *stream, const char *call)
+{
+    const weft_ep *ep = route->ep;
+    const wefti_cuda *cuda = ep->device->cuda;
+    route->device->sent_blocks = blocks;
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    CUresult result = cuda->driver.cuEventRecord(ep->device->sent[ep->channel], (CUstream)(void *)stream);
+    wefti_cuda_leave(cuda);
+    return wefti_cuda_check(&cuda->driver, result, call);
+}
+
 weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep_launch_plan *plan, const void *args,
                                  weft_stream *stream, const char *call)
 {
@@ -33,14 +62,14 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep
                            "when they have given some back, or create the route with plan.sms before they claim them",
                            call, wefti_cuda_ep_adds_up_parts(plan) ? "some of the send's" : "all");
     }
-    WEFT_TRY(kernel->part != WEFTI_CUDA_EP_RECV ? check_streams(route, stream, call) : WEFT_OK);
+    WEFT_TRY(order_streams(route, stream, kernel->part, call));
     WEFT_TRY(wefti_cuda_enter(cuda));
     CUresult result = cuda->driver.cuLaunchKernel(function, (unsigned)plan->blocks, 1, 1, WEFTI_CUDA_EP_THREADS, 1, 1,
                                                   plan->shared_bytes, (CUstream)(void *)stream, arguments, NULL);
     wefti_cuda_leave(cuda);
     WEFT_TRY(wefti_cuda_check(&cuda->driver, result, call));
     if (kernel->part == WEFTI_CUDA_EP_SEND) {
-        route->device->sent_blocks = plan->blocks;
+        WEFT_TRY(note_sent(route, plan->blocks, stream, call));
     }
     if (kernel->part != WEFTI_CUDA_EP_RECV && kernel->work < WEFTI_CUDA_EP_WORK_COMBINE_ORDER) {
         ++*ep->started;
