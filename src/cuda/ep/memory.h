@@ -60,13 +60,14 @@
 typedef struct wefti_cuda_ep_control {
     wefti_u64 epoch; /* of the last call */
     wefti_u64 half_epoch; /* of the last send: its recv goes on with it */
-    wefti_u64
-        waits; /* 0, or the address of [R]: of the running call the longest wait of a thread for each rank, in ns */
     wefti_u32 begun; /* blocks of this call that have read the epoch; wraps by itself */
     wefti_u32 masked; /* ranks that take no part, as bits; written by the host */
     wefti_u32 failed; /* 0, or -status of the first failure: no call works any more */
     wefti_u32 missing; /* the ranks it waited for in vain, as bits */
     wefti_u64 failed_epoch; /* with `failed`: calls before this one were complete */
+    /* With WEFT_EP_STATISTICS the address of [R]: the longest wait of a thread of the running call for each rank, in
+     * ns; else 0. */
+    wefti_u64 waits;
 } wefti_cuda_ep_control;
 
 /* Offsets of what there is twice. */

@@ -168,7 +168,7 @@ static weft_status mask_channel(const weft_ep *ep, int channel, int rank, const 
     wefti_cuda_ep_control *own =
         (void *)(uintptr_t)(wefti_cuda_ep_own_area(ep, channel) + device->group[channel].at.control);
     return wefti_cuda_copy(&device->cuda->base, &own->masked, &control.masked,
-                           sizeof control - offsetof(wefti_cuda_ep_control, masked));
+                           offsetof(wefti_cuda_ep_control, waits) - offsetof(wefti_cuda_ep_control, masked));
 }
 
 /* The words after the mask say what failed, and are cleared with it. No kernel of the group runs on this rank. */
