@@ -324,6 +324,11 @@ ncclResult_t nep_count_to(const char *call, struct ncclEpHandle *handle, const n
     return nep_result_of(weft_ep_route_counts_to(handle->route, arrays.on_stream ? &arrays : NULL));
 }
 
+static int asks_counts(const nep_counters *of)
+{
+    return of->experts.magic != 0 || of->offsets.magic != 0 || of->total.magic != 0 || of->sources.magic != 0;
+}
+
 static ncclResult_t route(const char *call, struct ncclEpHandle *handle, const ncclEpTensor_t *idx,
                           const nep_counters *to, cudaStream_t stream)
 {
@@ -345,16 +350,19 @@ static ncclResult_t route(const char *call, struct ncclEpHandle *handle, const n
         return nep_fail(ncclUnhandledCudaError, "%s: topk_idx cannot be copied on the stream", call);
     }
     handle->choices = choices;
-    if (!nep_is_ll(group)) {
+    handle->ids_are_global = to->ids_are_global;
+    if (!nep_is_ll(group) && asks_counts(to)) {
         const nep_counters nowhere = {0};
         NEP_TRY(nep_count_to(call, handle, to));
         ncclResult_t result = nep_group_result(group, weft_ep_route_update(handle->route, &choices, stream));
         handle->is_routed = result == ncclSuccess;
-        handle->ids_are_global = to->ids_are_global;
         NEP_TRY(nep_count_to(call, handle, &nowhere)); /* the tensors are this call's */
         return result;
     }
-    handle->is_routed = 1; /* agreed on by each dispatch, on its way */
+    if (!nep_is_ll(group)) {
+        NEP_TRY(nep_group_result(group, weft_ep_route_choose(handle->route, &choices)));
+    }
+    handle->is_routed = 1; /* agreed on by the dispatch, on its way: in LL by each */
     return ncclSuccess;
 }
 

@@ -1,5 +1,5 @@
-/* Goal: masks of a group of more ranks than fit in a word: all are told alive, one is masked and told so, and taken back;
- * and a rank cannot mask itself.
+/* Goal: masks of a group of more ranks than fit in a word: all are told alive, one is masked and told so, and taken
+ * back; and a rank cannot mask itself.
  *
  * Method: 70 PEs as threads on the fake driver, which make a group and no step; each masks for itself, since masks are
  * local. Under AddressSanitizer, too, since a list of so many ranks has outgrown its place before. */

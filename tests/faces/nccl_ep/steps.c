@@ -57,6 +57,8 @@ static void expect(rig *r, int line, ncclResult_t got, ncclResult_t wanted, cons
 #define EXPECT(call, wanted, word) expect(r, __LINE__, call, wanted, word)
 #define OK(call) expect(r, __LINE__, call, ncclSuccess, NULL)
 
+static pthread_barrier_t turns;
+
 static ncclEpTensor_t tensor(void *data, ncclDataType_t type, unsigned ndim, size_t *sizes)
 {
     ncclEpTensor_t made = NCCL_EP_TENSOR_INIT;
@@ -417,6 +419,17 @@ static void forwarded(rig *r, ncclEpLayout_t layout, int is_ll, ncclEpHandle_t h
     }
 }
 
+/* Without counters the routing is agreed on once, by the dispatch: each rank's update is done while the others wait. */
+static void update_in_turn(rig *r, ncclEpHandle_t handle, const ncclEpTensor_t *ids)
+{
+    for (int turn = 0; turn < r->ranks; turn++) {
+        if (turn == r->rank) {
+            OK(ncclEpUpdateHandle(handle, ids, NULL, NULL));
+        }
+        (void)pthread_barrier_wait(&turns);
+    }
+}
+
 static void ht_layout(rig *r, ncclEpLayout_t layout)
 {
     size_t one = 1;
@@ -446,6 +459,10 @@ static void ht_layout(rig *r, ncclEpLayout_t layout)
     if (layout == NCCL_EP_LAYOUT_FLAT) {
         forwarded(r, layout, 0, handle, (size_t)r->total);
     }
+    update_in_turn(r, handle, &s.ids); /* the counters are as they were, and so are the choices */
+    one_step(r, &s, handle, __LINE__);
+    update_in_turn(r, handle, &s.ids);
+    backward(r, &s, handle); /* which has the weights of the step before */
     padded.datatype = ncclInt64;
     EXPECT(ncclEpUpdateHandle(handle, &s.ids, &info, NULL), ncclInvalidArgument, "two types");
     EXPECT(ncclEpGroupDestroy(r->group), ncclInvalidUsage, "1 handles");
@@ -689,6 +706,9 @@ int main(int argc, char **argv)
         return 2;
     }
     standin_comms(ranks, comms);
+    if (pthread_barrier_init(&turns, NULL, (unsigned)ranks) != 0) {
+        abort();
+    }
     for (int i = 0; i < ranks; i++) {
         rigs[i].rank = i;
         rigs[i].ranks = ranks;
