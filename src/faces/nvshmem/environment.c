@@ -1,8 +1,10 @@
 /* faces/nvshmem/environment.c: environment variables: those of variables.h, and what the world takes of them. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "common/size.h"
 #include "faces/nvshmem/setup.h"
@@ -32,7 +34,7 @@ const char *wefti_nv_variable(const char *name)
     return value == NULL || value[0] == 0 ? NULL : value;
 }
 
-static int is_on(const char *name)
+int wefti_nv_is_on(const char *name)
 {
     const char *value = wefti_nv_variable(name);
     return value != NULL && strcmp(value, "0") != 0 && strcasecmp(value, "false") != 0 && strcasecmp(value, "off") != 0;
@@ -49,6 +51,29 @@ static int read_size(const char *call, const char *text, uint64_t *size)
             "NVSHMEM_SYMMETRIC_SIZE is \"%.100s\"; give a positive number, with k, m, g or t after it or nothing",
             text);
         return wefti_nv_refuse(call, NVSHMEMX_ERROR_INVALID_VALUE, cause);
+    }
+    return NVSHMEMX_SUCCESS;
+}
+
+/* ---- a debugger's time ---- */
+
+static int sleep_first(const char *call)
+{
+    static int has_slept;
+    const char *text = wefti_nv_variable("DEBUG_ATTACH_DELAY");
+    char *end;
+    if (text == NULL || has_slept) {
+        return NVSHMEMX_SUCCESS;
+    }
+    const long seconds = strtol(text, &end, 10);
+    if (end == text || *end != 0 || seconds < 0 || seconds > INT_MAX) {
+        char cause[256];
+        (void)snprintf(cause, sizeof cause, "NVSHMEM_DEBUG_ATTACH_DELAY is \"%.100s\"; give a number of seconds", text);
+        return wefti_nv_refuse(call, NVSHMEMX_ERROR_INVALID_VALUE, cause);
+    }
+    has_slept = 1;
+    for (unsigned left = (unsigned)seconds; left > 0;) {
+        left = sleep(left);
     }
     return NVSHMEMX_SUCCESS;
 }
@@ -84,7 +109,7 @@ int wefti_nv_environment(const char *call, weft_world_config *config)
         }
         config->heap_max_bytes = (size_t)(size + OWN_BYTES);
     }
-    return NVSHMEMX_SUCCESS;
+    return sleep_first(call);
 }
 
 /* ---- what is printed, by the first PE ---- */
@@ -117,10 +142,10 @@ void wefti_nv_print(void)
     if (weft_world_pe(wefti_nvshmem.world) != 0) {
         return;
     }
-    if (is_on("VERSION") || (debug != NULL && strcasecmp(debug, "VERSION") == 0)) {
+    if (wefti_nv_is_on("VERSION") || (debug != NULL && strcasecmp(debug, "VERSION") == 0)) {
         (void)printf("%s, weft %s\n", NVSHMEM_VENDOR_STRING, weft_version_text());
     }
-    if (is_on("INFO")) {
+    if (wefti_nv_is_on("INFO")) {
         print_variables();
     }
     warn_of_others();

@@ -161,7 +161,7 @@ static int open_world(const char *call, const wefti_nv_meeting *meeting)
     /* A GPU that has been chosen is taken now, so that kernels can begin; else the first allocation looks again. */
     char before[512];
     (void)snprintf(before, sizeof before, "%s", weft_last_error());
-    status = wefti_nv_place_decide();
+    status = wefti_nv_is_on("BOOTSTRAP_TWO_STAGE") ? WEFT_ERR_STATE : wefti_nv_place_decide();
     if (status != WEFT_OK && status != WEFT_ERR_STATE) {
         const int is_misnamed = status == WEFT_ERR_ARGUMENT;
         const int is_weft = is_misnamed || strncmp(before, weft_last_error(), sizeof before - 1) != 0; /* else CUDA */

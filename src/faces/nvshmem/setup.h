@@ -24,6 +24,9 @@ HIDDEN int wefti_nv_mpi_open(const char *call, const void *comm, wefti_nv_meetin
 /* The value of NVSHMEM_NAME; NULL when it is not set or empty. */
 HIDDEN const char *wefti_nv_variable(const char *name);
 
+/* Whether NVSHMEM_NAME is set and says yes. */
+HIDDEN int wefti_nv_is_on(const char *name);
+
 /* What the variables NVSHMEM_... say of the world. A status of NVSHMEM. */
 HIDDEN int wefti_nv_environment(const char *call, weft_world_config *config);
 

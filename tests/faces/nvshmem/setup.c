@@ -212,6 +212,18 @@ static void check_late_choice(int way)
     CHECK(nvshmem_team_sync(NVSHMEM_TEAM_WORLD) == 0);
 }
 
+/* In two stages a GPU that is current is not taken by init. */
+static void check_two_stages(void)
+{
+    nvshmem_finalize();
+    CHECK(setenv("NVSHMEM_BOOTSTRAP_TWO_STAGE", "1", 1) == 0);
+    nvshmem_init();
+    CHECK(nvshmemx_init_status() == NVSHMEM_STATUS_IS_BOOTSTRAPPED);
+    nvshmem_barrier_all();
+    CHECK(nvshmemx_init_status() == status_of(nvshmem_n_pes()));
+    CHECK(unsetenv("NVSHMEM_BOOTSTRAP_TWO_STAGE") == 0);
+}
+
 int main(void)
 {
     check_before(NVSHMEM_STATUS_NOT_INITIALIZED);
@@ -225,5 +237,6 @@ int main(void)
     for (int way = 0; check_on_gpu && way < 7; way++) {
         check_late_choice(way);
     }
+    check_two_stages();
     return check_end();
 }

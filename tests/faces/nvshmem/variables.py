@@ -9,6 +9,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
 
 
 def run(weftrun, program, **variables):
@@ -38,10 +39,14 @@ def main():
             wrong.append(f"{name}: no line, or several, says what to set instead")
     if "weft: NVSHMEM v3" not in run(weftrun, program, NVSHMEM_VERSION="1").stdout:
         wrong.append("NVSHMEM_VERSION=1 prints no version")
-    for name, value in (("NVSHMEM_SYMMETRIC_SIZE", "much"), ("NVSHMEM_BOOTSTRAP", "HEARSAY"), ("NVSHMEM_BOOTSTRAP", "SHMEM")):
+    for name, value in (("NVSHMEM_SYMMETRIC_SIZE", "much"), ("NVSHMEM_BOOTSTRAP", "HEARSAY"), ("NVSHMEM_BOOTSTRAP", "SHMEM"),
+                        ("NVSHMEM_DEBUG_ATTACH_DELAY", "soon")):
         done = run(weftrun, program, **{name: value})
         if done.returncode == 0 or name not in done.stderr:
             wrong.append(f"{name}={value} is not refused by name: {done.returncode} {done.stderr}")
+    begin = time.monotonic()
+    if run(weftrun, program, NVSHMEM_DEBUG_ATTACH_DELAY="4").returncode != 0 or time.monotonic() - begin < 4:
+        wrong.append("NVSHMEM_DEBUG_ATTACH_DELAY=4: the program did not sleep, or failed")
     print("\n".join(wrong))
     return 1 if wrong else 0
 
