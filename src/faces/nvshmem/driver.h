@@ -23,6 +23,8 @@ typedef struct CUctx_st wefti_nv_context;
       (wefti_nv_address to, wefti_nv_address from, size_t bytes, struct CUstream_st * stream))                         \
     X(mem_set, "cuMemsetD8Async",                                                                                      \
       (wefti_nv_address to, unsigned char value, size_t bytes, struct CUstream_st *stream))                            \
+    X(host_register, "cuMemHostRegister_v2", (void *at, size_t bytes, unsigned flags))                                 \
+    X(host_unregister, "cuMemHostUnregister", (void *at))                                                              \
     X(stream_create, "cuStreamCreateWithPriority", (struct CUstream_st * *stream, unsigned flags, int priority))       \
     X(stream_destroy, "cuStreamDestroy_v2", (struct CUstream_st * stream))                                             \
     X(stream_synchronize, "cuStreamSynchronize", (struct CUstream_st * stream))                                        \
@@ -32,6 +34,7 @@ typedef struct CUctx_st wefti_nv_context;
 
 /* Those that older drivers and the fake one may lack: NULL then. */
 #define WEFTI_NV_DRIVER_EXTRAS(X)                                                                                      \
+    X(pointer_attribute, "cuPointerGetAttribute", (void *value, int attribute, wefti_nv_address address))              \
     X(module_global, "cuModuleGetGlobal_v2",                                                                           \
       (wefti_nv_address * address, size_t * bytes, struct CUmod_st * module, const char *name))                        \
     X(library_global, "cuLibraryGetGlobal",                                                                            \

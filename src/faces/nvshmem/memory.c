@@ -1,7 +1,9 @@
 /* faces/nvshmem/memory.c: memory management, of the heap that there is: of the GPUs or of the host. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "faces/nvshmem/binding.h"
+#include "faces/nvshmem/pages.h"
 
 /* Blocks of the device heap whose address was moved up for its alignment. */
 typedef struct moved {
@@ -14,6 +16,7 @@ typedef struct moved {
 typedef struct registration {
     struct registration *next;
     weft_region *region;
+    int has_pages; /* locked: a GPU had been chosen */
 } registration;
 
 /* The lock of setup.c guards both. */
@@ -174,13 +177,32 @@ int nvshmemx_buffer_register(void *addr, size_t length)
         return wefti_nv_fail(__func__, status);
     }
     wefti_nv_lock();
-    one->next = registrations;
-    registrations = one;
+    one->has_pages = wefti_nvshmem.place == WEFTI_NV_DEVICE;
+    const int error = one->has_pages ? wefti_nv_pages_lock(addr, length) : 0;
+    if (error == 0) {
+        one->next = registrations;
+        registrations = one;
+    }
     wefti_nv_unlock();
+    if (error != 0) {
+        char cause[128];
+        (void)snprintf(cause, sizeof cause,
+                       "CUDA cannot lock the memory's pages (error %d), so no kernel would reach it", error);
+        (void)weft_unregister(one->region);
+        free(one);
+        return wefti_nv_refuse(__func__, NVSHMEMX_ERROR_INTERNAL, cause);
+    }
     return wefti_nv_result(__func__, WEFT_OK);
 }
 
-/* The first registration of `address`, or of anything; NULL when there is none. */
+static void unlock_pages(const registration *one)
+{
+    if (one->has_pages) {
+        wefti_nv_pages_unlock(weft_region_address(one->region), weft_region_bytes(one->region));
+    }
+}
+
+/* The first registration of `address`, or of anything, taken out; NULL when there is none. */
 static registration *take_registration(const void *address, int any)
 {
     registration *found = NULL;
@@ -189,6 +211,7 @@ static registration *take_registration(const void *address, int any)
         if (any || weft_region_address((*at)->region) == address) {
             found = *at;
             *at = found->next;
+            unlock_pages(found);
         } else {
             at = &(*at)->next;
         }
@@ -260,6 +283,7 @@ void wefti_nv_memory_close(void)
     while (registrations != NULL) {
         registration *const one = registrations;
         registrations = one->next;
+        unlock_pages(one);
         (void)end_registration(one);
     }
 }

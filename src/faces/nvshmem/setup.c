@@ -111,8 +111,8 @@ int wefti_nv_take_latched(void)
 static void close_world(void)
 {
     weft_world *const world = wefti_nvshmem.world;
-    wefti_nv_device_close();
     wefti_nv_memory_close();
+    wefti_nv_device_close();
     wefti_nv_teams_close();
     wefti_nv_team_ids_close();
     wefti_nv_regions_close();

@@ -69,6 +69,60 @@ static void check_registered(void)
     nvshmem_free(block);
 }
 
+/* Whether of this page and the one before one is locked: the fake driver, as CUDA, copies no memory of which a part
+ * is. */
+static int is_edge(char *page)
+{
+    static int (*copy)(unsigned long long to, unsigned long long from, size_t bytes, void *stream);
+    char bytes[16];
+    if (copy == NULL) {
+        *(void **)&copy = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuMemcpyAsync");
+    }
+    return copy((uintptr_t)bytes, (uintptr_t)page - 8, sizeof bytes, NULL) != 0;
+}
+
+/* The fake driver locks 4,096 pieces; what cannot be locked whole is not registered at all. */
+static void check_too_many(void)
+{
+    static char pages[2 * 4099 * 4096] __attribute__((aligned(4096)));
+    int count = 0;
+    while (count < 4098 && nvshmemx_buffer_register(&pages[(size_t)count * 8192], 4) == 0) {
+        count++;
+    }
+    CHECK(count > 4000 && count < 4098);
+    char *const last = &pages[(size_t)(count - 1) * 8192];
+    CHECK(nvshmemx_buffer_register(last, 8192) == NVSHMEMX_ERROR_INTERNAL); /* its first page is locked */
+    CHECK(nvshmemx_buffer_unregister(last) == 0 && !is_edge(last));
+    nvshmemx_buffer_unregister_all();
+    CHECK(!is_edge(&pages[8192]));
+}
+
+/* Kernels reach registered memory of the host: its pages are locked, once, until the last that is there ends. */
+static void check_locked(void)
+{
+    static char pages[6 * 4096] __attribute__((aligned(4096)));
+    char *const page[] = {pages, pages + 4096, pages + 2 * 4096, pages + 3 * 4096, pages + 4 * 4096};
+    CHECK(!is_edge(page[1]) && !is_edge(page[2]) && !is_edge(page[3]));
+    CHECK(nvshmemx_buffer_register(page[2] + 100, 4) == 0);
+    CHECK(nvshmemx_buffer_register(page[2] + 104, 4) == 0);
+    CHECK(is_edge(page[2]) && is_edge(page[3]) && !is_edge(page[1]) && !is_edge(page[4]));
+    CHECK(nvshmemx_buffer_register(page[2] - 4, 4096 + 8) == 0); /* one locked page in three */
+    CHECK(is_edge(page[1]) && is_edge(page[4]));
+    CHECK(nvshmemx_buffer_unregister(page[2] + 104) == 0);
+    CHECK(nvshmemx_buffer_unregister(page[2] - 4) == 0);
+    CHECK(is_edge(page[2]) && is_edge(page[3]) && !is_edge(page[1]) && !is_edge(page[4]));
+    CHECK(nvshmemx_buffer_unregister(page[2] + 100) == 0);
+    CHECK(!is_edge(page[2]) && !is_edge(page[3]));
+    CHECK(nvshmemx_buffer_register(page[2], 4096) == 0 && is_edge(page[2]));
+    nvshmemx_buffer_unregister_all();
+    CHECK(!is_edge(page[2]));
+    check_too_many();
+    CHECK(nvshmemx_buffer_register(page[2], 4096) == 0);
+    nvshmem_finalize();
+    CHECK(!is_edge(page[2]));
+    nvshmem_init();
+}
+
 static void check_queues(void)
 {
     nvshmemx_qp_handle_t *handles = NULL;
@@ -86,6 +140,9 @@ int main(void)
     check_blocks();
     check_full();
     check_registered();
+    if (check_on_gpu) {
+        check_locked();
+    }
     check_queues();
     return check_end();
 }
