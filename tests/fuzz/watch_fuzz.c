@@ -56,7 +56,7 @@ static void read_contacts(const uint8_t *input, int pes, wefti_watch_contact *co
 
 static void check(const wefti_watch *watch, const unsigned char *before)
 {
-    if (watch->news_count > (size_t)watch->pes) {
+    if (watch->gone_count > (size_t)watch->pes) {
         abort();
     }
     for (int pe = 0; pe < watch->pes; pe++) {
@@ -72,7 +72,7 @@ static void go_round(wefti_watch *watch)
     memcpy(before, watch->fates, (size_t)watch->pes);
     const uint64_t wait_ns = expire(watch);
     seek(watch);
-    send_news(watch);
+    send_gone(watch);
     await_events(watch, wait_ns < ROUND_NS ? wait_ns : ROUND_NS);
     serve_links(watch);
     accept_all(watch);
@@ -96,7 +96,7 @@ static void run_watch(int pe, int pes, const wefti_watch_contact *contacts)
     for (int round = 0; round < ROUNDS; round++) {
         go_round(watch);
     }
-    say_farewell(watch);
+    send_leaving(watch);
     watch_free(watch);
 }
 

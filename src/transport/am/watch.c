@@ -16,10 +16,10 @@
 #include "transport/am/watch_link.h"
 
 #define HELLO_NS UINT64_C(5000000000) /* for who has connected to say who it is */
-#define FAREWELL_NS UINT64_C(200000000)
+#define LEAVING_NS UINT64_C(200000000)
 #define STRANGERS_MAX 16 /* connections of which nobody knows whose they are */
 #define LINKS_SPARE 64
-#define CALLS_AT_ONCE 64
+#define ACCEPTS_AT_ONCE 64
 #define MESSAGES_AT_ONCE 64
 #define TRIES_MAX 3
 
@@ -37,8 +37,8 @@ struct wefti_watch {
     uint32_t *leaders; /* [nodes]: the lowest PE of each node, in ascending order */
     int nodes;
     int node; /* this PE's */
-    uint32_t *news; /* [pes]: of whom something is known, in the order in which it became so */
-    size_t news_count;
+    uint32_t *gone; /* [pes]: who has left, or is gone, in the order in which it became known */
+    size_t gone_count;
     wefti_watch_link *links; /* [links_max] */
     struct pollfd *items; /* [ITEM_LINKS + links_max] */
     size_t links_max;
@@ -67,7 +67,7 @@ static void set_fate(wefti_watch *watch, int pe, wefti_transport_fate fate)
         return; /* the first word counts */
     }
     __atomic_store_n(&watch->fates[pe], (unsigned char)fate, __ATOMIC_RELEASE);
-    watch->news[watch->news_count++] = (uint32_t)pe;
+    watch->gone[watch->gone_count++] = (uint32_t)pe;
     watch->must_seek = 1;
     if (fate != WEFTI_FATE_LEFT) {
         wefti_log(WEFTI_LOG_INFO, "PE %d: PE %d is gone: %s", watch->pe, pe,
@@ -232,7 +232,7 @@ static wefti_watch_message message_at(const void *context, size_t number)
 {
     const report *to = context;
     const wefti_watch *watch = to->watch;
-    const uint32_t pe = number == 0 ? (uint32_t)watch->pe : watch->news[number - 1];
+    const uint32_t pe = number == 0 ? (uint32_t)watch->pe : watch->gone[number - 1];
     return (wefti_watch_message){
         .proof = to->proof,
         .pe = pe,
@@ -248,17 +248,17 @@ static int may_send(const wefti_watch_link *link)
 
 static int has_to_send(const wefti_watch *watch, const wefti_watch_link *link)
 {
-    return may_send(link) && link->sent < (1 + watch->news_count) * sizeof(wefti_watch_message);
+    return may_send(link) && link->sent < (1 + watch->gone_count) * sizeof(wefti_watch_message);
 }
 
-static void send_news(wefti_watch *watch)
+static void send_gone(wefti_watch *watch)
 {
     for (size_t i = 0; i < watch->links_max; i++) {
         wefti_watch_link *link = &watch->links[i];
         if (has_to_send(watch, link)) {
             const report to = {watch,
                                wefti_watch_proof(watch->setup.world->world, (uint32_t)watch->pe, (uint32_t)link->pe)};
-            wefti_watch_link_send(link, message_at, &to, 1 + watch->news_count);
+            wefti_watch_link_send(link, message_at, &to, 1 + watch->gone_count);
         }
     }
 }
@@ -363,7 +363,7 @@ static void accept_all(wefti_watch *watch)
 {
     for (int i = 0; i < LISTENERS; i++) {
         int is_more = watch->listeners[i] >= 0;
-        for (int taken = 0; is_more && taken < CALLS_AT_ONCE; taken++) {
+        for (int taken = 0; is_more && taken < ACCEPTS_AT_ONCE; taken++) {
             bound_strangers(watch);
             wefti_watch_link refused = {0};
             wefti_watch_link *link = free_link(watch);
@@ -437,9 +437,9 @@ static void serve_links(wefti_watch *watch)
 }
 
 /* Connections that wait at the listener are served first: who has connected must not take this leaving for an end. */
-static void say_farewell(wefti_watch *watch)
+static void send_leaving(wefti_watch *watch)
 {
-    const uint64_t until_ns = wefti_os_now_ns() + FAREWELL_NS;
+    const uint64_t until_ns = wefti_os_now_ns() + LEAVING_NS;
     int is_left = 1;
     accept_all(watch);
     await_events(watch, 0);
@@ -447,7 +447,7 @@ static void say_farewell(wefti_watch *watch)
     set_fate(watch, watch->pe, WEFTI_FATE_LEFT);
     while (is_left && wefti_os_now_ns() < until_ns) {
         is_left = 0;
-        send_news(watch);
+        send_gone(watch);
         for (size_t i = 0; i < watch->links_max; i++) {
             is_left |= has_to_send(watch, &watch->links[i]);
         }
@@ -464,12 +464,12 @@ static void run(void *argument)
     while (!__atomic_load_n(&watch->is_closing, __ATOMIC_ACQUIRE)) {
         const uint64_t wait_ns = expire(watch);
         seek(watch);
-        send_news(watch);
+        send_gone(watch);
         await_events(watch, wait_ns);
         serve_links(watch);
         accept_all(watch);
     }
-    say_farewell(watch);
+    send_leaving(watch);
 }
 
 /* ---- opening and closing ---- */
@@ -552,7 +552,7 @@ static void watch_free(wefti_watch *watch)
     }
     wefti_free(watch->items);
     wefti_free(watch->links);
-    wefti_free(watch->news);
+    wefti_free(watch->gone);
     wefti_free(watch->leaders);
     wefti_free(watch->is_reached);
     wefti_free(watch->tries);
@@ -564,7 +564,7 @@ static void watch_free(wefti_watch *watch)
 static int has_memory(const wefti_watch *watch)
 {
     return watch->contacts != NULL && watch->fates != NULL && watch->tries != NULL && watch->is_reached != NULL &&
-           watch->leaders != NULL && watch->news != NULL && watch->links != NULL && watch->items != NULL;
+           watch->leaders != NULL && watch->gone != NULL && watch->links != NULL && watch->items != NULL;
 }
 
 static weft_status reserve(wefti_watch *watch)
@@ -576,7 +576,7 @@ static weft_status reserve(wefti_watch *watch)
     watch->tries = wefti_alloc_zeroed(pes, 1);
     watch->is_reached = wefti_alloc_zeroed(pes, 1);
     watch->leaders = wefti_alloc_zeroed(pes, sizeof *watch->leaders);
-    watch->news = wefti_alloc_zeroed(pes, sizeof *watch->news);
+    watch->gone = wefti_alloc_zeroed(pes, sizeof *watch->gone);
     watch->links = wefti_alloc_zeroed(watch->links_max, sizeof *watch->links);
     watch->items = wefti_alloc_zeroed(ITEM_LINKS + watch->links_max, sizeof *watch->items);
     return has_memory(watch) ? WEFT_OK : wefti_error(WEFT_ERR_MEMORY, "no memory for what is known of %zu PEs", pes);

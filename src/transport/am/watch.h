@@ -4,8 +4,8 @@
  * nodes further on, in a ring of nodes without those that are wholly gone, so that each has O(log nodes) connections;
  * the other PEs of a node are connected to its leader over a local socket. The system keeps these connections: it
  * closes those of a process that ends, and sends a sign of life every second, which it answers for a process that is
- * stopped, too. So an end without a farewell is the end of a process, and silence is that of a host. What one PE finds
- * out it passes on over all its connections, and each passes on what is new to it.
+ * stopped, too. So an end without word of leaving is the end of a process, and silence is that of a host. What one PE
+ * finds out it passes on over all its connections, and each passes on what is new to it.
  *
  * A connection counts once both sides have proved that they know the world's key. No PE is called gone for one that
  * never counted: where connections are refused, by a firewall say, nothing is found out. */
