@@ -17,7 +17,7 @@ typedef float _Complex weft_complexf;
 typedef double _Complex weft_complexd;
 #endif
 
-/* X(OP, CODE) */
+/* X(OP, CODE): for programs; the library itself has no use for them. */
 #define WEFT_BITWISE_OPS(X)                                                                                            \
     X(and, WEFTI_OP_AND)                                                                                               \
     X(or, WEFTI_OP_OR)                                                                                                 \
