@@ -1,5 +1,6 @@
 /* Which transport carries what to whom: the transport map. The first open transport that reaches a PE
  * carries everything to it. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 static weft_status open_one(weft_world *world, const wefti_transport_ops *ops, const wefti_transport_exchange *exchange,
                             const wefti_transport_gpu *gpu)
 {
+    assert(world->transport_count < WEFTI_WORLD_TRANSPORTS_MAX);
     wefti_transport *transport = &world->transports[world->transport_count];
     memset(transport, 0, sizeof *transport);
     transport->ops = ops;
