@@ -1,6 +1,6 @@
 # The commands a person types; CMake does the work. Each installs the Debian packages that it lacks.
 # make demo TEXT=file runs the demonstration on a text of your own.
-.PHONY: build install demo test test-network check campaign mutations bench coverage lint exports clean
+.PHONY: build install demo test test-network check campaign mutations bench gpu coverage lint exports clean
 
 build:
 	@scripts/install-deps.sh build
@@ -48,6 +48,7 @@ mutations:
 bench:
 	@scripts/bench.sh
 
+# What needs GPUs: their tests, and figures.
 gpu:
 	@scripts/gpu.sh
 
