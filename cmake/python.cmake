@@ -4,8 +4,9 @@ if(NOT WEFT_PYTHON AND (NOT WEFT_TESTS OR WEFT_SANITIZE OR CMAKE_CROSSCOMPILING)
     return()
 endif()
 
-find_package(Python3 3.10 QUIET COMPONENTS Interpreter Development.Module)
-if(NOT Python3_Development.Module_FOUND)
+# Without its headers there is the interpreter still, for all else.
+find_package(Python3 QUIET COMPONENTS Interpreter OPTIONAL_COMPONENTS Development.Module)
+if(NOT Python3_Development.Module_FOUND OR Python3_VERSION VERSION_LESS 3.10)
     if(WEFT_PYTHON)
         message(FATAL_ERROR "weft: no Python.h of Python 3.10 or later (Debian: python3-dev)")
     endif()

@@ -13,7 +13,11 @@ if ! cmake --preset "$preset" >"$log" 2>&1; then
     echo "cannot configure $preset" >&2
     exit 1
 fi
-grep -E '^-- weft:|CMake Warning|LEFT OUT' "$log" || true
+# What it says of this machine; a warning in one line.
+awk '/^-- weft:/ { print }
+    /^CMake Warning/ { text = "--"; next }
+    text != "" && /^(Call Stack.*)?$/ { print text; text = "" }
+    text != "" { sub(/^ */, " "); text = text $0 }' "$log"
 jobs=$(echo "${MAKEFLAGS:-}" | sed -n 's/ -- .*//; s/.*-j\([0-9][0-9]*\).*/\1/p') # of make -jN
 if ! cmake --build --preset "$preset" ${jobs:+--parallel "$jobs"} --target "${@:-all}" -- -k 0 >>"$log" 2>&1; then
     grep -v '^\[[0-9]*/[0-9]*\] ' "$log" >&2
