@@ -45,7 +45,7 @@
     X(RMA_BYTES, "WEFT_RMA_BYTES", SIZE, "16K",                                                                        \
       "least bytes of a put or get that the network does by itself, 257 at least; 0: all go by message")               \
     X(RMA_ORDER, "WEFT_RMA_ORDER", WORD, "auto",                                                                       \
-      "what keeps order with such puts: provider, completion, or auto (the provider if it can)")                       \
+      "what keeps order with such puts: provider, counted, completion, or auto (the provider, else completion)")       \
     X(TOPO_FILE, "WEFT_TOPO_FILE", WORD, "", "a description of this machine, or an XML of hwloc, in place of looking") \
     X(NIC_LIST, "WEFT_NIC_LIST", WORD, "", "ports of NICs to use, as mlx5_1:1,mlx5_2:2, or ^ and those not to use")    \
     X(NIC_MAPPING, "WEFT_NIC_MAPPING", WORD, "",                                                                       \

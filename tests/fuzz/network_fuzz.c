@@ -118,6 +118,7 @@ static void take(const uint8_t *input, size_t bytes, uint8_t how)
     header->world = (how & 0x0e) != 0 ? WORLD : header->world;
     if ((how & 0x10) == 0 && header->from < PES) {
         header->number = peers[header->from].taken;
+        header->writes = 0;
     }
     if ((how & 1) != 0) {
         wefti_am_take_reply(&am, header, bytes);

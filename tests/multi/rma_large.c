@@ -207,8 +207,10 @@ static void check_order(weft_world *world)
     char map[1024];
     const char *order = getenv("WEFT_RMA_ORDER");
     const int completes = order != NULL && strcmp(order, "completion") == 0;
+    const int counted = order != NULL && strcmp(order, "counted") == 0;
     CHECK(weft_world_transport_map(world, map, sizeof map) < sizeof map);
     CHECK_SAY(strstr(map, completes ? "large puts by itself, each to its completion"
+                          : counted ? "large puts by itself, counted as they arrive"
                                     : "large puts by itself, in its order") != NULL,
               "%s", map);
 }

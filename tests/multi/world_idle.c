@@ -12,7 +12,7 @@
 #define PUTS 20
 #define SLEEP_MS 600
 #define SETTLES_MS 100 /* until what has been put has arrived and threads have seen that nothing follows */
-#define BUSY_MS_MAX 60 /* of a thread that never sleeps it is ten times that */
+#define BUSY_MS_MAX 30 /* a thread that never sleeps takes whatever it gets */
 
 static void sleep_ms(long ms)
 {

@@ -5,8 +5,10 @@
  *              endpoint that uses it (FI_MR_LOCAL, FI_MR_ALLOCATED, FI_MR_ENDPOINT); remote memory by its address there
  *              and the provider's key (FI_MR_VIRT_ADDR, FI_MR_PROV_KEY), within one registration
  *   contexts   nobody else's while the operation is under way (FI_CONTEXT2)
- *   queues     one operation to send at a time an endpoint, ended when its completion has been read; else, and
- *              sometimes for no reason, -FI_EAGAIN
+ *   queues     one operation to send at a time an endpoint (STRICT_QUEUE: so many), ended when its completion has been
+ *              read; else, and sometimes for no reason, -FI_EAGAIN
+ *   order      a write is complete before it goes, and goes behind later messages, unless FI_ORDER_SAW was asked for, or
+ *              FI_DELIVERY_COMPLETE of it
  *   progress   completions come when the queue is read, some reads later, and in another order than the operations,
  *              but for those of messages received where FI_ORDER_STRICT was asked of them
  *
@@ -30,6 +32,7 @@
 #define MODES (FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ENDPOINT)
 #define HELD_MAX 256 /* completions that are late */
 #define OPEN_MAX 512
+#define DEFERRED_MAX 16 /* writes */
 #define LATE_MAX 4 /* reads */
 #define KEY_BASE UINT64_C(0x5000000000000000)
 
@@ -46,7 +49,7 @@ typedef struct interface {
 typedef struct end end;
 
 typedef struct held {
-    struct fi_cq_msg_entry entry;
+    struct fi_cq_data_entry entry;
     unsigned reads; /* until it is told */
 } held;
 
@@ -58,12 +61,27 @@ typedef struct queue {
     size_t count;
 } queue;
 
+/* A write that has been completed and has not been done. */
+typedef struct deferred {
+    struct fi_context2 context; /* the provider's; first */
+    struct fi_msg_rma message;
+    struct iovec local;
+    struct fi_rma_iov remote;
+    uint64_t flags;
+    unsigned reads; /* until it goes */
+    int is_gone;
+} deferred;
+
 struct end {
     struct fid_ep face;
     struct fid_ep *real;
     queue *completions;
     int keeps_order; /* of messages received */
-    int is_sending;
+    int orders_writes;
+    int sending;
+    int sending_max;
+    deferred *deferred[DEFERRED_MAX];
+    size_t deferred_count;
     void *open[OPEN_MAX]; /* contexts */
     size_t open_count;
 };
@@ -190,6 +208,7 @@ static void tighten(struct fi_info *info, const struct fi_info *hints)
     info->tx_attr->mode = info->rx_attr->mode = info->mode;
     info->tx_attr->inject_size = 0;
     info->tx_attr->size = 1;
+    info->tx_attr->msg_order &= hints->tx_attr->msg_order; /* what is not asked for is not there */
     info->rx_attr->comp_order = hints->rx_attr->comp_order & FI_ORDER_STRICT;
     info->tx_attr->comp_order = FI_ORDER_NONE;
 }
@@ -352,14 +371,14 @@ static void close_context(end *user, const void *context)
 
 static int is_unwilling(const end *user, int sends)
 {
-    return (sends && user->is_sending) || draw(4) == 0;
+    return (sends && user->sending == user->sending_max) || draw(4) == 0;
 }
 
 static ssize_t begun(end *user, ssize_t error, int sends, void *context)
 {
     if (error == 0) {
         open_context(user, context);
-        user->is_sending |= sends;
+        user->sending += sends;
     }
     return error;
 }
@@ -382,6 +401,53 @@ static ssize_t send_message(struct fid_ep *face, const void *memory, size_t byte
                                  : begun(user, fi_send(user->real, memory, bytes, descriptor, to, context), 1, context);
 }
 
+/* Its data is taken, and it is completed. */
+static void defer(end *user, const struct fi_msg_rma *message, const struct fi_rma_iov *remote, uint64_t flags)
+{
+    queue *q = user->completions;
+    deferred *one = allocate(sizeof *one);
+    *one = (deferred){.message = *message,
+                      .local = {.iov_base = allocate(remote->len), .iov_len = remote->len},
+                      .remote = *remote,
+                      .flags = flags,
+                      .reads = draw(3 * LATE_MAX)};
+    memcpy(one->local.iov_base, message->msg_iov->iov_base, remote->len);
+    one->message.msg_iov = &one->local;
+    one->message.desc = NULL;
+    one->message.rma_iov = &one->remote;
+    one->message.context = &one->context;
+    user->deferred[user->deferred_count++] = one;
+    q->held[q->count++] = (held){.entry = {.op_context = message->context, .flags = FI_RMA | FI_WRITE}};
+}
+
+/* Those that are due go, behind what has been sent meanwhile. */
+static void send_deferred(end *user)
+{
+    for (size_t i = 0; i < user->deferred_count; i++) {
+        deferred *one = user->deferred[i];
+        if (one->reads > 0) {
+            one->reads--;
+        } else if (!one->is_gone) { /* perhaps tried again */
+            one->is_gone = fi_writemsg(user->real, &one->message, one->flags) == 0;
+        }
+    }
+}
+
+/* Whether it is the provider's completion of such a write, of which its user has been told. */
+static int forget_deferred(end *user, const void *context)
+{
+    for (size_t i = 0; i < user->deferred_count; i++) {
+        deferred *one = user->deferred[i];
+        if (context == &one->context) {
+            user->deferred[i] = user->deferred[--user->deferred_count];
+            free(one->local.iov_base);
+            free(one);
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static ssize_t move(struct fid_ep *face, const struct fi_msg_rma *message, uint64_t flags, int is_write)
 {
     end *user = (end *)(void *)face;
@@ -394,6 +460,11 @@ static ssize_t move(struct fid_ep *face, const struct fi_msg_rma *message, uint6
     loose.rma_iov = &remote;
     if (is_unwilling(user, 1)) {
         return -FI_EAGAIN;
+    }
+    if (is_write && !user->orders_writes && (flags & FI_DELIVERY_COMPLETE) == 0 &&
+        user->deferred_count < DEFERRED_MAX && user->completions->count < HELD_MAX) {
+        defer(user, message, &remote, flags);
+        return begun(user, 0, 1, message->context);
     }
     return begun(user, is_write ? fi_writemsg(user->real, &loose, flags) : fi_readmsg(user->real, &loose, flags), 1,
                  message->context);
@@ -422,9 +493,11 @@ static int is_received(const held *one)
 
 static void hold(queue *q)
 {
-    struct fi_cq_msg_entry entry;
+    struct fi_cq_data_entry entry;
     while (q->count < HELD_MAX && fi_cq_read(q->real, &entry, 1) == 1) {
-        q->held[q->count++] = (held){entry, draw(LATE_MAX)};
+        if (!forget_deferred(q->user, entry.op_context)) {
+            q->held[q->count++] = (held){entry, draw(LATE_MAX)};
+        }
     }
     for (size_t i = 0; i < q->count; i++) {
         q->held[i].reads -= q->held[i].reads > 0;
@@ -453,14 +526,17 @@ static ssize_t read_queue(struct fid_cq *face, void *entries, size_t count)
 {
     queue *q = (queue *)(void *)face;
     size_t told = 0;
+    send_deferred(q->user);
     hold(q);
     for (size_t i = choose(q); told < count && i < q->count; i = choose(q)) {
-        const struct fi_cq_msg_entry entry = q->held[i].entry;
-        q->user->is_sending &= is_received(&q->held[i]);
+        const struct fi_cq_data_entry entry = q->held[i].entry;
         memmove(&q->held[i], &q->held[i + 1], (q->count - i - 1) * sizeof *q->held);
         q->count--;
-        close_context(q->user, entry.op_context);
-        ((struct fi_cq_msg_entry *)entries)[told++] = entry;
+        if ((entry.flags & FI_REMOTE_WRITE) == 0) { /* which is another PE's */
+            close_context(q->user, entry.op_context);
+            q->user->sending -= (entry.flags & FI_RECV) == 0;
+        }
+        ((struct fi_cq_data_entry *)entries)[told++] = entry;
     }
     if (told == 0) {
         const ssize_t error = fi_cq_read(q->real, NULL, 0);
@@ -473,9 +549,11 @@ static ssize_t read_error(struct fid_cq *face, struct fi_cq_err_entry *entry, ui
 {
     queue *q = (queue *)(void *)face;
     const ssize_t count = fi_cq_readerr(q->real, entry, flags);
-    if (count > 0 && entry->op_context != NULL) {
+    if (count > 0 && entry->op_context != NULL && forget_deferred(q->user, entry->op_context)) {
+        entry->op_context = NULL;
+    } else if (count > 0 && entry->op_context != NULL) {
         close_context(q->user, entry->op_context);
-        q->user->is_sending &= (entry->flags & FI_RECV) != 0;
+        q->user->sending -= (entry->flags & FI_RECV) == 0;
     }
     return count;
 }
@@ -500,7 +578,7 @@ static struct fi_ops queue_fid_ops = {.size = sizeof(struct fi_ops), .close = cl
 static int open_queue(struct fid_domain *face, struct fi_cq_attr *attributes, struct fid_cq **out, void *context)
 {
     queue *q = allocate(sizeof *q);
-    expect(attributes->format == FI_CQ_FORMAT_MSG, "completions have the format FI_CQ_FORMAT_MSG");
+    expect(attributes->format == FI_CQ_FORMAT_DATA, "completions have the format FI_CQ_FORMAT_DATA");
     int error = fi_cq_open(((interface *)(void *)face)->real, attributes, &q->real, context);
     if (error != 0) {
         free(q);
@@ -518,6 +596,9 @@ static int close_end(struct fid *fid)
 {
     end *closed = (end *)(void *)fid;
     int error = fi_close(&closed->real->fid);
+    while (closed->deferred_count > 0) {
+        (void)forget_deferred(closed, &closed->deferred[0]->context);
+    }
     free(closed);
     return error;
 }
@@ -558,6 +639,9 @@ static int open_end(struct fid_domain *face, struct fi_info *info, struct fid_ep
         free(made);
         return error;
     }
+    const char *queue_of = getenv("STRICT_QUEUE");
+    made->sending_max = queue_of != NULL ? atoi(queue_of) : 1;
+    made->orders_writes = (info->tx_attr->msg_order & FI_ORDER_SAW) != 0;
     made->keeps_order = (info->rx_attr->comp_order & FI_ORDER_STRICT) != 0;
     made->face.fid = (struct fid){.fclass = FI_CLASS_EP, .ops = &end_ops};
     made->face.cm = &name_ops;
@@ -610,7 +694,7 @@ static int try_wait(struct fid_fabric *face, struct fid **fids, int count)
     expect(count <= 8, "too many queues to wait for");
     for (int i = 0; i < count; i++) {
         queue *q = (queue *)(void *)fids[i];
-        if (q->count > 0) {
+        if (q->count > 0 || q->user->deferred_count > 0) {
             return -FI_EAGAIN;
         }
         loose[i] = &q->real->fid;

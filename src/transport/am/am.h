@@ -97,7 +97,9 @@ typedef struct wefti_am_peer {
     uint32_t asked; /* requests that wait for its replies */
     uint32_t sent; /* requests, to it */
     uint32_t taken; /* requests of it that have been served */
-    wefti_am_buffer *early; /* requests of it that came before an earlier one */
+    uint32_t writes_sent; /* counted, to it */
+    uint32_t writes_taken; /* counted, that are in this PE's memory */
+    wefti_am_buffer *early; /* requests of it that came before what they follow */
     uint32_t credits; /* requests that this PE may still send it */
     uint32_t owed; /* requests of it that have been taken, and it has not been told */
     uint8_t is_known; /* its address */
@@ -178,7 +180,7 @@ void wefti_am_rma_free(wefti_am *am, wefti_am_buffer *op);
 /* ---- serve.c; under the lock ---- */
 
 /* A request of `bytes` bytes has come; networks may tell of them in any order, and they are served in that in which
- * they were sent. Then the buffer is posted again or on its way back. */
+ * they were sent, behind the writes that are counted. Then the buffer is posted again or on its way back. */
 void wefti_am_serve(wefti_am *am, wefti_am_buffer *buffer, size_t bytes);
 /* A reply has come. */
 void wefti_am_take_reply(wefti_am *am, const wefti_am_header *reply, size_t bytes);

@@ -26,18 +26,19 @@ static wefti_am_wait wait_start(wefti_am *am, int pe)
 static void attach(wefti_am_buffer *buffer, uint64_t offset, const void *data, size_t bytes)
 {
     buffer->header->offset = offset;
-    buffer->header->bytes = bytes;
+    buffer->header->bytes = (uint32_t)bytes;
     if (bytes > 0) {
         memcpy(buffer->header + 1, data, bytes);
         buffer->bytes += bytes;
     }
 }
 
-/* The put that a call has just made, or given up, was or was not a message. */
-static void count_put(wefti_am_peer *peer, int is_message)
+/* The put that a call has just made, or given up, was or was not a message. A write that is counted is as one: what is
+ * no message overtakes it. */
+static void count_put(const wefti_am *am, wefti_am_peer *peer, int is_message)
 {
     peer->puts++;
-    peer->message_put = is_message ? peer->puts : peer->message_put;
+    peer->message_put = is_message || am->wire.rma == WEFTI_WIRE_RMA_COUNTED ? peer->puts : peer->message_put;
 }
 
 /* ---- put ---- */
@@ -71,7 +72,7 @@ weft_status wefti_am_put(wefti_transport *transport, int pe, uint64_t offset, co
     if (status == WEFT_OK && !is_taken) {
         status = is_rma ? wefti_am_rma_put(&now, offset, source, bytes) : put_parts(&now, offset, source, bytes);
     }
-    count_put(&am->peers[pe], !is_rma);
+    count_put(am, &am->peers[pe], !is_rma);
     return wefti_am_leave(am, status);
 }
 
@@ -103,7 +104,7 @@ weft_status wefti_am_put_signal(wefti_transport *transport, int pe, uint64_t off
     if (status == WEFT_OK) {
         status = send_signal(&now, &what, bytes > 0 ? (const unsigned char *)source + first : NULL, bytes - first);
     }
-    count_put(&am->peers[pe], 1);
+    count_put(am, &am->peers[pe], 1);
     return wefti_am_leave(am, status);
 }
 
@@ -124,7 +125,7 @@ static weft_status ask_part(wefti_am_wait *now, uint64_t offset, void *dest, siz
     wefti_am_buffer *buffer;
     WEFT_TRY(wefti_am_begin_request(now, WEFTI_AM_GET, dest, bytes, &buffer, request));
     buffer->header->offset = offset;
-    buffer->header->bytes = bytes;
+    buffer->header->bytes = (uint32_t)bytes;
     return wefti_am_submit(now, buffer);
 }
 
@@ -183,7 +184,7 @@ static weft_status send_amo(wefti_am_wait *now, const wefti_am_header *what)
     wefti_am_buffer *buffer;
     WEFT_TRY(wefti_am_begin(now, WEFTI_AM_AMO, &buffer));
     describe_amo(buffer->header, what);
-    count_put(&now->am->peers[now->pe], 1);
+    count_put(now->am, &now->am->peers[now->pe], 1);
     return wefti_am_submit(now, buffer);
 }
 

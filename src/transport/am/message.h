@@ -18,7 +18,7 @@ typedef enum wefti_am_kind {
     WEFTI_AM_LEAVE, /* no reply: the sender takes and answers nothing any more */
     WEFTI_AM_DATA,
     WEFTI_AM_DONE,
-    WEFTI_AM_KEY_IS, /* `value` for `bytes` bytes (0: none) from `offset` on, which begin at `cond` */
+    WEFTI_AM_KEY_IS, /* `value` for `signal_offset` bytes (0: none) from `offset` on, which begin at `cond` */
     WEFTI_AM_CREDITS, /* a reply to no request: puts have been taken */
 } wefti_am_kind;
 
@@ -32,7 +32,8 @@ typedef struct wefti_am_header {
     uint32_t request; /* the sender's; a reply has the same */
     uint32_t number; /* of a request: so many went to this PE before */
     uint64_t offset; /* in the slot, of the data or of an atomic's word */
-    uint64_t bytes; /* that follow, or that a GET asks for */
+    uint32_t bytes; /* that follow, or that a GET asks for */
+    uint32_t writes; /* of a request: so many went to this PE by the network's own means, and come before it */
     uint64_t signal_offset;
     uint64_t value;
     uint64_t cond;

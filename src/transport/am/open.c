@@ -265,6 +265,7 @@ void wefti_am_describe(const wefti_transport *transport, char *text, size_t byte
     const wefti_wire *wire = &((const wefti_am *)transport->state)->wire;
     static const char *const large[] = {[WEFTI_WIRE_NO_RMA] = "",
                                         [WEFTI_WIRE_RMA_COMPLETES] = ", large puts by itself, each to its completion",
+                                        [WEFTI_WIRE_RMA_COUNTED] = ", large puts by itself, counted as they arrive",
                                         [WEFTI_WIRE_RMA_ORDERED] = ", large puts by itself, in its order"};
     char name[NAME_BYTES];
     wire->ops->describe(wire, name, sizeof name);

@@ -52,6 +52,7 @@ wefti_wire_answer wefti_am_send(wefti_am *am, wefti_am_buffer *buffer)
     uint32_t *sent = &am->peers[buffer->pe].sent;
     const int is_request = buffer->role == WEFTI_AM_REQUEST_OUT;
     buffer->header->number = is_request ? *sent : 0;
+    buffer->header->writes = is_request ? am->peers[buffer->pe].writes_sent : 0;
     const wefti_wire_answer answer = am->wire.ops->send(&am->wire, channel_of(buffer), buffer);
     *sent += is_request && answer == WEFTI_WIRE_TAKEN;
     return answer;

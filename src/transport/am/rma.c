@@ -16,10 +16,21 @@
 weft_status wefti_am_rma_settings(wefti_am *am, wefti_wire_rma *wanted)
 {
     const char *order = wefti_env_word(WEFTI_ENV_RMA_ORDER);
-    const int completes = strcmp(order, "completion") == 0;
+    static const struct {
+        const char *word;
+        wefti_wire_rma rma;
+    } orders[] = {{"auto", WEFTI_WIRE_RMA_ORDERED},
+                  {"provider", WEFTI_WIRE_RMA_ORDERED},
+                  {"counted", WEFTI_WIRE_RMA_COUNTED},
+                  {"completion", WEFTI_WIRE_RMA_COMPLETES}};
+    size_t chosen = 0;
     uint64_t least;
-    if (!completes && strcmp(order, "provider") != 0 && strcmp(order, "auto") != 0) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "WEFT_RMA_ORDER is \"%s\"; give provider, completion or auto", order);
+    while (chosen < sizeof orders / sizeof *orders && strcmp(order, orders[chosen].word) != 0) {
+        chosen++;
+    }
+    if (chosen == sizeof orders / sizeof *orders) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "WEFT_RMA_ORDER is \"%s\"; give provider, counted, completion or auto",
+                           order);
     }
     WEFT_TRY(wefti_env_size(WEFTI_ENV_RMA_BYTES, &least));
     if (least > 0 && least <= WEFTI_AM_SMALL_MAX) {
@@ -29,7 +40,7 @@ weft_status wefti_am_rma_settings(wefti_am *am, wefti_wire_rma *wanted)
                            (unsigned long long)least);
     }
     am->rma_bytes_min = least == 0 ? UINT64_MAX : least;
-    *wanted = least == 0 ? WEFTI_WIRE_NO_RMA : completes ? WEFTI_WIRE_RMA_COMPLETES : WEFTI_WIRE_RMA_ORDERED;
+    *wanted = least == 0 ? WEFTI_WIRE_NO_RMA : orders[chosen].rma;
     return WEFT_OK;
 }
 
@@ -72,6 +83,7 @@ static weft_status submit(wefti_am_wait *now, wefti_am_buffer *op, wefti_wire_pi
         const wefti_wire_answer answer = am->wire.ops->move(&am->wire, op, what);
         if (answer == WEFTI_WIRE_TAKEN) {
             peer->writes += op->is_write;
+            peer->writes_sent += op->is_write && am->wire.rma == WEFTI_WIRE_RMA_COUNTED;
             peer->is_met = 1;
             return WEFT_OK;
         }
@@ -236,8 +248,8 @@ static weft_status get_piece(move *m, wefti_am_wait *now, uint64_t offset)
     return WEFT_OK;
 }
 
-/* Writes that are under way come before by the provider's order, or are awaited by the message that asks whether
- * earlier ones have been served. */
+/* Writes that are under way come before by the provider's order, or are awaited here, or by the message that asks
+ * whether earlier ones have been served. */
 static weft_status await_puts(wefti_am_wait *now)
 {
     const wefti_am_peer *peer = &now->am->peers[now->pe];

@@ -29,6 +29,8 @@ static void test_what_is_taken(void **state)
     wefti_wire_rma wanted;
     CHECK_OK(read_settings("257", "completion", &am, &wanted));
     CHECK(am.rma_bytes_min == 257 && wanted == WEFTI_WIRE_RMA_COMPLETES);
+    CHECK_OK(read_settings("512", "counted", &am, &wanted));
+    CHECK(am.rma_bytes_min == 512 && wanted == WEFTI_WIRE_RMA_COUNTED);
     CHECK_OK(read_settings("1M", "provider", &am, &wanted));
     CHECK(am.rma_bytes_min == 1 << 20 && wanted == WEFTI_WIRE_RMA_ORDERED);
     CHECK_OK(read_settings("", "", &am, &wanted)); /* the defaults */

@@ -123,10 +123,11 @@ static int takes_credit(wefti_am_kind kind)
     return kind != WEFTI_AM_LEAVE; /* who leaves waits for nobody */
 }
 
-/* A message comes behind the writes before it, by the provider's order or because they are complete. */
+/* A message comes behind the writes before it, by the provider's order or by their count, or because they are
+ * complete. */
 static int may_send(const wefti_am *am, const wefti_am_peer *peer, wefti_am_kind kind)
 {
-    const int is_behind = peer->writes == 0 || am->wire.rma == WEFTI_WIRE_RMA_ORDERED;
+    const int is_behind = peer->writes == 0 || am->wire.rma != WEFTI_WIRE_RMA_COMPLETES;
     return is_behind && may_take(peer->sending, am->free_out_count) && (peer->credits > 0 || !takes_credit(kind));
 }
 
@@ -253,7 +254,7 @@ static void append(wefti_am_buffer *buffer, uint64_t offset, const void *source,
     *small = (wefti_am_small){.offset = offset, .bytes = bytes};
     memcpy(small + 1, source, bytes);
     buffer->bytes += wefti_am_small_bytes(bytes);
-    buffer->header->bytes += wefti_am_small_bytes(bytes);
+    buffer->header->bytes += (uint32_t)wefti_am_small_bytes(bytes);
 }
 
 static weft_status start(wefti_am_wait *now, uint64_t now_ns)

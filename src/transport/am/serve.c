@@ -129,7 +129,8 @@ static size_t serve_key(wefti_am *am, wefti_am_header *header)
     range = range != NULL ? range : &none;
     header->kind = WEFTI_AM_KEY_IS;
     header->offset = range->first;
-    header->bytes = range->bytes;
+    header->bytes = 0;
+    header->signal_offset = range->bytes;
     header->value = range->at.key;
     header->cond = range->at.base;
     return sizeof *header;
@@ -211,6 +212,12 @@ static size_t take(wefti_am *am, wefti_am_header *header, size_t bytes)
 /* Requests that a PE may have sent and that wait for an earlier one; credits bound them, but for LEAVE. */
 #define EARLY_MAX (WEFTI_AM_CREDITS_MAX + 1)
 
+/* Whether it is its turn, and what it follows is in memory. */
+static int is_due(const wefti_am_peer *peer, const wefti_am_header *header)
+{
+    return header->number == peer->taken && (int32_t)(peer->writes_taken - header->writes) >= 0;
+}
+
 /* Afterwards it is served, answered and posted again in its turn; one that cannot be is dropped. */
 static void keep(wefti_am *am, wefti_am_peer *peer, wefti_am_buffer *buffer, size_t bytes)
 {
@@ -228,11 +235,11 @@ static void keep(wefti_am *am, wefti_am_peer *peer, wefti_am_buffer *buffer, siz
     peer->early = buffer;
 }
 
-/* The one whose turn it is; NULL if it has not come. */
+/* The one that is due; NULL if there is none. */
 static wefti_am_buffer *take_early(wefti_am_peer *peer)
 {
     wefti_am_buffer **link = &peer->early;
-    while (*link != NULL && (*link)->header->number != peer->taken) {
+    while (*link != NULL && !is_due(peer, (*link)->header)) {
         link = &(*link)->next;
     }
     wefti_am_buffer *found = *link;
@@ -257,6 +264,13 @@ static void serve_next(wefti_am *am, wefti_am_buffer *buffer, size_t bytes)
     append_unsent(am, buffer);
 }
 
+static void serve_early(wefti_am *am, wefti_am_peer *peer)
+{
+    for (wefti_am_buffer *next = take_early(peer); next != NULL; next = take_early(peer)) {
+        serve_next(am, next, next->bytes);
+    }
+}
+
 void wefti_am_serve(wefti_am *am, wefti_am_buffer *buffer, size_t bytes)
 {
     if (!is_of_this_world(am, buffer->header, bytes)) {
@@ -265,13 +279,20 @@ void wefti_am_serve(wefti_am *am, wefti_am_buffer *buffer, size_t bytes)
     }
     wefti_am_peer *peer = &am->peers[buffer->header->from];
     hear(am, buffer->header->from);
-    if (buffer->header->number != peer->taken) {
+    if (!is_due(peer, buffer->header)) {
         keep(am, peer, buffer, bytes);
         return;
     }
     serve_next(am, buffer, bytes);
-    for (wefti_am_buffer *next = take_early(peer); next != NULL; next = take_early(peer)) {
-        serve_next(am, next, next->bytes);
+    serve_early(am, peer);
+}
+
+void wefti_am_written(wefti_am *am, uint32_t pe)
+{
+    if (pe < (uint32_t)am->setup.pes && am->peers[pe].is_known) {
+        hear(am, pe);
+        am->peers[pe].writes_taken++;
+        serve_early(am, &am->peers[pe]);
     }
 }
 
@@ -322,7 +343,7 @@ void wefti_am_take_reply(wefti_am *am, const wefti_am_header *reply, size_t byte
     }
     if (reply->kind == WEFTI_AM_KEY_IS) {
         peer->range.first = reply->offset;
-        peer->range.bytes = reply->bytes;
+        peer->range.bytes = reply->signal_offset;
         peer->range.at.key = reply->value;
         peer->range.at.base = reply->cond;
     }

@@ -30,6 +30,7 @@ enum { WEFTI_WIRE_REQUESTS, WEFTI_WIRE_REPLIES, WEFTI_WIRE_CHANNELS };
 typedef enum wefti_wire_rma {
     WEFTI_WIRE_NO_RMA,
     WEFTI_WIRE_RMA_COMPLETES, /* a write is complete when it is in the other's memory, and has no order */
+    WEFTI_WIRE_RMA_COUNTED, /* the other is told of each write that is in its memory; they have no order */
     WEFTI_WIRE_RMA_ORDERED, /* what goes to a PE keeps its order, be it a request, a write or a read */
 } wefti_wire_rma;
 
@@ -116,6 +117,8 @@ struct wefti_wire {
 void wefti_am_completed(wefti_am *am, wefti_am_buffer *buffer, size_t bytes);
 /* The same has failed, and its PE is lost. A buffer that would have received is posted again. */
 void wefti_am_failed(wefti_am *am, wefti_am_buffer *buffer);
+/* A write of `pe` is in this PE's memory (WEFTI_WIRE_RMA_COUNTED). */
+void wefti_am_written(wefti_am *am, uint32_t pe);
 /* `pe` cannot be reached any more: what waits for it fails. */
 void wefti_am_lose(wefti_am *am, uint32_t pe);
 

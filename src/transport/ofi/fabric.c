@@ -139,6 +139,10 @@ static void ask_for_rma(wefti_fabric *fabric, wefti_fabric_rma wanted)
 {
     const uint64_t order = wanted == WEFTI_FABRIC_RMA_ORDERED ? ORDER : 0;
     struct fi_info *found = wanted == WEFTI_FABRIC_NO_RMA ? NULL : find_again(fabric->info, FI_RMA, order);
+    if (found != NULL && wanted == WEFTI_FABRIC_RMA_COUNTED && found->domain_attr->cq_data_size < sizeof(uint32_t)) {
+        lib.freeinfo(found);
+        found = NULL;
+    }
     if (found != NULL) {
         lib.freeinfo(fabric->info);
         fabric->info = found;
@@ -238,7 +242,7 @@ static weft_status register_buffers(wefti_fabric *fabric, int which, void *memor
 static weft_status open_completions(wefti_fabric *fabric, int which, int can_wake)
 {
     struct fi_cq_attr completions = {
-        .size = COMPLETIONS, .format = FI_CQ_FORMAT_MSG, .wait_obj = can_wake ? FI_WAIT_FD : FI_WAIT_NONE};
+        .size = COMPLETIONS, .format = FI_CQ_FORMAT_DATA, .wait_obj = can_wake ? FI_WAIT_FD : FI_WAIT_NONE};
     int error = fi_cq_open(fabric->domain, &completions, &fabric->completions[which], NULL);
     fabric->wake[which] = -1;
     if (error == 0 && can_wake) {
@@ -274,7 +278,7 @@ static weft_status open_all(wefti_fabric *fabric, const wefti_fabric_wish *wish,
     WEFT_TRY(load());
     WEFT_TRY(find_provider(fabric, &wish->pe));
     ask_for_rma(fabric, wish->rma);
-    if (fabric->rma == WEFTI_FABRIC_NO_RMA && wish->rma == WEFTI_FABRIC_RMA_ORDERED) {
+    if (fabric->rma == WEFTI_FABRIC_NO_RMA && wish->rma != WEFTI_FABRIC_NO_RMA) {
         ask_for_rma(fabric, WEFTI_FABRIC_RMA_COMPLETES);
     }
     strncpy(address->provider, fabric->info->fabric_attr->prov_name, sizeof address->provider - 1);

@@ -23,6 +23,7 @@ enum { WEFTI_FABRIC_REQUESTS, WEFTI_FABRIC_REPLIES, WEFTI_FABRIC_ENDPOINTS };
 typedef enum wefti_fabric_rma {
     WEFTI_FABRIC_NO_RMA,
     WEFTI_FABRIC_RMA_COMPLETES, /* a write is complete when it is in the other's memory, and has no order */
+    WEFTI_FABRIC_RMA_COUNTED, /* the other is told of each write that is in its memory; they have no order */
     WEFTI_FABRIC_RMA_ORDERED, /* what goes to a PE keeps its order, be it a message, a write or a read */
 } wefti_fabric_rma;
 

@@ -17,6 +17,7 @@ _Static_assert(sizeof(wefti_fabric_address) <= WEFTI_WIRE_ADDRESS_BYTES_MAX, "an
 
 typedef struct wire_state {
     wefti_fabric fabric;
+    uint64_t number; /* of this PE */
     fi_addr_t (*at)[WEFTI_FABRIC_ENDPOINTS]; /* [pes] */
 } wire_state;
 
@@ -26,6 +27,7 @@ static const struct {
 } rma_words[] = {
     {WEFTI_WIRE_NO_RMA, WEFTI_FABRIC_NO_RMA},
     {WEFTI_WIRE_RMA_COMPLETES, WEFTI_FABRIC_RMA_COMPLETES},
+    {WEFTI_WIRE_RMA_COUNTED, WEFTI_FABRIC_RMA_COUNTED},
     {WEFTI_WIRE_RMA_ORDERED, WEFTI_FABRIC_RMA_ORDERED},
 };
 
@@ -48,6 +50,7 @@ static void ofi_close(wefti_wire *wire)
 static weft_status open_state(wire_state *state, const wefti_wire_wish *wish, wefti_fabric_address *address)
 {
     wefti_fabric_wish wanted = {.pe = wish->pe, .can_wake = wish->can_wake};
+    state->number = (uint64_t)wish->number;
     state->at = wefti_alloc_zeroed((size_t)wish->pes, sizeof *state->at);
     if (state->at == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "no memory for the addresses of %d PEs", wish->pes);
@@ -155,10 +158,13 @@ static wefti_wire_answer ofi_move(wefti_wire *wire, wefti_am_buffer *op, const w
                                        .addr = state->at[op->pe][WEFTI_FABRIC_REQUESTS],
                                        .rma_iov = &remote,
                                        .rma_iov_count = 1,
-                                       .context = op->context};
+                                       .context = op->context,
+                                       .data = state->number};
     struct fid_ep *endpoint = fabric->endpoints[WEFTI_FABRIC_REQUESTS];
-    const uint64_t delivered = wire->rma == WEFTI_WIRE_RMA_COMPLETES ? FI_DELIVERY_COMPLETE : 0;
-    return answer_of(op->is_write ? fi_writemsg(endpoint, &message, FI_COMPLETION | delivered)
+    const uint64_t told = wire->rma == WEFTI_WIRE_RMA_COMPLETES ? FI_DELIVERY_COMPLETE
+                          : wire->rma == WEFTI_WIRE_RMA_COUNTED ? FI_REMOTE_CQ_DATA
+                                                                : 0;
+    return answer_of(op->is_write ? fi_writemsg(endpoint, &message, FI_COMPLETION | told)
                                   : fi_readmsg(endpoint, &message, FI_COMPLETION));
 }
 
@@ -179,14 +185,18 @@ static int take_failure(wefti_wire *wire, int channel)
 
 static int ofi_poll(wefti_wire *wire, int channel)
 {
-    struct fi_cq_msg_entry entries[COMPLETIONS_AT_ONCE];
+    struct fi_cq_data_entry entries[COMPLETIONS_AT_ONCE];
     const wefti_fabric *fabric = &((const wire_state *)wire->state)->fabric;
     ssize_t count = fi_cq_read(fabric->completions[channel], entries, COMPLETIONS_AT_ONCE);
     if (count == -FI_EAVAIL) {
         return take_failure(wire, channel);
     }
     for (ssize_t i = 0; i < count; i++) {
-        wefti_am_completed(wire->am, entries[i].op_context, entries[i].len);
+        if ((entries[i].flags & FI_REMOTE_WRITE) != 0) {
+            wefti_am_written(wire->am, (uint32_t)entries[i].data);
+        } else {
+            wefti_am_completed(wire->am, entries[i].op_context, entries[i].len);
+        }
     }
     return count > 0;
 }
