@@ -22,7 +22,7 @@ if [ -z "${WEFT_BENCH_INSIDE:-}" ]; then
         *) echo "bench_network.sh: \"$library\" is neither ofi nor ucx" >&2; exit 2 ;;
         esac
         # shellcheck disable=SC2086 # several flags
-        gcc -std=gnu17 -O2 -Wall -Wextra -Iinclude bench/peers/network.c "bench/peers/$library.c" \
+        gcc -std=gnu17 -O2 -Wall -Wextra -Iinclude -Ibench bench/peers/network.c "bench/peers/$library.c" \
             -o "$built/bench_network_$library" -L"$built" -Wl,-rpath,"$built" -lweft $flags
     done
     # shellcheck disable=SC2086

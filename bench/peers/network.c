@@ -1,8 +1,8 @@
-/* What weft costs over a network beside bare calls of the library that carries it (bare.h): two PEs on two hosts, or for
- * a barrier two on each, in one run. Built and run by scripts/bench_network.sh. Each figure is taken by both in turn,
- * round by round, in the same processes: the bare end is one of this program's own; its address goes over by weft. Bare
- * calls wait by looking: for completions and, of a put, at the word that it writes. The rate of small puts is beside
- * puts of weft's that are a message each. */
+/* What weft costs over a network beside bare calls of the library that carries it (bare.h): two PEs on two hosts, or
+ * for a barrier two on each, in one run. Built and run by scripts/bench_network.sh. Each figure is taken by both in
+ * turn, round by round, in the same processes: the bare end is one of this program's own; its address goes over by
+ * weft. Bare calls wait by looking: for completions and, of a put, at the word that it writes. The rate of small puts
+ * is beside puts of weft's that are a message each. */
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "bare.h"
+#include "peers/bare.h"
 #include "weft.h"
 
 #define MIB ((size_t)1 << 20)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bare.h"
+#include "peers/bare.h"
 
 typedef struct contact {
     unsigned char name[64];

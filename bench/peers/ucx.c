@@ -3,7 +3,7 @@
 #include <string.h>
 #include <ucp/api/ucp.h>
 
-#include "bare.h"
+#include "peers/bare.h"
 
 typedef struct contact {
     uint64_t memory;

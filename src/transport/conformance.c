@@ -784,23 +784,12 @@ PART_TEST(threads)
 int conformance_run(const wefti_transport_ops *ops, conformance_reach reach)
 {
     const struct CMUnitTest tests[] = {
-        CHECKED_TEST(test_reaches),
-        CHECKED_TEST(test_put),
-        CHECKED_TEST(test_get),
-        CHECKED_TEST(test_signal_set),
-        CHECKED_TEST(test_signal_add),
-        CHECKED_TEST(test_empty_signal),
-        CHECKED_TEST(test_flag),
-        CHECKED_TEST(test_fence),
-        CHECKED_TEST(test_quiet),
-        CHECKED_TEST(test_amo_values),
-        CHECKED_TEST(test_left_alone),
-        CHECKED_TEST(test_few_left_alone),
-        CHECKED_TEST(test_small_in_order),
-        CHECKED_TEST(test_amo_contended),
-        CHECKED_TEST(test_threads),
-        CHECKED_TEST(test_leaves_nothing),
-        CHECKED_TEST(test_open_failing),
+        CHECKED_TEST(test_reaches),        CHECKED_TEST(test_put),           CHECKED_TEST(test_get),
+        CHECKED_TEST(test_signal_set),     CHECKED_TEST(test_signal_add),    CHECKED_TEST(test_empty_signal),
+        CHECKED_TEST(test_flag),           CHECKED_TEST(test_fence),         CHECKED_TEST(test_quiet),
+        CHECKED_TEST(test_amo_values),     CHECKED_TEST(test_left_alone),    CHECKED_TEST(test_few_left_alone),
+        CHECKED_TEST(test_small_in_order), CHECKED_TEST(test_amo_contended), CHECKED_TEST(test_threads),
+        CHECKED_TEST(test_leaves_nothing), CHECKED_TEST(test_open_failing),
     };
     ops_under_test = ops;
     reach_under_test = reach;

@@ -7,8 +7,8 @@
  *   contexts   nobody else's while the operation is under way (FI_CONTEXT2)
  *   queues     one operation to send at a time an endpoint (STRICT_QUEUE: so many), ended when its completion has been
  *              read; else, and sometimes for no reason, -FI_EAGAIN
- *   order      a write is complete before it goes, and goes behind later messages, unless FI_ORDER_SAW was asked for, or
- *              FI_DELIVERY_COMPLETE of it
+ *   order      a write is complete before it goes, and goes behind later messages, unless FI_ORDER_SAW was asked for,
+ *              or FI_DELIVERY_COMPLETE of it
  *   progress   completions come when the queue is read, some reads later, and in another order than the operations,
  *              but for those of messages received where FI_ORDER_STRICT was asked of them
  *

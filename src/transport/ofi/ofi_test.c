@@ -1,5 +1,5 @@
-/* Goal: `ofi` keeps the contract of transport/transport.h, and reaches every PE; also where the provider asks all that it
- * may ask.
+/* Goal: `ofi` keeps the contract of transport/transport.h, and reaches every PE; also where the provider asks all that
+ * it may ask.
  * Method: the conformance suite, over the network of this machine; with the argument "strict" by way of the library in
  * tests/provider, which the environment puts in place of libfabric. */
 #include <setjmp.h>
