@@ -203,6 +203,10 @@ weft_add_on_host_test(ep_hosts.threads.1x2 "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=1"
     ${PROJECT_BINARY_DIR}/tests/ep_hosts_on_host -t 2)
 weft_add_on_host_test(ep_hosts.threads.2x2 "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=2"
     ${PROJECT_BINARY_DIR}/tests/ep_hosts_on_host -t 4)
+if(TARGET weftrun AND WEFT_OFI AND NOT WEFT_SANITIZE)
+    weft_add_on_host_test(ep_hosts.nodes "WEFT_FAKE_SMS=8;FI_PROVIDER=tcp" $<TARGET_FILE:weftrun> -n 3
+        ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh 2+1 ${PROJECT_BINARY_DIR}/tests/ep_hosts_on_host -c 2)
+endif()
 # Kernels for many ranks, also of few.
 foreach(pes 2 3)
     weft_add_on_host_test(ep.many.${pes} "WEFT_EP_FEW_RANKS=0;WEFT_FAKE_SMS=6"

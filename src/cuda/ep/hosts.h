@@ -61,7 +61,13 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_hosts_rings wefti_cuda_ep_hosts_rings_of(const we
     return at;
 }
 
-/* What stands behind a row: the rank and number of the token, K ids of experts or -1, K weights. */
+/* Scales of a fp8 row, behind it. */
+WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_hosts_scale_bytes(wefti_u64 words)
+{
+    return (words * 4 + 15) / 16 * 16;
+}
+
+/* What stands behind a row and its scales: the rank and number of the token, K ids of experts or -1, K weights. */
 typedef struct wefti_cuda_ep_hosts_tail {
     wefti_i32 source;
     wefti_i32 token;
@@ -151,7 +157,13 @@ typedef struct wefti_cuda_ep_hosts_args {
     wefti_u32 zeroes; /* padding is zeroed */
     wefti_i32 dtype; /* of a combine */
     wefti_u32 row_bytes;
-    wefti_u64 wide_bytes; /* a row with its tail */
+    wefti_u64 data_bytes; /* a row with its scales, */
+    wefti_u64 wide_bytes; /* and its tail */
+    wefti_u32 scale_words; /* of a row; 0: rows have no scales */
+    wefti_cuda_ep_scales in_scales; /* as they are given, unless rows become fp8 on their way */
+    wefti_cuda_ep_scales out_scales;
+    wefti_u64 scale_group_step; /* so many words more from the last row of an expert to the first of the next */
+    wefti_cuda_ep_wide wide; /* row_bytes not 0: rows become fp8 */
     const unsigned char *in;
     wefti_u64 in_pitch;
     unsigned char *out;

@@ -13,6 +13,7 @@
     }
 #define KERNELS(X)                                                                                                     \
     X(15dispatch_begins, C1, hosts) \
+    X(14dispatch_packs, C1, hosts) \
     X(16dispatch_crosses, C1, hosts) \
     X(16dispatch_indexes, C1, hosts) \
     X(15dispatch_counts, C1, hosts) \

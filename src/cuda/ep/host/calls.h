@@ -28,6 +28,10 @@ void wefti_cuda_ep_free(const wefti_cuda *cuda, CUdeviceptr memory);
 size_t wefti_cuda_ep_row_bytes(const weft_ep_rows *rows);
 uint64_t wefti_cuda_ep_pitch(const weft_ep_rows *rows);
 
+/* The scales of fp8 rows: words of a row, and where they are. */
+size_t wefti_cuda_ep_scale_words_of(const weft_ep_rows *rows);
+wefti_cuda_ep_scales wefti_cuda_ep_scales_of(const weft_ep_rows *rows);
+
 /* Where the area's rows are, for all ranks. */
 uint64_t wefti_cuda_ep_area_rows(const weft_ep *ep);
 

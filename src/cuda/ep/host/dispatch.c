@@ -76,17 +76,17 @@ void wefti_cuda_ep_chosen(weft_ep_route *route, const weft_ep_choices *choices)
     }
 }
 
-static size_t scale_words_of(const weft_ep_rows *rows)
+size_t wefti_cuda_ep_scale_words_of(const weft_ep_rows *rows)
 {
     return wefti_fp8_scale_words((size_t)rows->hidden, rows->scale_type == WEFT_EP_SCALE_UE8M0);
 }
 
-static wefti_cuda_ep_scales scales_of(const weft_ep_rows *rows)
+wefti_cuda_ep_scales wefti_cuda_ep_scales_of(const weft_ep_rows *rows)
 {
     int is_packed = rows->scale_row_stride == 0 && rows->scale_word_stride == 0;
     return (wefti_cuda_ep_scales){
         .words = rows->scales,
-        .row_stride = is_packed ? scale_words_of(rows) : rows->scale_row_stride,
+        .row_stride = is_packed ? wefti_cuda_ep_scale_words_of(rows) : rows->scale_row_stride,
         .word_stride = is_packed ? 1 : rows->scale_word_stride,
     };
 }
@@ -105,11 +105,11 @@ static wefti_cuda_ep_work work_of(const weft_ep_rows *in, const weft_ep_rows *ou
 
 static void add_scales(wefti_cuda_ep_dispatch_args *args, const weft_ep_rows *in, const weft_ep_rows *out)
 {
-    args->scale_words = (wefti_u32)scale_words_of(out);
-    args->out_scales = scales_of(out);
+    args->scale_words = (wefti_u32)wefti_cuda_ep_scale_words_of(out);
+    args->out_scales = wefti_cuda_ep_scales_of(out);
     if (!is_quantised(in, out)) {
         args->given_words = args->scale_words;
-        args->in_scales = scales_of(in);
+        args->in_scales = wefti_cuda_ep_scales_of(in);
         return;
     }
     args->wide = (wefti_cuda_ep_wide){.row_bytes = (wefti_u32)wefti_cuda_ep_row_bytes(in),

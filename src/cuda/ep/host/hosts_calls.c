@@ -69,7 +69,8 @@ static wefti_cuda_ep_hosts_args args_of(const weft_ep_route *route, unsigned kin
         .zeroes = (plan->flags & WEFT_EP_ZERO_PADDING) != 0,
         .row_bytes = rows == NULL ? 0 : (uint32_t)wefti_cuda_ep_row_bytes(rows),
     };
-    args.wide_bytes = wefti_cuda_ep_hosts_row_bytes(args.row_bytes, plan->topk);
+    args.data_bytes = args.row_bytes;
+    args.wide_bytes = wefti_cuda_ep_hosts_row_bytes(args.data_bytes, plan->topk);
     args.choices.all_weights = (plan->flags & WEFT_EP_ALL_WEIGHTS) != 0;
     args.call = fold(wefti_cuda_ep_signature((wefti_cuda_ep_call)kind, flags | wefti_cuda_ep_layout_flags(route),
                                              rows == NULL ? 0 : (unsigned)rows->dtype,
@@ -146,23 +147,13 @@ static weft_status run_dispatch(weft_ep_route *route, const wefti_cuda_ep_hosts_
     int sms;
     WEFT_TRY(find_sms(route, call, &sms));
     WEFT_TRY(launch(ep, WEFTI_EP_BETWEEN_BEGIN, sms, args, stream, call));
+    WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_PACK, sms, args, stream, call)));
     WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_CROSS, cross_blocks(ep, sms), args, stream, call)));
     WEFT_TRY(ended(ep, dispatch_inside(route, args, stream)));
     WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_INDEX, sms, args, stream, call)));
     WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_COUNT, sms, args, stream, call)));
     WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_SCAN, 1, args, stream, call)));
     return ended(ep, launch(ep, WEFTI_EP_BETWEEN_PLACE, sms, args, stream, call));
-}
-
-static weft_status check_types(const weft_ep_rows *in, const weft_ep_rows *out, const char *call)
-{
-    if (in->dtype == WEFT_EP_FP8_E4M3 || out->dtype == WEFT_EP_FP8_E4M3) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "%s: rows are fp8; a group of several domains on GPUs moves rows of other types. Quantise "
-                           "what is received, or route on the host (config.on_device 0)",
-                           call);
-    }
-    return WEFT_OK;
 }
 
 weft_status wefti_ep_between_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream)
@@ -174,12 +165,36 @@ weft_status wefti_ep_between_update(weft_ep_route *route, const weft_ep_choices 
     return run_dispatch(route, &args, stream, call);
 }
 
+/* Of fp8 rows, given so or made on the way. */
+static void add_scales(wefti_cuda_ep_hosts_args *args, const weft_ep_route *route, const weft_ep_rows *in,
+                       const weft_ep_received *out)
+{
+    args->scale_words = (uint32_t)wefti_cuda_ep_scale_words_of(&out->rows);
+    args->data_bytes = args->row_bytes + wefti_cuda_ep_hosts_scale_bytes(args->scale_words);
+    args->wide_bytes = wefti_cuda_ep_hosts_row_bytes(args->data_bytes, route->plan.topk);
+    args->out_scales = wefti_cuda_ep_scales_of(&out->rows);
+    if (out->scale_group_stride != 0) {
+        args->scale_group_step = out->scale_group_stride - (uint64_t)args->slots * args->out_scales.row_stride;
+    }
+    if (in->dtype == out->rows.dtype) {
+        args->in_scales = wefti_cuda_ep_scales_of(in);
+    } else {
+        args->wide = (wefti_cuda_ep_wide){.row_bytes = (wefti_u32)wefti_cuda_ep_row_bytes(in),
+                                          .dtype = in->dtype,
+                                          .is_ue8m0 = out->rows.scale_type == WEFT_EP_SCALE_UE8M0};
+    }
+}
+
 static weft_status dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                             const weft_ep_received *out, unsigned kind, weft_stream *stream, const char *call)
 {
     WEFT_TRY(wefti_ep_between_status(route->ep, call));
     const unsigned flags = WEFTI_CUDA_EP_MOVE | (fresh != NULL ? WEFTI_CUDA_EP_FRESH : 0);
-    wefti_cuda_ep_hosts_args args = args_of(route, kind, flags, in);
+    wefti_cuda_ep_hosts_args args = args_of(route, kind, flags, &out->rows);
+    if (out->rows.scale_type != WEFT_EP_SCALE_NONE) {
+        add_scales(&args, route, in, out);
+        args.call ^= (uint32_t)in->dtype << 8 | (uint32_t)out->rows.scale_type << 4;
+    }
     add_choices(&args, route, fresh);
     args.arrays =
         (wefti_cuda_ep_arrays){.weights = out->weights,
@@ -202,7 +217,6 @@ static weft_status check_dispatch(const weft_ep_route *route, const weft_ep_choi
     const int least = fresh == NULL ? route->between->tokens_least : fresh->tokens_at == NULL ? fresh->tokens : 0;
     const int64_t capacity = out->rows_capacity < INT32_MAX ? (int64_t)out->rows_capacity : INT32_MAX;
     const int64_t slots = wefti_ep_slot_rows(&route->plan, route->ep->ranks, wefti_ep_local_experts(route->ep));
-    WEFT_TRY(check_types(in, &out->rows, call));
     WEFT_TRY(wefti_ep_rows_held(in, least, call, "in"));
     WEFT_TRY(wefti_ep_rows_held(&out->rows, capacity, call, "out.rows"));
     if (capacity < slots) {

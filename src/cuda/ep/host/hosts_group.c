@@ -34,6 +34,14 @@ static weft_status check_limits(const weft_ep *ep)
     return WEFT_OK;
 }
 
+/* The widest row, with its scales, if it is fp8, and its tail. */
+static uint64_t wide_max(const weft_ep *ep)
+{
+    const uint64_t row_bytes = ep->config.row_bytes_max;
+    return wefti_cuda_ep_hosts_row_bytes(row_bytes + wefti_cuda_ep_hosts_scale_bytes((row_bytes + 127) / 128),
+                                         ep->config.topk_max);
+}
+
 /* Sources that `forwarder` forwards for, to `ends`, if it is not NULL; *most becomes the most of a domain, if more. */
 static int list_sources(const wefti_ep_domains *domains, int forwarder, int *ends, int *most)
 {
@@ -74,8 +82,7 @@ static void set_shape(weft_ep *ep)
         lines = count > lines ? count : lines;
     }
     between->lines_max = lines;
-    between->ring = wefti_ep_ring_shape_of((size_t)ep->domains.count, (size_t)lines, (size_t)most,
-                                           wefti_cuda_ep_hosts_row_bytes(ep->config.row_bytes_max, ep->config.topk_max),
+    between->ring = wefti_ep_ring_shape_of((size_t)ep->domains.count, (size_t)lines, (size_t)most, wide_max(ep),
                                            (size_t)ep->config.topk_max, (size_t)ep->config.tokens_max);
     between->group.at = wefti_cuda_ep_hosts_rings_of(&between->ring);
 }
@@ -91,7 +98,7 @@ static size_t lay_out(weft_ep *ep, wefti_cuda_ep_hosts_group *group, uint64_t me
     const uint64_t local = (uint64_t)(ep->owners.local_max > 1 ? ep->owners.local_max : 1);
     const uint64_t tiles = (received + WEFTI_CUDA_EP_HOSTS_TILE - 1) / WEFTI_CUDA_EP_HOSTS_TILE;
     const uint64_t row_bytes = ep->config.row_bytes_max;
-    const uint64_t wide = wefti_cuda_ep_hosts_row_bytes(row_bytes, ep->config.topk_max);
+    const uint64_t wide = wide_max(ep);
 #define LAY(field, bytes) group->field = (void *)(uintptr_t)(memory + wefti_cuda_ep_take(&end, bytes))
     LAY(control, sizeof *group->control);
     LAY(forwarders, domains * sizeof *group->forwarders);
@@ -110,9 +117,7 @@ static size_t lay_out(weft_ep *ep, wefti_cuda_ep_hosts_group *group, uint64_t me
 
 static size_t received_bytes(const weft_ep *ep)
 {
-    return (size_t)(wefti_ep_between_received_max(ep) *
-                    wefti_cuda_ep_hosts_row_bytes(ep->config.row_bytes_max, ep->config.topk_max)) +
-           16;
+    return (size_t)(wefti_ep_between_received_max(ep) * wide_max(ep)) + 16;
 }
 
 static size_t rings_bytes(const weft_ep *ep)
@@ -138,8 +143,7 @@ static weft_ep_config inner_config(const weft_ep *ep, int *counts)
     weft_ep_config config = {.size = sizeof config,
                              .tokens_max = (int)wefti_ep_between_tokens_max(ep),
                              .topk_max = ep->config.topk_max,
-                             .row_bytes_max =
-                                 wefti_cuda_ep_hosts_row_bytes(ep->config.row_bytes_max, ep->config.topk_max),
+                             .row_bytes_max = wide_max(ep),
                              .rows_max = (size_t)wefti_ep_between_received_max(ep),
                              .experts_of_rank = counts,
                              .on_device = 1,

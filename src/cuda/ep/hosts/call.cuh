@@ -44,7 +44,7 @@ EP_DEVICE bool ep_hosts_goes(const ep_hosts &args, int token, int domain)
 
 EP_DEVICE wefti_cuda_ep_hosts_tail *ep_hosts_tail(const ep_hosts &args, unsigned char *row)
 {
-    return (wefti_cuda_ep_hosts_tail *)(row + args.row_bytes);
+    return (wefti_cuda_ep_hosts_tail *)(row + args.data_bytes);
 }
 
 /* Choices in a tail. */
@@ -88,24 +88,6 @@ EP_DEVICE ep_warp_group ep_hosts_grid()
 {
     ep_warp_group threads = {(int)(blockIdx.x * blockDim.x + threadIdx.x), (int)(gridDim.x * blockDim.x)};
     return threads;
-}
-
-/* This rank's token with its tail, to `to`. The threads named. */
-EP_DEVICE void ep_hosts_pack(const ep_hosts &args, ep_warp_group threads, unsigned char *to, int token)
-{
-    wefti_cuda_ep_hosts_tail *tail = ep_hosts_tail(args, to);
-    if ((args.flags & WEFTI_CUDA_EP_MOVE) != 0) {
-        ep_hosts_copy(threads, to, args.in + (wefti_u64)token * args.in_pitch, args.row_bytes);
-    }
-    if (threads.number == 0) {
-        tail->source = args.group.rank;
-        tail->token = token;
-    }
-    for (int k = threads.number; k < args.topk; k += threads.count) {
-        const wefti_u64 at = (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k;
-        ep_hosts_ids(tail)[k] = args.tables.ids[at];
-        ep_hosts_weights(args, tail)[k] = args.tables.weights[at];
-    }
 }
 
 /* The choices of row `row` of `rows`, for the inner group. The threads named. */

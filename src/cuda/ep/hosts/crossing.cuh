@@ -155,14 +155,11 @@ EP_DEVICE void ep_hosts_send(const ep_hosts &args, ep_hosts_crossing *state, ep_
         for (int i = 0; i < rows; i++) {
             unsigned char *to = chunk + WEFTI_CUDA_EP_HOSTS_CHUNK + (wefti_u64)i * row_bytes;
             const int token = state->token[i];
-            if (BACK) {
-                ep_hosts_copy(ep_hosts_block_threads(), to, group.sums + (wefti_u64)token * row_bytes, row_bytes);
-            } else {
-                ep_hosts_pack(args, ep_hosts_block_threads(), to, token);
-                if (threadIdx.x == 0) {
-                    args.tables.sent_token[(wefti_u64)end * (wefti_u64)group.tokens_max + (wefti_u64)(of->count + i)] =
-                        token;
-                }
+            ep_hosts_copy(ep_hosts_block_threads(), to, (BACK ? group.sums : group.rows) + (wefti_u64)token * row_bytes,
+                          row_bytes);
+            if (!BACK && threadIdx.x == 0) {
+                args.tables.sent_token[(wefti_u64)end * (wefti_u64)group.tokens_max + (wefti_u64)(of->count + i)] =
+                    token;
             }
         }
         if (threadIdx.x == 0) {
@@ -281,17 +278,6 @@ template <bool BACK> EP_DEVICE_SLOW void ep_hosts_rest(const ep_hosts *args, ep_
     state->failed = status == WEFT_OK ? 0 : -status;
 }
 
-/* This rank's own tokens, for its domain. All threads of the grid. */
-EP_DEVICE void ep_hosts_pack_own(const ep_hosts &args)
-{
-    const ep_warp_group warps = ep_hosts_warps();
-    for (int token = warps.number; token < args.tables.route_header->tokens; token += warps.count) {
-        ep_hosts_pack(args, ep_hosts_lanes(), args.group.rows + (wefti_u64)token * args.wide_bytes, token);
-        ep_hosts_choose_inner(args, ep_hosts_lanes(), (wefti_u32)token,
-                              args.tables.ids + (wefti_u64)token * (wefti_u64)args.topk);
-    }
-}
-
 template <bool BACK> EP_DEVICE void ep_hosts_cross(const ep_hosts &args)
 {
     EP_SHARED(ep_hosts_crossing, state);
@@ -299,9 +285,6 @@ template <bool BACK> EP_DEVICE void ep_hosts_cross(const ep_hosts &args)
     const int sends = BACK ? group.lines : group.domains;
     const int ends = group.lines + group.domains;
     wefti_cuda_ep_hosts_control *control = group.control;
-    if (!BACK) {
-        ep_hosts_pack_own(args);
-    }
     if (threadIdx.x == 0) {
         for (int i = 0, end = (int)blockIdx.x; end < ends; i++, end += (int)gridDim.x) {
             const bool is_own = end == (BACK ? group.lines : 0) + group.domain;

@@ -8,6 +8,7 @@
 #define WEFTI_CUDA_EP_HOSTS_LOCAL_CUH
 
 #include "cuda/ep/device/arithmetic.cuh"
+#include "cuda/ep/device/quantise.cuh"
 #include "cuda/ep/hosts/call.cuh"
 
 /* ---- choices ---- */
@@ -72,6 +73,86 @@ EP_DEVICE void ep_hosts_begin(const ep_hosts &args)
         if (threadIdx.x == 0) {
             *args.tables.inner_tokens = args.tables.route_header->tokens;
         }
+    }
+}
+
+/* ---- rows to send ---- */
+
+/* A row as fp8, with its scales behind it. A warp. */
+template <int DTYPE> EP_DEVICE void ep_hosts_quantise(const ep_hosts &args, unsigned char *to, const unsigned char *row)
+{
+    const int hidden = (int)args.row_bytes;
+    const int groups = (hidden + WEFTI_FP8_GROUP - 1) / WEFTI_FP8_GROUP;
+    unsigned char *scales = to + args.row_bytes;
+    const bool is_ue8m0 = args.wide.is_ue8m0 != 0;
+    for (int base = 0; base < hidden; base += EP_STEPS * EP_STEP) {
+        const int at = base + ep_lane() * EP_EIGHT;
+        const int group = base / WEFTI_FP8_GROUP + ep_group_of_lane();
+        ep_raw<DTYPE> raw;
+        float values[EP_STEPS][EP_EIGHT];
+        ep_load_steps<DTYPE>(row, at, hidden, &raw);
+        ep_widen_steps<DTYPE>(raw, values);
+        const ep_quantised made = ep_quantise_steps(values, is_ue8m0);
+        for (int i = 0; i < EP_STEPS; i++) {
+            if (at + i * EP_STEP < hidden) {
+                *(uint2 *)(to + at + i * EP_STEP) = made.words[i];
+            }
+        }
+        if (ep_has_group_first() && group < groups && is_ue8m0) {
+            scales[group] = (unsigned char)(made.scale >> 23);
+        } else if (ep_has_group_first() && group < groups) {
+            ((wefti_u32 *)scales)[group] = made.scale;
+        }
+    }
+    for (int group = groups + ep_lane(); is_ue8m0 && group < (int)args.scale_words * 4; group += 32) {
+        scales[group] = 0; /* what fills the last word up */
+    }
+}
+
+/* A row and its scales. A warp. */
+EP_DEVICE void ep_hosts_pack_row(const ep_hosts &args, unsigned char *to, int token)
+{
+    const unsigned char *row = args.in + (wefti_u64)token * args.in_pitch;
+    if (args.wide.row_bytes == 0) {
+        ep_hosts_copy(ep_hosts_lanes(), to, row, args.row_bytes);
+        for (wefti_u32 i = (wefti_u32)ep_lane(); i < args.scale_words; i += 32) {
+            ((wefti_u32 *)(to + args.row_bytes))[i] =
+                args.in_scales
+                    .words[(wefti_u64)token * args.in_scales.row_stride + (wefti_u64)i * args.in_scales.word_stride];
+        }
+    } else if (args.wide.dtype == WEFT_EP_BF16) {
+        ep_hosts_quantise<WEFT_EP_BF16>(args, to, row);
+    } else if (args.wide.dtype == WEFT_EP_F16) {
+        ep_hosts_quantise<WEFT_EP_F16>(args, to, row);
+    } else {
+        ep_hosts_quantise<WEFT_EP_F32>(args, to, row);
+    }
+}
+
+/* This rank's own tokens: rows, scales and tails as they go, and their choices for the inner group. Warps take
+ * tokens. */
+EP_DEVICE void ep_hosts_pack(const ep_hosts &args)
+{
+    const ep_warp_group warps = ep_hosts_warps();
+    if (!ep_hosts_is_well(args.group)) {
+        return;
+    }
+    for (int token = warps.number; token < args.tables.route_header->tokens; token += warps.count) {
+        unsigned char *to = args.group.rows + (wefti_u64)token * args.wide_bytes;
+        wefti_cuda_ep_hosts_tail *tail = ep_hosts_tail(args, to);
+        const wefti_u64 first = (wefti_u64)token * (wefti_u64)args.topk;
+        if ((args.flags & WEFTI_CUDA_EP_MOVE) != 0) {
+            ep_hosts_pack_row(args, to, token);
+        }
+        if (ep_lane() == 0) {
+            tail->source = args.group.rank;
+            tail->token = token;
+        }
+        for (int k = ep_lane(); k < args.topk; k += 32) {
+            ep_hosts_ids(tail)[k] = args.tables.ids[first + (wefti_u64)k];
+            ep_hosts_weights(args, tail)[k] = args.tables.weights[first + (wefti_u64)k];
+        }
+        ep_hosts_choose_inner(args, ep_hosts_lanes(), (wefti_u32)token, args.tables.ids + first);
     }
 }
 
@@ -338,6 +419,13 @@ EP_DEVICE void ep_hosts_label_source(const wefti_cuda_ep_arrays &arrays, wefti_u
     }
 }
 
+/* Where a word of a received row's scales goes; `expert`: the row's, or 0. */
+EP_DEVICE wefti_u32 *ep_hosts_scale(const ep_hosts &args, wefti_u64 row, int expert, wefti_u32 word)
+{
+    return args.out_scales.words + row * args.out_scales.row_stride + (wefti_u64)expert * args.scale_group_step +
+           (wefti_u64)word * args.out_scales.word_stride;
+}
+
 /* A received token's rows, to their places with their labels. A warp. */
 EP_DEVICE void ep_hosts_deliver(const ep_hosts &args, wefti_u32 number)
 {
@@ -362,6 +450,10 @@ EP_DEVICE void ep_hosts_deliver(const ep_hosts &args, wefti_u32 number)
         }
         const wefti_u64 row = (wefti_u64)args.tables.row[at + (wefti_u64)k];
         ep_hosts_copy(ep_hosts_lanes(), args.out + row * args.out_pitch, from, args.row_bytes);
+        for (wefti_u32 i = (wefti_u32)ep_lane(); i < args.scale_words; i += 32) {
+            *ep_hosts_scale(args, row, args.by_expert != 0 ? of : 0, i) =
+                ((const wefti_u32 *)(from + args.row_bytes))[i];
+        }
         if (ep_lane() == 0) {
             ep_hosts_label_source(args.arrays, row, tail->source, tail->token);
             if (args.by_expert != 0) {
@@ -389,6 +481,9 @@ EP_DEVICE void ep_hosts_pad(const ep_hosts &args, int expert)
     for (wefti_u64 row = begin; row < (wefti_u64)args.tables.offset_of_expert[expert + 1]; row++) {
         for (wefti_u32 i = (wefti_u32)ep_lane(); args.zeroes != 0 && i < args.row_bytes / 16; i += 32) {
             ((uint4 *)(args.out + row * args.out_pitch))[i] = make_uint4(0, 0, 0, 0);
+        }
+        for (wefti_u32 i = (wefti_u32)ep_lane(); args.zeroes != 0 && i < args.scale_words; i += 32) {
+            *ep_hosts_scale(args, row, expert, i) = 0;
         }
         if (ep_lane() == 0) {
             wefti_cuda_ep_arrays arrays = args.arrays;
