@@ -108,10 +108,10 @@ static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size
         step.halves = of->salt % 2 == 0;
         step.stream = gpu_stream_of(of->pe);
         step.slow_us = of->salt % 7 == 0 ? 300 : 0;
-        if (back && (layout == WEFT_EP_SLOTS_EXPERT || random_below(common, 2) == 0)) {
+        if (back && random_below(common, 2) == 0) {
             ep_step_dispatch_bwd(&step, &payload, 0);
         } else if (back) {
-            ep_step_combine_bwd(&step, &payload, NULL, 0);
+            ep_step_combine_bwd(&step, &payload, NULL, flags);
         } else if (adds) {
             combine(&step, &payload, flags, common);
         } else if (updates && !fresh) {

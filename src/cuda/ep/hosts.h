@@ -155,7 +155,7 @@ typedef struct wefti_cuda_ep_hosts_args {
     wefti_u32 slots; /* of slot layouts: of each source, or of each expert */
     wefti_u32 alignment;
     wefti_u32 zeroes; /* padding is zeroed */
-    wefti_i32 dtype; /* of a combine */
+    wefti_i32 dtype; /* of a combine, or its backward; else 0 */
     wefti_u32 row_bytes;
     wefti_u64 data_bytes; /* a row with its scales, */
     wefti_u64 wide_bytes; /* and its tail */

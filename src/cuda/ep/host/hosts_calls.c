@@ -185,16 +185,24 @@ static void add_scales(wefti_cuda_ep_hosts_args *args, const weft_ep_route *rout
     }
 }
 
+/* What a dispatch is. */
+typedef struct move {
+    unsigned kind; /* a wefti_cuda_ep_call */
+    unsigned weighted; /* 0, or WEFTI_CUDA_EP_WEIGHTED, */
+    weft_ep_dtype dtype; /* of a backward of a combine; else 0 */
+} move;
+
 static weft_status dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
-                            const weft_ep_received *out, unsigned kind, weft_stream *stream, const char *call)
+                            const weft_ep_received *out, move of, weft_stream *stream, const char *call)
 {
     WEFT_TRY(wefti_ep_between_status(route->ep, call));
-    const unsigned flags = WEFTI_CUDA_EP_MOVE | (fresh != NULL ? WEFTI_CUDA_EP_FRESH : 0);
-    wefti_cuda_ep_hosts_args args = args_of(route, kind, flags, &out->rows);
+    const unsigned flags = WEFTI_CUDA_EP_MOVE | of.weighted | (fresh != NULL ? WEFTI_CUDA_EP_FRESH : 0);
+    wefti_cuda_ep_hosts_args args = args_of(route, of.kind, flags, &out->rows);
     if (out->rows.scale_type != WEFT_EP_SCALE_NONE) {
         add_scales(&args, route, in, out);
         args.call ^= (uint32_t)in->dtype << 8 | (uint32_t)out->rows.scale_type << 4;
     }
+    args.dtype = (int)of.dtype;
     add_choices(&args, route, fresh);
     args.arrays =
         (wefti_cuda_ep_arrays){.weights = out->weights,
@@ -231,7 +239,7 @@ weft_status wefti_ep_between_dispatch(weft_ep_route *route, const weft_ep_choice
 {
     static const char call[] = "weft_ep_dispatch";
     WEFT_TRY(check_dispatch(route, fresh, in, out, call));
-    return dispatch(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH, stream, call);
+    return dispatch(route, fresh, in, out, (move){.kind = WEFTI_CUDA_EP_DISPATCH}, stream, call);
 }
 
 weft_status wefti_ep_between_dispatch_send(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
@@ -255,26 +263,27 @@ weft_status wefti_ep_between_dispatch_recv(weft_ep_route *route, weft_stream *st
 {
     const wefti_ep_between_half *half = &route->between->half;
     return dispatch(route, half->is_fresh ? &half->choices : NULL, &half->in, &half->received,
-                    WEFTI_CUDA_EP_DISPATCH_HALVES, stream, "weft_ep_dispatch_recv");
+                    (move){.kind = WEFTI_CUDA_EP_DISPATCH_HALVES}, stream, "weft_ep_dispatch_recv");
 }
 
-/* Unweighted, and each choice with a row of its own, it is a dispatch on a cached route. */
+/* A dispatch on a cached route, whose rows their receiver multiplies. */
 weft_status wefti_ep_between_combine_bwd(weft_ep_route *route, const weft_ep_rows *grad_out, const weft_ep_rows *rows,
                                          const weft_ep_rows *grad_rows, float *grad_weights, unsigned flags,
                                          weft_stream *stream)
 {
     static const char call[] = "weft_ep_combine_bwd";
     (void)rows;
-    (void)grad_weights;
-    if (flags != 0 || route->plan.layout == WEFT_EP_SLOTS_EXPERT) {
+    if (grad_weights != NULL) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "%s: %s; a group of several domains on GPUs does not have that. Apply the weights outside, "
-                           "or route on the host (config.on_device 0)",
-                           call, flags != 0 ? "flags has WEFT_EP_WEIGHTED" : "the layout is WEFT_EP_SLOTS_EXPERT");
+                           "%s: grad_weights is given; a group of several domains on GPUs does not have that. Route on "
+                           "the host (config.on_device 0)",
+                           call);
     }
     const weft_ep_received received = {.size = sizeof received, .rows = *grad_rows, .rows_capacity = INT32_MAX};
     WEFT_TRY(wefti_ep_rows_held(grad_out, route->between->tokens_least, call, "grad_out"));
-    return dispatch(route, NULL, grad_out, &received, WEFTI_CUDA_EP_COMBINE_BWD, stream, call);
+    const unsigned weighted = (flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0;
+    const move of = {WEFTI_CUDA_EP_COMBINE_BWD, weighted, grad_out->dtype};
+    return dispatch(route, NULL, grad_out, &received, of, stream, call);
 }
 
 /* ---- combine ---- */

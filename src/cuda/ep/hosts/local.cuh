@@ -426,6 +426,42 @@ EP_DEVICE wefti_u32 *ep_hosts_scale(const ep_hosts &args, wefti_u64 row, int exp
            (wefti_u64)word * args.out_scales.word_stride;
 }
 
+/* round(factor * row). A warp. */
+template <int DTYPE>
+EP_DEVICE void ep_hosts_scale_row(const ep_hosts &args, unsigned char *to, const unsigned char *from, float factor)
+{
+    for (wefti_u32 i = (wefti_u32)ep_lane(); i < args.row_bytes / 16; i += 32) {
+        float values[ep_type<DTYPE>::ELEMENTS];
+        ep_type<DTYPE>::widen(((const uint4 *)from)[i], values);
+        for (int j = 0; j < ep_type<DTYPE>::ELEMENTS; j++) {
+            values[j] = __fmul_rn(factor, values[j]);
+        }
+        ((uint4 *)to)[i] = ep_type<DTYPE>::round(values);
+    }
+}
+
+/* A row to its place: as it is, or, in a backward of a combine, times what the combine multiplies it by. A warp. */
+EP_DEVICE void ep_hosts_put_row(const ep_hosts &args, unsigned char *to, unsigned char *from, int k)
+{
+    wefti_cuda_ep_hosts_tail *tail = ep_hosts_tail(args, from);
+    const wefti_i32 *ids = ep_hosts_ids(tail);
+    const bool weighted = (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
+    int times = 0; /* that it is added */
+    for (int i = 0; i < args.topk; i++) {
+        times += args.by_expert != 0 && args.slots != 0 ? ids[i] == ids[k] : i == k;
+    }
+    const float factor = weighted ? ep_hosts_weight_of(args, ids, ep_hosts_weights(args, tail), k) : (float)times;
+    if (args.dtype == 0 || (!weighted && times == 1)) {
+        ep_hosts_copy(ep_hosts_lanes(), to, from, args.row_bytes);
+    } else if (args.dtype == WEFT_EP_F32) {
+        ep_hosts_scale_row<WEFT_EP_F32>(args, to, from, factor);
+    } else if (args.dtype == WEFT_EP_BF16) {
+        ep_hosts_scale_row<WEFT_EP_BF16>(args, to, from, factor);
+    } else {
+        ep_hosts_scale_row<WEFT_EP_F16>(args, to, from, factor);
+    }
+}
+
 /* A received token's rows, to their places with their labels. A warp. */
 EP_DEVICE void ep_hosts_deliver(const ep_hosts &args, wefti_u32 number)
 {
@@ -449,7 +485,7 @@ EP_DEVICE void ep_hosts_deliver(const ep_hosts &args, wefti_u32 number)
             continue;
         }
         const wefti_u64 row = (wefti_u64)args.tables.row[at + (wefti_u64)k];
-        ep_hosts_copy(ep_hosts_lanes(), args.out + row * args.out_pitch, from, args.row_bytes);
+        ep_hosts_put_row(args, args.out + row * args.out_pitch, from, k);
         for (wefti_u32 i = (wefti_u32)ep_lane(); i < args.scale_words; i += 32) {
             *ep_hosts_scale(args, row, args.by_expert != 0 ? of : 0, i) =
                 ((const wefti_u32 *)(from + args.row_bytes))[i];
