@@ -87,6 +87,51 @@ static void wait_for_both(weft_world *world)
     }
 }
 
+/* What was put to one PE before a quiet is there for who is told by another way. */
+static void tell_a_third(weft_world *world)
+{
+    enum { ROUNDS = 3 };
+    uint64_t *words; /* of each round two of the PE before, and a flag of the one before that */
+    uint64_t seen;
+    int pe = weft_world_pe(world);
+    int pes = weft_world_pes(world);
+    MUST(weft_calloc(world, 3 * ROUNDS, sizeof *words, (void **)&words));
+    for (int round = 0; round < ROUNDS; round++, words += 3) {
+        MUST(weft_uint64_p(world, &words[0], 1, (pe + 1) % pes));
+        MUST(weft_uint64_p(world, &words[1], 1, (pe + 1) % pes));
+        MUST(weft_quiet(world));
+        MUST(weft_uint64_p(world, &words[2], 1, (pe + 2) % pes));
+        MUST(weft_uint64_wait_until(world, &words[2], WEFT_CMP_EQ, 1));
+        MUST(weft_uint64_atomic_fetch(world, &words[1], (pe + pes - 1) % pes, &seen));
+        if (seen != 1) {
+            weft_sim_fail("round %d: PE %d has put, and told PE %d, which finds %d", round, (pe + pes - 2) % pes, pe,
+                          (int)seen);
+        }
+    }
+}
+
+/* More puts than a network lets go before it hears that some have been taken, and nobody says anything else. */
+static void flood(weft_world *world)
+{
+    enum { PUTS = 80, BYTES = 320 };
+    unsigned char bytes[BYTES];
+    unsigned char *rows;
+    int pe = weft_world_pe(world);
+    int pes = weft_world_pes(world);
+    MUST(weft_malloc(world, (size_t)PUTS * BYTES, (void **)&rows));
+    for (int i = 0; i < PUTS; i++) {
+        memset(bytes, (pe + i) & 0xff, sizeof bytes);
+        MUST(weft_putmem(world, rows + (size_t)i * BYTES, bytes, sizeof bytes, (pe + 1) % pes));
+    }
+    MUST(weft_barrier(world));
+    for (int i = 0; i < PUTS; i++) {
+        MUST(weft_getmem(world, bytes, rows + (size_t)i * BYTES, sizeof bytes, pe));
+        if (bytes[0] != (((pe + pes - 1) % pes + i) & 0xff) || bytes[BYTES - 1] != bytes[0]) {
+            weft_sim_fail("put %d of a flood brought %d and %d", i, bytes[0], bytes[BYTES - 1]);
+        }
+    }
+}
+
 /* Two of several words are set, one after the other: each is found once, by one of the calls that wait for any. */
 static void wait_for_any(weft_world *world, uint64_t *common)
 {
@@ -142,6 +187,12 @@ void case_signals(void *argument)
     }
     wait_for_both(world);
     wait_for_any(world, &common);
+    if (run->pes > 2) {
+        tell_a_third(world);
+    }
+    if (common_below(&common, 4) == 0) {
+        flood(world);
+    }
     uint64_t old;
     MUST(weft_uint64_atomic_fetch_add(world, &boxes[0].data[0], 1, 0, &old));
     MUST(weft_barrier(world));

@@ -196,9 +196,11 @@ static void test_bells(void **state)
     wefti_os_socket_close(bell);
     wefti_os_bell_ring(-1);
     wefti_os_bell_hush(-1);
+#ifdef WEFT_FAULTS
     wefti_fault_arm(1, 1);
     assert_int_equal(wefti_os_bell_open(), -1);
     wefti_fault_arm(0, 0);
+#endif
 }
 
 int main(void)
