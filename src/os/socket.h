@@ -60,8 +60,8 @@ void wefti_os_socket_widen(int descriptor);
 /* Before it is bound: several listeners of this user may be bound to one address, and connections are dealt out among
  * them. */
 void wefti_os_socket_share(int descriptor);
-/* A TCP connection whose other end's host gives no sign of life for silence_ns ends with an error, also while nothing is
- * sent. As well as possible. */
+/* A TCP connection whose other end's host gives no sign of life for silence_ns ends with an error, also while nothing
+ * is sent. As well as possible. */
 void wefti_os_socket_keep(int descriptor, uint64_t silence_ns);
 
 /* A descriptor that becomes readable when another thread rings, until it is hushed: it ends a poll. Closed as sockets

@@ -109,8 +109,8 @@ struct wefti_transport {
 };
 
 /* `self`: this PE. `map`: PEs of the link domain, by load and store. `ofi` and `ucx`: PEs of other nodes, over
- * libfabric and UCX. `sim`: all PEs of a simulation, by a network that is
- * modelled as a whole; `messages`: those of other nodes, by the protocol of ofi and ucx over a wire that is modelled. */
+ * libfabric and UCX. `sim`: all PEs of a simulation, by a network that is modelled as a whole; `messages`: those of other
+ * nodes, by the protocol of ofi and ucx over a wire that is modelled. */
 extern const wefti_transport_ops wefti_transport_self;
 extern const wefti_transport_ops wefti_transport_map;
 extern const wefti_transport_ops wefti_transport_ofi; /* in builds that found libfabric */
@@ -118,6 +118,7 @@ extern const wefti_transport_ops wefti_transport_ucx; /* in builds that found UC
 #ifdef WEFT_SIM
 extern const wefti_transport_ops wefti_transport_sim;
 extern const wefti_transport_ops wefti_transport_sim_messages;
+int wefti_network_has_messages(void); /* whether this run has the latter */
 #endif
 
 #endif

@@ -121,8 +121,8 @@ static void draw_shape(weft_sim_config *config, int pes, int *domains, uint64_t 
     }
 }
 
-/* The library's own messages between link domains, where they have a deadline that nobody waits for: threads wait for what
- * comes, so that time goes on. Members beyond the link domain that are in another call are found at the deadline. */
+/* The library's own messages between link domains, where nobody waits for the deadline: threads wait for what comes, so
+ * that time goes on. Members beyond the link domain that are in another call are found at the deadline. */
 static int may_have_messages(const one_case *one, int pes)
 {
     return one->deadlock == WEFT_SIM_DEADLOCK_FAIL && pes <= MESSAGES_PES_MAX && strcmp(one->name, "mismatch") != 0;

@@ -113,21 +113,33 @@ static void tell_a_third(weft_world *world)
 /* More puts than a network lets go before it hears that some have been taken, and nobody says anything else. */
 static void flood(weft_world *world)
 {
-    enum { PUTS = 80, BYTES = 320 };
+    enum { PUTS = 80, BYTES = 700 };
     unsigned char bytes[BYTES];
     unsigned char *rows;
+    unsigned char *from; /* symmetric: a network may read it where it is */
     int pe = weft_world_pe(world);
     int pes = weft_world_pes(world);
     MUST(weft_malloc(world, (size_t)PUTS * BYTES, (void **)&rows));
+    MUST(weft_malloc(world, BYTES, (void **)&from));
     for (int i = 0; i < PUTS; i++) {
-        memset(bytes, (pe + i) & 0xff, sizeof bytes);
-        MUST(weft_putmem(world, rows + (size_t)i * BYTES, bytes, sizeof bytes, (pe + 1) % pes));
+        memset(from, (pe + i) & 0xff, BYTES);
+        MUST(weft_putmem(world, rows + (size_t)i * BYTES, from, BYTES, (pe + 1) % pes));
+        if (i % 16 == 0) { /* a message behind it, and a read behind that */
+            from[0] = (unsigned char)~from[0];
+            MUST(weft_fence(world));
+            MUST(weft_putmem(world, rows + (size_t)i * BYTES, from, 1, (pe + 1) % pes));
+            MUST(weft_fence(world));
+            MUST(weft_getmem(world, bytes, rows + (size_t)i * BYTES, BYTES, (pe + 1) % pes));
+            if (bytes[0] != from[0] || bytes[BYTES - 1] != from[1]) {
+                weft_sim_fail("put %d is not there for who has put: %d and %d", i, bytes[0], bytes[BYTES - 1]);
+            }
+        }
     }
     MUST(weft_barrier(world));
     for (int i = 0; i < PUTS; i++) {
         MUST(weft_getmem(world, bytes, rows + (size_t)i * BYTES, sizeof bytes, pe));
-        if (bytes[0] != (((pe + pes - 1) % pes + i) & 0xff) || bytes[BYTES - 1] != bytes[0]) {
-            weft_sim_fail("put %d of a flood brought %d and %d", i, bytes[0], bytes[BYTES - 1]);
+        if (bytes[1] != (((pe + pes - 1) % pes + i) & 0xff) || bytes[BYTES - 1] != bytes[1]) {
+            weft_sim_fail("put %d of a flood brought %d and %d", i, bytes[1], bytes[BYTES - 1]);
         }
     }
 }

@@ -251,8 +251,8 @@ static weft_status send_flush(wefti_am_wait *now, wefti_am_request **request)
     return wefti_am_submit(now, buffer);
 }
 
-/* Whether a PE that cannot be reached any more has said before that it leaves: its word may have come, and have not been
- * seen to. */
+/* Whether a PE that cannot be reached any more has said before that it leaves: its word may have come, and have not
+ * been seen to. */
 static int has_left(wefti_am *am, int pe)
 {
     for (int looks = 0; looks < LOOKS_MAX && !am->peers[pe].has_left && wefti_am_progress(am); looks++) {

@@ -27,7 +27,4 @@ void wefti_network_fence(void);
 /* Wait until all this thread sent has arrived. */
 void wefti_network_quiet(void);
 
-/* Whether link domains are connected by the protocol of src/transport/am in this run (wire.c), and not by the above. */
-int wefti_network_has_messages(void);
-
 #endif
