@@ -59,8 +59,8 @@
  *                    two more steps of slots is kept, so that a send of slots need not wait, and for combines 8/3 rows
  *                    for each of the first 16 tokens
  *   halves           each is a launch, and nothing of the call runs between them; all ranks call the halves or all the
- *                    whole. recv may be given another stream than its send: it comes after that, and not after what the
- *                    send's stream has since; calls that follow are for the caller to order behind it.
+ *                    whole. recv may be given another stream than its send: it comes after all that the send's
+ *                    stream has by then; calls that follow are for the caller to order behind it.
  *                    WEFT_ERR_STATE when others have claimed all multiprocessors meanwhile, or, with a new routing of
  *                    rows that do not leave with send, some of the send's: recv is still to come. Rows of slot layouts
  *                    leave with send in groups of up to 32 ranks, and recv waits for the other ranks' sends only. Else

@@ -5,9 +5,6 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "world/world.h"
-#ifdef WEFT_SIM
-#include "testing/sim/transport/network.h"
-#endif
 
 #ifdef WEFT_HAVE_OFI
 #define OFI &wefti_transport_ofi

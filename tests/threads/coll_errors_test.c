@@ -281,8 +281,8 @@ static void other_root_body(weft_world *world, void *context)
     CHECK_OK(weft_barrier(world));
 }
 
-/* A member that waits for what nobody sends learns of the difference at the deadline, so that of the calls that differ is
- * short; but not so short that a member of a busy machine is late. */
+/* A member that waits for what nobody sends learns of the difference at the deadline, so that of the calls that differ
+ * is short; but not so short that a member of a busy machine is late. */
 static void different_calls(void **state)
 {
     uint64_t deadline_ns = load_patience_ns(DIFFERENT_NS);

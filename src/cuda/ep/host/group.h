@@ -49,7 +49,7 @@ typedef struct wefti_ep_device {
     uint64_t mismatch_seen[WEFTI_EP_CHANNELS_MAX]; /* of host_status[..._MISMATCH]: reported */
     int sms; /* of the GPU, divided by the ranks that use it */
     wefti_cuda_ep_claim *claim;
-    CUevent sent[WEFTI_EP_CHANNELS_MAX]; /* the last send on each channel has ended */
+    CUevent sent[WEFTI_EP_CHANNELS_MAX]; /* for a recv on another stream than its send */
     uint64_t stats; /* with WEFT_EP_STATISTICS: the address behind the areas of the words that weft_ep.stats has, and of
                        [channels][R] waits of the running calls */
     CUfunction statistics; /* likewise */

@@ -225,6 +225,12 @@ static weft_status check_dispatch(const weft_ep_route *route, const weft_ep_choi
     const int least = fresh == NULL ? route->between->tokens_least : fresh->tokens_at == NULL ? fresh->tokens : 0;
     const int64_t capacity = out->rows_capacity < INT32_MAX ? (int64_t)out->rows_capacity : INT32_MAX;
     const int64_t slots = wefti_ep_slot_rows(&route->plan, route->ep->ranks, wefti_ep_local_experts(route->ep));
+    if (out->rows.scale_type == WEFT_EP_SCALE_UE8M0_32) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           "%s: scale_type is WEFT_EP_SCALE_UE8M0_32; a group of several domains on GPUs does not have "
+                           "that. Give scales of 128 elements, or route on the host (config.on_device 0)",
+                           call);
+    }
     WEFT_TRY(wefti_ep_rows_held(in, least, call, "in"));
     WEFT_TRY(wefti_ep_rows_held(&out->rows, capacity, call, "out.rows"));
     if (capacity < slots) {
@@ -259,11 +265,25 @@ weft_status wefti_ep_between_dispatch_send(weft_ep_route *route, const weft_ep_c
     return WEFT_OK;
 }
 
+/* All of a call is made in recv, from what the send's stream has. */
+static weft_status check_recv_stream(const weft_ep_route *route, const weft_stream *stream, const char *call)
+{
+    const weft_ep *ep = route->ep;
+    return stream == ep->half_stream[ep->channel]
+               ? WEFT_OK
+               : wefti_error(WEFT_ERR_UNSUPPORTED,
+                             "%s: the stream is not that of the send; a group of several domains on GPUs receives on "
+                             "that",
+                             call);
+}
+
 weft_status wefti_ep_between_dispatch_recv(weft_ep_route *route, weft_stream *stream)
 {
+    static const char call[] = "weft_ep_dispatch_recv";
     const wefti_ep_between_half *half = &route->between->half;
+    WEFT_TRY(check_recv_stream(route, stream, call));
     return dispatch(route, half->is_fresh ? &half->choices : NULL, &half->in, &half->received,
-                    (move){.kind = WEFTI_CUDA_EP_DISPATCH_HALVES}, stream, "weft_ep_dispatch_recv");
+                    (move){.kind = WEFTI_CUDA_EP_DISPATCH_HALVES}, stream, call);
 }
 
 /* A dispatch on a cached route, whose rows their receiver multiplies. */
@@ -373,9 +393,10 @@ weft_status wefti_ep_between_combine_send(weft_ep_route *route, const weft_ep_ro
 
 weft_status wefti_ep_between_combine_recv(weft_ep_route *route, weft_stream *stream)
 {
+    static const char call[] = "weft_ep_combine_recv";
     const wefti_ep_between_half *half = &route->between->half;
-    return combine(route, &half->in, &half->out, &half->combining, WEFTI_CUDA_EP_COMBINE_HALVES, stream,
-                   "weft_ep_combine_recv");
+    WEFT_TRY(check_recv_stream(route, stream, call));
+    return combine(route, &half->in, &half->out, &half->combining, WEFTI_CUDA_EP_COMBINE_HALVES, stream, call);
 }
 
 weft_status wefti_ep_between_dispatch_bwd(weft_ep_route *route, const weft_ep_rows *grad_received,

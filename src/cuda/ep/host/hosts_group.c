@@ -31,6 +31,12 @@ static weft_status check_limits(const weft_ep *ep)
     if (wefti_ep_channels(ep) > 1) {
         return refuse("pairs_max is 2", "give 1, and make two groups");
     }
+    if (ep->config.flags != 0) {
+        return refuse("flags is not 0", "give 0, or route on the host (config.on_device 0)");
+    }
+    if (ep->config.claim_with != NULL) {
+        return refuse("claim_with is given", "give NULL");
+    }
     return WEFT_OK;
 }
 

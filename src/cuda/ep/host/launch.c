@@ -17,7 +17,7 @@ static weft_status check_streams(const weft_ep_route *route, const weft_stream *
     return WEFT_OK;
 }
 
-/* A recv on another stream than its send is ordered after that, and not after what came there since. */
+/* A recv on another stream than its send comes after all that the send's stream has by then. */
 static weft_status order_streams(const weft_ep_route *route, const weft_stream *stream, wefti_cuda_ep_part part,
                                  const char *call)
 {
@@ -29,19 +29,10 @@ static weft_status order_streams(const weft_ep_route *route, const weft_stream *
     }
     const wefti_cuda *cuda = ep->device->cuda;
     WEFT_TRY(wefti_cuda_enter(cuda));
-    CUresult result =
-        cuda->driver.cuStreamWaitEvent((CUstream)(void *)(uintptr_t)stream, ep->device->sent[ep->channel], 0);
-    wefti_cuda_leave(cuda);
-    return wefti_cuda_check(&cuda->driver, result, call);
-}
-
-static weft_status note_sent(const weft_ep_route *route, int blocks, weft_stream *stream, const char *call)
-{
-    const weft_ep *ep = route->ep;
-    const wefti_cuda *cuda = ep->device->cuda;
-    route->device->sent_blocks = blocks;
-    WEFT_TRY(wefti_cuda_enter(cuda));
-    CUresult result = cuda->driver.cuEventRecord(ep->device->sent[ep->channel], (CUstream)(void *)stream);
+    const CUevent sent = ep->device->sent[ep->channel];
+    CUresult result = cuda->driver.cuEventRecord(sent, (CUstream)(void *)(uintptr_t)ep->half_stream[ep->channel]);
+    result =
+        result == CUDA_SUCCESS ? cuda->driver.cuStreamWaitEvent((CUstream)(void *)(uintptr_t)stream, sent, 0) : result;
     wefti_cuda_leave(cuda);
     return wefti_cuda_check(&cuda->driver, result, call);
 }
@@ -69,7 +60,7 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep
     wefti_cuda_leave(cuda);
     WEFT_TRY(wefti_cuda_check(&cuda->driver, result, call));
     if (kernel->part == WEFTI_CUDA_EP_SEND) {
-        WEFT_TRY(note_sent(route, plan->blocks, stream, call));
+        route->device->sent_blocks = plan->blocks;
     }
     if (kernel->part != WEFTI_CUDA_EP_RECV && kernel->work < WEFTI_CUDA_EP_WORK_COMBINE_ORDER) {
         ++*ep->started;

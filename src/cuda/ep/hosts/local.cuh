@@ -87,20 +87,20 @@ template <int DTYPE> EP_DEVICE void ep_hosts_quantise(const ep_hosts &args, unsi
     const bool is_ue8m0 = args.wide.is_ue8m0 != 0;
     for (int base = 0; base < hidden; base += EP_STEPS * EP_STEP) {
         const int at = base + ep_lane() * EP_EIGHT;
-        const int group = base / WEFTI_FP8_GROUP + ep_group_of_lane();
+        const int group = base / WEFTI_FP8_GROUP + ep_group_of_lane<WEFTI_FP8_GROUP>();
         ep_raw<DTYPE> raw;
         float values[EP_STEPS][EP_EIGHT];
         ep_load_steps<DTYPE>(row, at, hidden, &raw);
         ep_widen_steps<DTYPE>(raw, values);
-        const ep_quantised made = ep_quantise_steps(values, is_ue8m0);
+        const ep_quantised made = ep_quantise_steps<WEFTI_FP8_GROUP>(values, is_ue8m0);
         for (int i = 0; i < EP_STEPS; i++) {
             if (at + i * EP_STEP < hidden) {
                 *(uint2 *)(to + at + i * EP_STEP) = made.words[i];
             }
         }
-        if (ep_has_group_first() && group < groups && is_ue8m0) {
+        if (ep_has_group_first<WEFTI_FP8_GROUP>() && group < groups && is_ue8m0) {
             scales[group] = (unsigned char)(made.scale >> 23);
-        } else if (ep_has_group_first() && group < groups) {
+        } else if (ep_has_group_first<WEFTI_FP8_GROUP>() && group < groups) {
             ((wefti_u32 *)scales)[group] = made.scale;
         }
     }
