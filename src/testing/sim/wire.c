@@ -18,6 +18,7 @@
 #define POLL_NS 150 /* a look takes up to this long */
 #define MESSAGES_AT_ONCE 4
 #define RANGES_MAX 256
+#define WRITTEN (-1)
 
 /* What an end has taken and not given back. */
 typedef struct effort {
@@ -38,7 +39,7 @@ typedef struct message {
     struct message *next;
     effort *of; /* NULL: the sender does not wait for it */
     int from;
-    int channel;
+    int channel; /* WRITTEN: that a write of the sender's is in memory */
     size_t bytes;
     unsigned char data[];
 } message;
@@ -52,6 +53,7 @@ typedef struct range {
 typedef struct wefti_wire_end {
     wefti_wire *wire;
     int number;
+    int pe; /* whose it is, in its world */
     const wefti_fiber *fiber; /* who opened it */
     int is_open;
     int *ends; /* [pes]: theirs */
@@ -125,6 +127,7 @@ static weft_status wire_open(wefti_wire *wire, const wefti_wire_wish *wish, void
     end->number = (int)sim->wire_end_count++;
     sim->wire_ends[end->number] = end;
     end->wire = wire;
+    end->pe = wire->am->setup.pe;
     end->fiber = sim->running;
     end->is_open = 1;
     draw(sim, end, wish->rma);
@@ -360,6 +363,27 @@ static int is_next(const wefti_wire_end *end, const effort *one)
     return 1;
 }
 
+static void append(wefti_wire_end *to, message *sent)
+{
+    message **last = &to->messages;
+    while (*last != NULL) {
+        last = &(*last)->next;
+    }
+    *last = sent;
+}
+
+/* Writes that are counted as they arrive. */
+static void tell_written(wefti_sim *sim, const wefti_wire_end *end, const effort *one)
+{
+    if (end->wire->rma == WEFTI_WIRE_RMA_COUNTED && one->buffer->is_write) {
+        message *sent = no_less(calloc(1, sizeof *sent));
+        sent->from = end->number;
+        sent->channel = WRITTEN;
+        append(end_at(sim, one->to), sent);
+        ring(sim, end_at(sim, one->to));
+    }
+}
+
 /* Read the message from its buffer, for the receiver to find. */
 static void carry(wefti_sim *sim, wefti_wire_end *end, effort *one)
 {
@@ -369,11 +393,7 @@ static void carry(wefti_sim *sim, wefti_wire_end *end, effort *one)
     *sent =
         (message){.of = awaits ? one : NULL, .from = end->number, .channel = one->channel, .bytes = one->buffer->bytes};
     memcpy(sent->data, one->buffer->header, sent->bytes);
-    message **last = &to->messages;
-    while (*last != NULL) {
-        last = &(*last)->next;
-    }
-    *last = sent;
+    append(to, sent);
     one->is_taken = !awaits;
 }
 
@@ -390,6 +410,7 @@ static void go_on(wefti_sim *sim, wefti_wire_end *end, int to)
             if (one->is_move) {
                 one->is_under_way = 1;
                 move(sim, end, one);
+                tell_written(sim, end, one);
                 one->is_taken = 1;
             } else {
                 carry(sim, end, one);
@@ -453,8 +474,29 @@ static message *take_message(wefti_sim *sim, wefti_wire_end *end, int channel)
     return taken;
 }
 
+/* What says that a write has come keeps no order with messages, nor with another such. */
+static void hear_written(wefti_sim *sim, wefti_wire_end *end)
+{
+    for (message **link = &end->messages; *link != NULL;) {
+        message *at = *link;
+        if (at->channel != WRITTEN || wefti_random_below(&sim->random, 2) == 0) {
+            link = &at->next;
+            continue;
+        }
+        *link = at->next;
+        const int pe = end_at(sim, at->from)->pe;
+        free(at);
+        end->happened = 1;
+        wefti_memory_acquire_all(sim, sim->running);
+        wefti_am_written(end->wire->am, (uint32_t)pe);
+    }
+}
+
 static void receive(wefti_sim *sim, wefti_wire_end *end, int channel)
 {
+    if (channel == WEFTI_WIRE_REQUESTS) {
+        hear_written(sim, end);
+    }
     for (int i = 0; i < MESSAGES_AT_ONCE && end->posted[channel] != NULL; i++) {
         message *came = take_message(sim, end, channel);
         if (came == NULL) {
