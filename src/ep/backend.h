@@ -89,6 +89,21 @@ struct wefti_ep_backend {
                                const weft_ep_rows *grad_rows, float *grad_weights, unsigned flags, weft_stream *stream);
 };
 
+/* What a backend calls on groups of its own, as one between domains does on that of its domain: by a table, since these
+ * functions stand above the backends. */
+typedef struct wefti_ep_calls {
+    weft_status (*create)(weft_team *team, const weft_ep_config *config, weft_ep **ep);
+    weft_status (*destroy)(weft_ep *ep);
+    weft_status (*bytes)(const weft_ep_config *config, int ranks, weft_ep_memory *memory);
+    weft_status (*route_create)(weft_ep *ep, const weft_ep_plan *plan, void *memory, weft_ep_route **route);
+    weft_status (*route_destroy)(weft_ep_route *route);
+    weft_status (*route_choose)(weft_ep_route *route, const weft_ep_choices *choices);
+    weft_status (*dispatch)(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
+                            weft_stream *stream);
+    weft_status (*combine)(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out, unsigned flags,
+                           weft_stream *stream);
+} wefti_ep_calls;
+
 /* Of host memory. */
 extern const wefti_ep_backend wefti_ep_host_backend;
 

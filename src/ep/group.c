@@ -218,12 +218,13 @@ static void end_with_world(wefti_attachment *attachment)
     retire(ep);
 }
 
-weft_status weft_ep_bytes(const weft_ep_config *config, int ranks, weft_ep_memory *memory)
+weft_status wefti_ep_bytes(const weft_ep_config *config, int ranks, const wefti_ep_calls *calls, weft_ep_memory *memory)
 {
     weft_ep_config own;
     weft_ep ep;
     memset(&ep, 0, sizeof ep);
     ep.ranks = ranks;
+    ep.calls = calls;
     WEFT_TRY(read_config(&config, &own));
     if (ranks < 1 || memory == NULL || memory->size < sizeof *memory) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_bytes: %s",
@@ -256,7 +257,7 @@ weft_status weft_ep_domains(const weft_ep *ep, int *domain_of, int *count)
     return WEFT_OK;
 }
 
-weft_status weft_ep_create(weft_team *team, const weft_ep_config *config, weft_ep **out)
+weft_status wefti_ep_create(weft_team *team, const weft_ep_config *config, const wefti_ep_calls *calls, weft_ep **out)
 {
     if (team == NULL || out == NULL) {
         return wefti_error_null("weft_ep_create", team == NULL ? "team" : "ep");
@@ -271,6 +272,7 @@ weft_status weft_ep_create(weft_team *team, const weft_ep_config *config, weft_e
     weft_status verdict = ep != NULL ? read_config(&config, &own)
                                      : wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for the group");
     if (verdict == WEFT_OK) {
+        ep->calls = calls;
         verdict = init_private(ep, team, config);
     }
     weft_status status = wefti_ep_agree(team, config, ep, verdict);

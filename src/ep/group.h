@@ -26,6 +26,7 @@ typedef enum wefti_ep_half { WEFTI_EP_HALF_NONE = 0, WEFTI_EP_HALF_DISPATCH, WEF
 struct weft_ep {
     wefti_attachment attachment;
     const wefti_ep_backend *backend;
+    const struct wefti_ep_calls *calls;
     struct wefti_ep_host *host; /* the backend's part, of the channel: of the one that the group has */
     struct wefti_ep_host *hosts[WEFTI_EP_CHANNELS_MAX];
     struct wefti_ep_device *device;
@@ -62,6 +63,12 @@ static inline int wefti_ep_is_alive(const weft_ep *ep)
 {
     return ep != NULL && ep->world != NULL;
 }
+
+/* weft_ep_create and weft_ep_bytes, with what backends may call (ep/backend.h). */
+weft_status wefti_ep_create(weft_team *team, const weft_ep_config *config, const struct wefti_ep_calls *calls,
+                            weft_ep **out);
+weft_status wefti_ep_bytes(const weft_ep_config *config, int ranks, const struct wefti_ep_calls *calls,
+                           weft_ep_memory *memory);
 
 /* WEFT_OK, or what a dead group's calls return. */
 weft_status wefti_ep_check_alive(const weft_ep *ep, const char *call);

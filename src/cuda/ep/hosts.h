@@ -163,7 +163,8 @@ typedef struct wefti_cuda_ep_hosts_args {
     wefti_cuda_ep_scales in_scales; /* as they are given, unless rows become fp8 on their way */
     wefti_cuda_ep_scales out_scales;
     wefti_u64 scale_group_step; /* so many words more from the last row of an expert to the first of the next */
-    wefti_cuda_ep_wide wide; /* row_bytes not 0: rows become fp8 */
+    wefti_cuda_ep_wide wide; /* row_bytes not 0: rows become fp8, */
+    int scale_group; /* with a scale for each so many elements */
     const unsigned char *in;
     wefti_u64 in_pitch;
     unsigned char *out;

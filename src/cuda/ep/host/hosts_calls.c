@@ -3,6 +3,7 @@
 #include "cuda/ep/host/hosts.h"
 #include "ep/check.h"
 #include "weft.h"
+#include "weft/protocol/fp8.h"
 
 /* ---- launches ---- */
 
@@ -136,8 +137,8 @@ static weft_status dispatch_inside(const weft_ep_route *route, const wefti_cuda_
     received.rows = in;
     received.rows.data = between->received;
     received.rows_capacity = (size_t)wefti_ep_between_received_max(route->ep);
-    WEFT_TRY(weft_ep_route_choose(route->between->inner, &choices));
-    return weft_ep_dispatch(route->between->inner, &in, &received, stream);
+    WEFT_TRY(route->ep->calls->route_choose(route->between->inner, &choices));
+    return route->ep->calls->dispatch(route->between->inner, &in, &received, stream);
 }
 
 static weft_status run_dispatch(weft_ep_route *route, const wefti_cuda_ep_hosts_args *args, weft_stream *stream,
@@ -181,7 +182,8 @@ static void add_scales(wefti_cuda_ep_hosts_args *args, const weft_ep_route *rout
     } else {
         args->wide = (wefti_cuda_ep_wide){.row_bytes = (wefti_u32)wefti_cuda_ep_row_bytes(in),
                                           .dtype = in->dtype,
-                                          .is_ue8m0 = out->rows.scale_type == WEFT_EP_SCALE_UE8M0};
+                                          .is_ue8m0 = out->rows.scale_type != WEFT_EP_SCALE_F32};
+        args->scale_group = out->rows.scale_type == WEFT_EP_SCALE_UE8M0_32 ? WEFTI_FP8_GROUP_MX : WEFTI_FP8_GROUP;
     }
 }
 
@@ -225,12 +227,6 @@ static weft_status check_dispatch(const weft_ep_route *route, const weft_ep_choi
     const int least = fresh == NULL ? route->between->tokens_least : fresh->tokens_at == NULL ? fresh->tokens : 0;
     const int64_t capacity = out->rows_capacity < INT32_MAX ? (int64_t)out->rows_capacity : INT32_MAX;
     const int64_t slots = wefti_ep_slot_rows(&route->plan, route->ep->ranks, wefti_ep_local_experts(route->ep));
-    if (out->rows.scale_type == WEFT_EP_SCALE_UE8M0_32) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "%s: scale_type is WEFT_EP_SCALE_UE8M0_32; a group of several domains on GPUs does not have "
-                           "that. Give scales of 128 elements, or route on the host (config.on_device 0)",
-                           call);
-    }
     WEFT_TRY(wefti_ep_rows_held(in, least, call, "in"));
     WEFT_TRY(wefti_ep_rows_held(&out->rows, capacity, call, "out.rows"));
     if (capacity < slots) {
@@ -315,7 +311,7 @@ static weft_status combine_inside(const weft_ep_route *route, const weft_ep_rows
         .size = sizeof in, .data = between->group.results, .dtype = rows->dtype, .hidden = rows->hidden};
     weft_ep_rows out = in;
     out.data = between->group.sums;
-    return weft_ep_combine(route->between->inner, &in, &out, 0, stream);
+    return route->ep->calls->combine(route->between->inner, &in, &out, 0, stream);
 }
 
 static weft_status run_combine(weft_ep_route *route, const wefti_cuda_ep_hosts_args *args, const weft_ep_rows *in,

@@ -176,7 +176,7 @@ static weft_status make_inner(weft_ep *ep)
     status = made != WEFT_OK ? made : status;
     if (status == WEFT_OK) {
         const weft_ep_config config = inner_config(ep, counts);
-        status = weft_ep_create(between->team, &config, &between->inner);
+        status = ep->calls->create(between->team, &config, &between->inner);
     }
     wefti_free(counts);
     return status;
@@ -363,7 +363,7 @@ static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
         int size;
         (void)members_of(ep, &size);
         const weft_ep_config config = inner_config(ep, counts);
-        status = weft_ep_bytes(&config, size, &inner);
+        status = ep->calls->bytes(&config, size, &inner);
     }
     wefti_free(counts);
     memory->symmetric_bytes = inner.symmetric_bytes + received_bytes(ep);
@@ -417,7 +417,7 @@ static weft_status give_back(weft_ep *ep)
         weft_status freed = weft_team_free(ep->team, between->rings);
         status = status != WEFT_OK ? status : freed;
     }
-    weft_status ended = weft_ep_destroy(between->inner);
+    weft_status ended = ep->calls->destroy(between->inner);
     weft_status parted = weft_team_destroy(between->team);
     return status != WEFT_OK ? status : ended != WEFT_OK ? ended : parted;
 }

@@ -85,8 +85,8 @@ weft_status wefti_ep_between_route_open(weft_ep_route *route, void *memory)
                                   (size_t)((char *)of->tables.ids - (char *)of->tables.route_header));
     }
     if (status == WEFT_OK) {
-        status = weft_ep_route_create(ep->between->inner, &inner,
-                                      memory != NULL ? (unsigned char *)memory + bytes : NULL, &of->inner);
+        status = ep->calls->route_create(ep->between->inner, &inner,
+                                         memory != NULL ? (unsigned char *)memory + bytes : NULL, &of->inner);
     }
     if (status != WEFT_OK) {
         wefti_ep_between_route_close(route);
@@ -101,7 +101,7 @@ void wefti_ep_between_route_close(weft_ep_route *route)
 {
     wefti_ep_between_route *of = route->between;
     if (of->inner != NULL && wefti_ep_route_is_alive(of->inner)) { /* the world's end takes inner groups first */
-        (void)weft_ep_route_destroy(of->inner);
+        (void)route->ep->calls->route_destroy(of->inner);
     }
     wefti_cuda_ep_free(route->ep->between->cuda, of->owned);
     wefti_free(of);

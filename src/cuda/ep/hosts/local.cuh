@@ -78,34 +78,44 @@ EP_DEVICE void ep_hosts_begin(const ep_hosts &args)
 
 /* ---- rows to send ---- */
 
-/* A row as fp8, with its scales behind it. A warp. */
-template <int DTYPE> EP_DEVICE void ep_hosts_quantise(const ep_hosts &args, unsigned char *to, const unsigned char *row)
+/* A row as fp8, with its scales behind it, one of GROUP elements. A warp. */
+template <int DTYPE, int GROUP>
+EP_DEVICE void ep_hosts_quantise_by(const ep_hosts &args, unsigned char *to, const unsigned char *row)
 {
     const int hidden = (int)args.row_bytes;
-    const int groups = (hidden + WEFTI_FP8_GROUP - 1) / WEFTI_FP8_GROUP;
+    const int groups = (hidden + GROUP - 1) / GROUP;
     unsigned char *scales = to + args.row_bytes;
     const bool is_ue8m0 = args.wide.is_ue8m0 != 0;
     for (int base = 0; base < hidden; base += EP_STEPS * EP_STEP) {
         const int at = base + ep_lane() * EP_EIGHT;
-        const int group = base / WEFTI_FP8_GROUP + ep_group_of_lane<WEFTI_FP8_GROUP>();
+        const int group = base / GROUP + ep_group_of_lane<GROUP>();
         ep_raw<DTYPE> raw;
         float values[EP_STEPS][EP_EIGHT];
         ep_load_steps<DTYPE>(row, at, hidden, &raw);
         ep_widen_steps<DTYPE>(raw, values);
-        const ep_quantised made = ep_quantise_steps<WEFTI_FP8_GROUP>(values, is_ue8m0);
+        const ep_quantised made = ep_quantise_steps<GROUP>(values, is_ue8m0);
         for (int i = 0; i < EP_STEPS; i++) {
             if (at + i * EP_STEP < hidden) {
                 *(uint2 *)(to + at + i * EP_STEP) = made.words[i];
             }
         }
-        if (ep_has_group_first<WEFTI_FP8_GROUP>() && group < groups && is_ue8m0) {
+        if (ep_has_group_first<GROUP>() && group < groups && is_ue8m0) {
             scales[group] = (unsigned char)(made.scale >> 23);
-        } else if (ep_has_group_first<WEFTI_FP8_GROUP>() && group < groups) {
+        } else if (ep_has_group_first<GROUP>() && group < groups) {
             ((wefti_u32 *)scales)[group] = made.scale;
         }
     }
     for (int group = groups + ep_lane(); is_ue8m0 && group < (int)args.scale_words * 4; group += 32) {
         scales[group] = 0; /* what fills the last word up */
+    }
+}
+
+template <int DTYPE> EP_DEVICE void ep_hosts_quantise(const ep_hosts &args, unsigned char *to, const unsigned char *row)
+{
+    if (args.scale_group == WEFTI_FP8_GROUP_MX) {
+        ep_hosts_quantise_by<DTYPE, WEFTI_FP8_GROUP_MX>(args, to, row);
+    } else {
+        ep_hosts_quantise_by<DTYPE, WEFTI_FP8_GROUP>(args, to, row);
     }
 }
 
