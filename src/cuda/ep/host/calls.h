@@ -40,6 +40,9 @@ uint64_t wefti_cuda_ep_area_rows(const weft_ep *ep);
 int wefti_cuda_ep_find_place(const weft_ep *ep, const void *address, uint64_t bytes, int is_open, wefti_u64 *place,
                              uint64_t *held);
 
+/* Where kernels tell the counts of a routing, as weft_ep_route_counts_to asked; `counted`: routings told so far. */
+wefti_cuda_ep_told wefti_cuda_ep_told_of(const weft_ep_route *route, wefti_u64 *counted);
+
 /* A call that agrees on a routing of these choices has been launched; NULL: one that does not. */
 void wefti_cuda_ep_chosen(weft_ep_route *route, const weft_ep_choices *choices);
 

@@ -43,12 +43,12 @@ static wefti_cuda_ep_choices choices_of(const weft_ep_route *route, const weft_e
     };
 }
 
-static wefti_cuda_ep_told told_of(const weft_ep_route *route)
+wefti_cuda_ep_told wefti_cuda_ep_told_of(const weft_ep_route *route, wefti_u64 *counted)
 {
     const weft_ep_count_arrays *to = &route->counts_to;
     return (wefti_cuda_ep_told){
         .generation = (wefti_u64 *)to->generation,
-        .counted = route->device->tables.counted,
+        .counted = counted,
         .rows = to->rows,
         .rows_of_expert = to->rows_of_expert,
         .rows_of_expert_aligned = to->rows_of_expert_aligned,
@@ -171,7 +171,7 @@ weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *ch
     wefti_cuda_ep_dispatch_args args = dispatch_args(route);
     args.flags = WEFTI_CUDA_EP_FRESH;
     args.choices = choices_of(route, choices);
-    args.told = told_of(route);
+    args.told = wefti_cuda_ep_told_of(route, route->device->tables.counted);
     args.signature = wefti_cuda_ep_signature(WEFTI_CUDA_EP_DISPATCH, args.flags | wefti_cuda_ep_layout_flags(route), 0,
                                              hidden_bits(route), (unsigned)args.topk);
     const wefti_cuda_ep_launch_plan plan =
@@ -219,7 +219,7 @@ weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_c
     if (fresh != NULL) {
         args->flags |= WEFTI_CUDA_EP_FRESH;
         args->choices = choices_of(route, fresh);
-        args->told = told_of(route);
+        args->told = wefti_cuda_ep_told_of(route, route->device->tables.counted);
     }
     if (out->scale_group_stride != 0) {
         args->scale_group_step = out->scale_group_stride - (uint64_t)args->experts.slots * args->out_scales.row_stride;

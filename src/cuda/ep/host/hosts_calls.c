@@ -91,23 +91,6 @@ static weft_status ended(weft_ep *ep, weft_status status)
 
 /* ---- dispatch ---- */
 
-static wefti_cuda_ep_told told_of(const weft_ep_route *route)
-{
-    const weft_ep_count_arrays *to = &route->counts_to;
-    return (wefti_cuda_ep_told){
-        .generation = (wefti_u64 *)to->generation,
-        .counted = route->between->tables.counted,
-        .rows = to->rows,
-        .rows_of_expert = to->rows_of_expert,
-        .rows_of_expert_aligned = to->rows_of_expert_aligned,
-        .rows_of_source = to->rows_of_source,
-        .offset_of_expert = to->offset_of_expert,
-        .tells = to->generation != NULL || to->on_stream,
-        .wide = to->type == WEFT_EP_INT64,
-        .experts = wefti_ep_local_experts(route->ep),
-    };
-}
-
 static void add_choices(wefti_cuda_ep_hosts_args *args, weft_ep_route *route, const weft_ep_choices *fresh)
 {
     if (fresh != NULL) {
@@ -116,7 +99,7 @@ static void add_choices(wefti_cuda_ep_hosts_args *args, weft_ep_route *route, co
         args->choices.tokens_at = fresh->tokens_at;
         args->choices.tokens = fresh->tokens;
         args->choices.wide = fresh->id_type == WEFT_EP_INT64;
-        args->told = told_of(route);
+        args->told = wefti_cuda_ep_told_of(route, route->between->tables.counted);
         route->is_routed = 1;
         route->between->tokens_least = fresh->tokens_at == NULL ? fresh->tokens : 0;
     }
