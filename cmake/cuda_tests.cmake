@@ -243,7 +243,7 @@ if(TARGET weftrun)
 endif()
 
 if(CMOCKA_FOUND)
-    foreach(name attach_torture attach_peers ep_refused ep_statistics headers watch)
+    foreach(name attach_torture attach_peers ep_refused ep_statistics headers shared_streams watch)
         weft_add_test_program(${name}_test ${PROJECT_SOURCE_DIR}/tests/gpu/${name}_test.c)
         target_include_directories(${name}_test SYSTEM PRIVATE ${WEFT_CUDA_INCLUDE})
         add_dependencies(${name}_test fake_cuda)

@@ -87,7 +87,7 @@ static weft_status load(wefti_cuda *cuda)
 {
     const wefti_cuda_driver *driver = &cuda->driver;
     WEFT_TRY(wefti_os_monitor_create(&cuda->stream_lock));
-    WEFT_TRY(wefti_cuda_stream_create(cuda, &cuda->stream));
+    WEFT_TRY(wefti_cuda_stream_join(cuda, WEFTI_CUDA_STREAM_HOST, &cuda->stream));
     WEFT_TRY(wefti_cuda_check(driver, driver->cuMemAllocHost((void **)&cuda->amo_old, sizeof *cuda->amo_old),
                               "cuMemAllocHost"));
     WEFT_TRY(wefti_cuda_check(driver, driver->cuModuleLoadData(&cuda->module, wefti_cuda_kernels), "cuModuleLoadData"));
@@ -221,7 +221,7 @@ static void fini(wefti_cuda *cuda)
         (void)driver->cuMemFreeHost(cuda->amo_old);
     }
     if (cuda->stream != NULL) {
-        (void)driver->cuStreamDestroy(cuda->stream);
+        wefti_cuda_stream_leave(cuda, WEFTI_CUDA_STREAM_HOST, cuda->stream);
     }
     close_peers(cuda);
     if (cuda->window != NULL) {

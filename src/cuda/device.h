@@ -77,7 +77,7 @@ typedef struct wefti_cuda {
     int can_be_early; /* kernels wait by themselves for the one before: see kernel.cuh */
     wefti_cuda_budget budget;
     int host_atomics;
-    CUstream stream; /* of the host's copies and atomics */
+    CUstream stream; /* WEFTI_CUDA_STREAM_HOST */
     wefti_os_monitor *stream_lock;
     CUmodule module;
     CUmemoryPool ep_pool; /* NULL until the first group of expert parallelism */
@@ -173,9 +173,19 @@ extern const wefti_device_budget_ops wefti_cuda_budget_table; /* driver/claims.c
 weft_status wefti_cuda_enter(const wefti_cuda *cuda);
 void wefti_cuda_leave(const wefti_cuda *cuda);
 
-/* A stream of the library's own: of the greatest priority, so that host calls do not wait behind a busy GPU, and a
- * proxy not in one queue with a kernel that waits for it. Users' streams keep the priority that they were made with. */
-weft_status wefti_cuda_stream_create(const wefti_cuda *cuda, CUstream *stream);
+/* Streams of the library's own: of the greatest priority, so that host calls do not wait behind a busy GPU, and a proxy
+ * not in one hardware queue with a kernel that waits for it; users' streams keep the priority that they were made with.
+ * The PEs of a process on a GPU share them, as a GPU has 32 queues at most for a process, and a stream beyond these
+ * stands behind another's kernels: nothing that waits for a PE is put there. */
+typedef enum wefti_cuda_stream_use {
+    WEFTI_CUDA_STREAM_HOST, /* the host's copies and atomics */
+    WEFTI_CUDA_STREAM_PROXY, /* what proxies do on the device */
+    WEFTI_CUDA_STREAM_USES,
+} wefti_cuda_stream_use;
+
+/* The context is current. */
+weft_status wefti_cuda_stream_join(const wefti_cuda *cuda, wefti_cuda_stream_use use, CUstream *stream);
+void wefti_cuda_stream_leave(const wefti_cuda *cuda, wefti_cuda_stream_use use, CUstream stream);
 
 /* ---- heap/slot.c ---- */
 

@@ -329,6 +329,9 @@ static void test_graph(job *of, arena *all, weft_ep_layout layout, int fused, in
     CHECK_OK(weft_ep_route_destroy(beside));
     check_gpu(cudaStreamEndCapture(pe->stream, &graph), "capture");
     check_gpu(cudaGraphInstantiate(&exec, graph, 0), "capture");
+    /* A first launch would, and may wait for all kernels that run on the GPU. */
+    check_gpu(cudaGraphUpload(exec, pe->stream), "capture");
+    check_gpu(cudaStreamSynchronize(pe->stream), "capture");
     /* A queue of launches holds about 1000. Whose launch finds it full waits inside the driver, with what other threads
      * of the process need for theirs, so a thread that runs ahead of one that has not begun would wait for it in
      * vain. */

@@ -1,5 +1,6 @@
-/* cuda/driver/context.c: the context of a PE's device, and streams in it. */
+/* cuda/driver/context.c: the context of a PE's device, and the library's own streams in it. */
 #include "cuda/device.h"
+#include "os/os.h"
 
 weft_status wefti_cuda_enter(const wefti_cuda *cuda)
 {
@@ -12,7 +13,44 @@ void wefti_cuda_leave(const wefti_cuda *cuda)
     (void)cuda->driver.cuCtxPopCurrent(&gone);
 }
 
-weft_status wefti_cuda_stream_create(const wefti_cuda *cuda, CUstream *stream)
+/* ---- streams ---- */
+
+#define WAIT_NS UINT64_C(20000)
+
+/* A GPU's, with the PEs of this process that use it. What a fork has copied means nothing. */
+static struct shared_stream {
+    int holder; /* the process of which a thread changes this; atomic */
+    int owner; /* the process whose stream this is */
+    int users;
+    CUcontext context;
+    CUstream stream;
+} shared_streams[WEFTI_CUDA_DEVICES_MAX][WEFTI_CUDA_STREAM_USES];
+
+static struct shared_stream *lock_stream(const wefti_cuda *cuda, wefti_cuda_stream_use use)
+{
+    struct shared_stream *shared = &shared_streams[cuda->ordinal][use];
+    const int mine = wefti_os_owner_number();
+    int holder = 0;
+    while (holder == mine ||
+           !__atomic_compare_exchange_n(&shared->holder, &holder, mine, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+        if (holder == mine) {
+            wefti_os_sleep_ns(WAIT_NS);
+            holder = __atomic_load_n(&shared->holder, __ATOMIC_RELAXED);
+        }
+    }
+    if (shared->owner != mine) {
+        shared->owner = mine;
+        shared->users = 0;
+    }
+    return shared;
+}
+
+static void unlock_stream(struct shared_stream *shared)
+{
+    __atomic_store_n(&shared->holder, 0, __ATOMIC_RELEASE);
+}
+
+static weft_status create_stream(const wefti_cuda *cuda, CUstream *stream)
 {
     const wefti_cuda_driver *driver = &cuda->driver;
     int least = 0;
@@ -21,4 +59,36 @@ weft_status wefti_cuda_stream_create(const wefti_cuda *cuda, CUstream *stream)
                               "cuCtxGetStreamPriorityRange"));
     return wefti_cuda_check(driver, driver->cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, greatest),
                             "cuStreamCreateWithPriority");
+}
+
+weft_status wefti_cuda_stream_join(const wefti_cuda *cuda, wefti_cuda_stream_use use, CUstream *stream)
+{
+    struct shared_stream *shared = lock_stream(cuda, use);
+    const int is_other = shared->users > 0 && shared->context != cuda->context;
+    weft_status status = WEFT_OK;
+    if (is_other || shared->users == 0) {
+        status = create_stream(cuda, stream);
+    } else {
+        *stream = shared->stream;
+    }
+    if (status == WEFT_OK && !is_other) {
+        shared->users++;
+        shared->context = cuda->context;
+        shared->stream = *stream;
+    }
+    unlock_stream(shared);
+    return status;
+}
+
+void wefti_cuda_stream_leave(const wefti_cuda *cuda, wefti_cuda_stream_use use, CUstream stream)
+{
+    struct shared_stream *shared = lock_stream(cuda, use);
+    const int is_shared = shared->users > 0 && shared->stream == stream;
+    if (is_shared) {
+        shared->users--;
+    }
+    if (!is_shared || shared->users == 0) {
+        (void)cuda->driver.cuStreamDestroy(stream);
+    }
+    unlock_stream(shared);
 }

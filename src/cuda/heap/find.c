@@ -118,13 +118,12 @@ static weft_status fill_record(wefti_cuda *cuda)
 
 /* A stream is bound to one of the GPU's hardware queues, in which its launches wait behind those of other streams. */
 #define QUEUES_DEFAULT 8
-#define STREAMS_A_PE 2 /* the user's, and that of the host's copies */
 
 static void warn_of_queues(const wefti_cuda *cuda, int pes)
 {
     const char *text = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
     const long queues = text != NULL ? strtol(text, NULL, 10) : QUEUES_DEFAULT;
-    if (pes == queues / STREAMS_A_PE + 1) {
+    if (pes == queues - WEFTI_CUDA_STREAM_USES + 1) { /* each PE has a stream of its user's, all have the library's */
         wefti_log(
             WEFTI_LOG_WARN,
             "%d PEs of this process share GPU %d, which has %ld hardware queues: a kernel that waits for another PE "

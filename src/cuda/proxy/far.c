@@ -54,7 +54,7 @@ static weft_status make_device_part(wefti_cuda_far *far)
     const wefti_u64 told[] = {(uintptr_t)far->rings[WEFTI_FAR_RING_KERNELS].shared, 0, WEFTI_DEV_RING_ENTRIES};
     _Static_assert(offsetof(wefti_dev_control, ring_end) == offsetof(wefti_dev_control, ring) + 2 * sizeof *told,
                    "three words in a row");
-    WEFT_TRY(wefti_cuda_stream_create(cuda, &far->stream));
+    WEFT_TRY(wefti_cuda_stream_join(cuda, WEFTI_CUDA_STREAM_PROXY, &far->stream));
     WEFT_TRY(
         wefti_cuda_check(driver, driver->cuMemAllocHost((void **)&far->answer, sizeof *far->answer), "cuMemAllocHost"));
     WEFT_TRY(wefti_cuda_check(driver, driver->cuMemAllocHost((void **)&far->old, sizeof *far->old), "cuMemAllocHost"));
@@ -140,7 +140,7 @@ void wefti_far_close(wefti_cuda_far *far)
         }
     }
     if (far->stream != NULL) {
-        (void)driver->cuStreamDestroy(far->stream);
+        wefti_cuda_stream_leave(far->cuda, WEFTI_CUDA_STREAM_PROXY, far->stream);
     }
     if (far->host_lock != NULL) {
         wefti_os_monitor_destroy(far->host_lock);

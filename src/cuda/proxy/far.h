@@ -78,7 +78,7 @@ typedef struct wefti_cuda_far {
     wefti_os_monitor *host_lock; /* of the host's ring's tail */
     uint64_t host_tail;
 
-    CUstream stream; /* of what the proxy does on the device */
+    CUstream stream; /* WEFTI_CUDA_STREAM_PROXY */
     wefti_far_answer *answer; /* pinned */
     uint64_t *old; /* pinned: where an atomic's kernel stores the value before */
     int has_sm;

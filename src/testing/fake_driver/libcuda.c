@@ -61,6 +61,14 @@ FAKE unsigned long fakeWaitsOrTakes(void)
     return waits_or_takes;
 }
 
+/* How many streams the process has made and not destroyed. */
+static int streams; /* atomic */
+FAKE int fakeStreams(void);
+FAKE int fakeStreams(void)
+{
+    return __atomic_load_n(&streams, __ATOMIC_RELAXED);
+}
+
 /* How often it has copied and filled, and the time of that. */
 FAKE unsigned long fakeCopies(unsigned long long *ns);
 FAKE unsigned long fakeCopies(unsigned long long *ns)
@@ -697,6 +705,7 @@ FAKE CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int p
         return CUDA_ERROR_INVALID_VALUE;
     }
     *stream = (CUstream)malloc(1);
+    __atomic_fetch_add(&streams, 1, __ATOMIC_RELAXED);
     return CUDA_SUCCESS;
 }
 
@@ -709,6 +718,7 @@ FAKE CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 FAKE CUresult cuStreamDestroy(CUstream stream)
 {
     free(stream);
+    __atomic_fetch_sub(&streams, 1, __ATOMIC_RELAXED);
     return CUDA_SUCCESS;
 }
 

@@ -135,23 +135,11 @@ weft_status wefti_ep_between_counts(const weft_ep_route *route, weft_ep_counts *
 
 weft_status wefti_ep_between_query(const weft_ep_route *route, weft_stream *stream, weft_ep_host_counts *counts)
 {
-    static const char call[] = "weft_ep_route_query";
     weft_ep *ep = route->ep;
-    wefti_cuda *cuda = ep->between->cuda;
     wefti_cuda_ep_route_header header;
-    WEFT_TRY(wefti_cuda_enter(cuda));
-    CUresult result = cuda->driver.cuStreamSynchronize((CUstream)(void *)stream);
-    wefti_cuda_leave(cuda);
-    WEFT_TRY(wefti_cuda_check(&cuda->driver, result, "weft_ep_route_query: cuStreamSynchronize"));
-    WEFT_TRY(wefti_ep_between_status(ep, call));
-    WEFT_TRY(wefti_cuda_copy(&cuda->base, &header, route->between->tables.route_header, sizeof header));
-    counts->rows = header.rows;
-    counts->tokens = header.received;
-    counts->dropped = header.dropped;
-    counts->local_experts = wefti_ep_local_experts(ep);
-    counts->first_expert = ep->owners.first[ep->rank];
-    counts->status = (weft_status)header.status;
-    counts->dropped_rows = header.dropped_rows;
+    WEFT_TRY(wefti_cuda_ep_fetch_header(ep->between->cuda, route->between->tables.route_header, stream, &header));
+    WEFT_TRY(wefti_ep_between_status(ep, "weft_ep_route_query"));
+    wefti_cuda_ep_tell_counts(ep, &header, counts);
     return WEFT_OK;
 }
 

@@ -215,28 +215,44 @@ weft_status wefti_cuda_ep_counts(const weft_ep_route *route, weft_ep_counts *cou
     return WEFT_OK;
 }
 
+weft_status wefti_cuda_ep_fetch_header(const wefti_cuda *cuda, const wefti_cuda_ep_route_header *there,
+                                       weft_stream *stream, wefti_cuda_ep_route_header *header)
+{
+    const CUstream on = (CUstream)(void *)stream;
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    weft_status status = WEFT_OK;
+    CUresult result = cuda->driver.cuStreamSynchronize(on); /* a copy to pageable memory would wait in the driver */
+    if (result == CUDA_SUCCESS) {
+        status = wefti_cuda_enqueue_copy(cuda, header, there, sizeof *header, on);
+        result = cuda->driver.cuStreamSynchronize(on);
+    }
+    wefti_cuda_leave(cuda);
+    WEFT_TRY(status);
+    return wefti_cuda_check(&cuda->driver, result, "weft_ep_route_query: cuStreamSynchronize");
+}
+
+void wefti_cuda_ep_tell_counts(const weft_ep *ep, const wefti_cuda_ep_route_header *header,
+                               weft_ep_host_counts *counts)
+{
+    counts->rows = header->rows;
+    counts->tokens = header->received;
+    counts->dropped = header->dropped;
+    counts->local_experts = wefti_ep_local_experts(ep);
+    counts->first_expert = ep->owners.first[ep->rank];
+    counts->status = (weft_status)header->status;
+    counts->dropped_rows = header->dropped_rows;
+}
+
 weft_status wefti_cuda_ep_query(const weft_ep_route *route, weft_stream *stream, weft_ep_host_counts *counts)
 {
-    static const char call[] = "weft_ep_route_query";
     weft_ep *ep = route->ep;
-    wefti_cuda *cuda = ep->device->cuda;
-    wefti_cuda_ep_route_header route_header;
-    WEFT_TRY(wefti_cuda_enter(cuda));
-    CUresult result = cuda->driver.cuStreamSynchronize((CUstream)(void *)stream);
-    wefti_cuda_leave(cuda);
-    WEFT_TRY(wefti_cuda_check(&cuda->driver, result, "weft_ep_route_query: cuStreamSynchronize"));
-    WEFT_TRY(wefti_cuda_ep_host_status(ep, call));
-    WEFT_TRY(wefti_cuda_copy(&cuda->base, &route_header, route->device->tables.route_header, sizeof route_header));
+    wefti_cuda_ep_route_header header;
+    WEFT_TRY(wefti_cuda_ep_fetch_header(ep->device->cuda, route->device->tables.route_header, stream, &header));
+    WEFT_TRY(wefti_cuda_ep_host_status(ep, "weft_ep_route_query"));
     if (!wefti_ep_has_half_of(ep, route)) {
         route->device->is_unseen = 0;
     }
-    counts->rows = route_header.rows;
-    counts->tokens = route_header.received;
-    counts->dropped = route_header.dropped;
-    counts->local_experts = wefti_ep_local_experts(ep);
-    counts->first_expert = ep->owners.first[ep->rank];
-    counts->status = (weft_status)route_header.status;
-    counts->dropped_rows = route_header.dropped_rows;
+    wefti_cuda_ep_tell_counts(ep, &header, counts);
     return WEFT_OK;
 }
 
