@@ -32,6 +32,8 @@ IS(NCCL_EP_COMB_QUANT_NVFP4, 1);
 IS(NCCL_EP_DISPATCH_QUANT_NONE, 0);
 IS(NCCL_EP_DISPATCH_QUANT_SCALES_FORWARD, 1);
 IS(NCCL_EP_DISPATCH_QUANT_DS_FP8E3M4, 2);
+IS(NCCL_EP_COMBINE_QUANT_NONE, 0);
+IS(sizeof(ncclEpCombineQuantizationRecipe_t), sizeof(ncclEpCombQuant_t));
 
 AT(ncclEpTensor_t, magic, 4);
 AT(ncclEpTensor_t, ndim, 8);
@@ -123,3 +125,10 @@ ENDS(ncclEpCombineConfig_t, COMBINE_CONFIG, 1);
 ENDS(ncclEpCombineConfig_t, COMBINE_CONFIG, 2);
 ENDS(ncclEpHandleConfig_t, HANDLE_CONFIG, 1);
 ENDS(ncclEpCompleteConfig_t, COMPLETE_CONFIG, 1);
+
+/* Programs assert the layout of a struct, and where its versions end, by macros of the header. */
+NCCL_EP_STATIC_ASSERT(NCCL_EP_API_VERSION > 0, "a version");
+NCCL_EP_STATIC_ASSERT_STRUCT_ABI(ncclEpGroupConfig_t, NCCL_EP_GROUP_CONFIG);
+NCCL_EP_STATIC_ASSERT_STRUCT_ABI(ncclEpTensor_t, NCCL_EP_TENSOR);
+NCCL_EP_STATIC_ASSERT_STRUCT_ABI_BOUNDARY(ncclEpGroupConfig_t, NCCL_EP_GROUP_CONFIG, 1);
+NCCL_EP_STATIC_ASSERT_STRUCT_ABI_BOUNDARY(ncclEpGroupConfig_t, NCCL_EP_GROUP_CONFIG, 2);

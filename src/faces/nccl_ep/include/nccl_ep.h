@@ -47,6 +47,25 @@ extern "C" {
 #define NCCL_EP_FIELD_END(type, field) ((unsigned int)(offsetof(type, field) + sizeof(((type *)0)->field)))
 #define NCCL_EP_HAS_FIELD(ptr, type, field) ((ptr) != NULL && (ptr)->size >= NCCL_EP_FIELD_END(type, field))
 
+/* A struct of its current version is as large as base##_Vn_SIZE says, and version n of it ends there. */
+#if defined(__cplusplus)
+#define NCCL_EP_STATIC_ASSERT(condition, text) static_assert(condition, text)
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define NCCL_EP_STATIC_ASSERT(condition, text) _Static_assert(condition, text)
+#else
+#define NCCL_EP_STATIC_ASSERT(condition, text) struct nccl_ep_before_c11
+#endif
+#define NCCL_EP_STATIC_ASSERT_STRUCT_ABI(type, base) NCCL_EP_STATIC_ASSERT_SIZE_(type, base, base##_CURRENT_VERSION)
+#define NCCL_EP_STATIC_ASSERT_SIZE_(type, base, version) NCCL_EP_STATIC_ASSERT_SIZE_OF_(type, base, version)
+#define NCCL_EP_STATIC_ASSERT_SIZE_OF_(type, base, version)                                                            \
+    NCCL_EP_STATIC_ASSERT(offsetof(type, size) == 0 && offsetof(type, magic) == sizeof(unsigned int) &&                \
+                              sizeof(type) == base##_V##version##_SIZE && (version) <= NCCL_EP_API_VERSION,            \
+                          #type " is not its version " #version)
+#define NCCL_EP_STATIC_ASSERT_STRUCT_ABI_BOUNDARY(type, base, version)                                                 \
+    NCCL_EP_STATIC_ASSERT(NCCL_EP_FIELD_END(type, base##_V##version##_LAST_FIELD) == base##_V##version##_SIZE &&       \
+                              (version) <= base##_CURRENT_VERSION,                                                     \
+                          #type " does not end its version " #version " there")
+
 /* *version: NCCL_EP_VERSION_CODE of the interface that the library has. */
 ncclResult_t ncclEpGetVersion(int *version);
 
@@ -266,6 +285,9 @@ typedef ncclEpDispQuant_t ncclEpDispatchQuantizationRecipe_t;
 
 typedef enum { NCCL_EP_COMB_QUANT_NONE = 0, NCCL_EP_COMB_QUANT_NVFP4 = 1 } ncclEpCombQuant_t;
 
+typedef ncclEpCombQuant_t ncclEpCombineQuantizationRecipe_t; /* before the release of 0.2.0 */
+#define NCCL_EP_COMBINE_QUANT_NONE NCCL_EP_COMB_QUANT_NONE
+
 typedef struct {
     unsigned int size;
     unsigned int magic;
@@ -298,7 +320,7 @@ typedef struct {
     ncclEpPassDir_t pass_direction;
     union {
         ncclEpCombQuant_t quant_recipe;
-        ncclEpCombQuant_t quantization_recipe;
+        ncclEpCombineQuantizationRecipe_t quantization_recipe;
     };
 } ncclEpCombineConfig_t;
 
