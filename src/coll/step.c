@@ -7,25 +7,25 @@ _Static_assert(WEFTI_COUNTER_alltoalls - WEFTI_COUNTER_broadcasts == (int)WEFTI_
                    WEFTI_COUNTER_scans - WEFTI_COUNTER_broadcasts == (int)WEFTI_COLL_SCAN,
                "collectives are counted in the order of their table");
 
-/* The facts of all calls so far: their highest bits go above the epoch. Earlier calls are among them since one whose
- * members need not hear from each other, a broadcast with two roots, shows in a later call only. */
-static uint64_t history_with(uint64_t history, const wefti_call_facts *facts)
+/* A hash of the arguments of all calls so far, whose highest bits go above the epoch. Of all calls, since in some, as a
+ * broadcast, members need not read from each other: two roots show in a later call only. */
+static uint64_t history_with(uint64_t history, const wefti_call_arguments *arguments)
 {
-    uint64_t mix = history ^ ((uint64_t)facts->kind << 32 | (unsigned)facts->root);
-    mix = (mix ^ mix >> 32 ^ facts->count) * UINT64_C(0x9e3779b97f4a7c15);
-    return (mix ^ mix >> 32 ^ facts->more) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t mix = history ^ ((uint64_t)arguments->kind << 32 | (unsigned)arguments->root);
+    mix = (mix ^ mix >> 32 ^ arguments->count) * UINT64_C(0x9e3779b97f4a7c15);
+    return (mix ^ mix >> 32 ^ arguments->more) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-void wefti_step_sign(wefti_step *step, uint64_t fact)
+void wefti_step_sign(wefti_step *step, uint64_t number)
 {
-    step->signature ^= (fact * UINT64_C(0x9e3779b97f4a7c15)) & ~WEFTI_COLL_EPOCH_MASK;
+    step->signature ^= (number * UINT64_C(0x9e3779b97f4a7c15)) & ~WEFTI_COLL_EPOCH_MASK;
 }
 
-weft_status wefti_step_begin(wefti_step *step, weft_team *team, const char *call, const wefti_call_facts *facts)
+weft_status wefti_step_begin(wefti_step *step, weft_team *team, const char *call, const wefti_call_arguments *arguments)
 {
     WEFT_TRY(wefti_team_check(team, call));
-    wefti_team_count(team, WEFTI_COUNTER_broadcasts + facts->kind);
-    step->count = facts->count;
+    wefti_team_count(team, WEFTI_COUNTER_broadcasts + arguments->kind);
+    step->count = arguments->count;
     step->span.world = NULL;
     if (WEFTI_UNLIKELY(team->world->timeline != NULL)) {
         step->span = wefti_span_begin(team->world, call);
@@ -38,7 +38,7 @@ weft_status wefti_step_begin(wefti_step *step, weft_team *team, const char *call
     step->coll = team->coll;
     step->call = call;
     step->epoch = wefti_ld64(&area->entered, WEFTI_RELAXED) + 1;
-    step->coll->history = history_with(step->coll->history, facts);
+    step->coll->history = history_with(step->coll->history, arguments);
     step->signature = step->coll->history & ~WEFTI_COLL_EPOCH_MASK;
     step->ring = WEFTI_COLL_IN_LINES;
     step->shared = 0;

@@ -31,8 +31,8 @@ struct wefti_coll {
     size_t slot_data_bytes;
     wefti_tuning tuning;
     unsigned char *chunks; /* WEFTI_COLL_CHUNKS of them: 0 stages messages to far members, the others are free */
-    uint64_t history; /* of the facts of all calls */
-    int turn; /* how often members have come by bits, modulo 2 */
+    uint64_t history; /* of the arguments of all calls */
+    int turn; /* parity of the number of steps in which members came by bits (alltoall/pairs.c) */
     uint64_t moved; /* what area->moved is once all blocks of all calls so far have been moved */
     int32_t *pending; /* members from which a message of this step is yet to be taken */
     uint64_t left[]; /* by member: a step that it is known to have left */
@@ -48,27 +48,28 @@ typedef struct wefti_step {
     size_t count; /* of the call's arguments */
     wefti_span span;
     wefti_coll_ring ring; /* through which the messages go */
-    int shared; /* each is stored once, at its sender */
-    int streams; /* what is moved goes past the caches */
+    int shared; /* a message is stored once, at its sender, and read there */
+    int streams; /* stores of moved data go past the caches */
     int pending; /* how many in coll->pending */
     wefti_waiter waiter;
 } wefti_step;
 
 /* What must be equal on all members of a call: 16 bits of it go with every message. */
-typedef struct wefti_call_facts {
+typedef struct wefti_call_arguments {
     unsigned kind; /* collective, operation, type */
     int root;
     size_t count;
     uint64_t more;
-} wefti_call_facts;
+} wefti_call_arguments;
 
 /* scratch.c: make the scratch. Collective; the same status on all members. */
 weft_status wefti_coll_open(weft_team *team, const char *call);
 
 /* Begin a call with its first step. */
-weft_status wefti_step_begin(wefti_step *step, weft_team *team, const char *call, const wefti_call_facts *facts);
-/* One more fact, of one algorithm; before its first message. */
-void wefti_step_sign(wefti_step *step, uint64_t fact);
+weft_status wefti_step_begin(wefti_step *step, weft_team *team, const char *call,
+                             const wefti_call_arguments *arguments);
+/* Compare one more number, which only this algorithm has; before its first message. */
+void wefti_step_sign(wefti_step *step, uint64_t number);
 /* The call has returned `status`, which is returned; `element` bytes each of its count. */
 static inline weft_status wefti_step_end(const wefti_step *step, size_t element, weft_status status)
 {
@@ -123,12 +124,12 @@ weft_status wefti_step_post_all(wefti_step *step, uint64_t word, const void *dat
 weft_status wefti_step_await(wefti_step *step, int from, wefti_coll_slot **slot);
 /* The messages of all other members in the order in which they come: expect, then take until *from is -1. */
 void wefti_step_expect_all(wefti_step *step);
-/* The same for some of them: none, and then each. */
+/* The same for some members only: this expects nobody, then call wefti_step_expect for each. */
 void wefti_step_expect_none(wefti_step *step);
 void wefti_step_expect(wefti_step *step, int from);
 weft_status wefti_step_take(wefti_step *step, int *from, wefti_coll_slot **slot);
-/* Between two looks at what others, `from` among them, will store at `address` in this step: fails if that cannot
- * be. */
+/* Pause between two polls of what others, `from` among them, will store at `address` in this step. Fails if that can
+ * not come any more. */
 weft_status wefti_step_pause(wefti_step *step, int from, const void *address);
 /* All members are known to have begun this step, without a message of each. */
 void wefti_step_all_came(wefti_step *step);

@@ -18,24 +18,24 @@ typedef struct wefti_span {
 } wefti_span;
 
 /* What a span says beside its name and times. */
-typedef struct wefti_span_facts {
+typedef struct wefti_span_details {
     int members; /* of the team; 0: not said */
     size_t bytes; /* as the call's arguments count them; SIZE_MAX: not said */
     weft_status status;
-} wefti_span_facts;
+} wefti_span_details;
 
 /* Begin a span of this thread. Any thread. */
 wefti_span wefti_span_begin(weft_world *world, const char *name);
 /* End it; a failure is also written to the file at once. */
-void wefti_span_end(const wefti_span *span, wefti_span_facts facts);
-/* The same without facts, between two parts of a call: end one, begin the next. */
+void wefti_span_end(const wefti_span *span, wefti_span_details details);
+/* The same without details, between two parts of a call: end one, begin the next. */
 void wefti_span_next(wefti_span *span, const char *name);
 
-/* A span of the rest of the block, without facts. */
+/* A span of the rest of the block, without details. */
 static inline void wefti_span_leave(const wefti_span *span)
 {
     if (span->world != NULL) {
-        wefti_span_end(span, (wefti_span_facts){.bytes = SIZE_MAX});
+        wefti_span_end(span, (wefti_span_details){.bytes = SIZE_MAX});
     }
 }
 #define WEFTI_SPAN_OF_BLOCK(world, name)                                                                               \

@@ -157,7 +157,7 @@ static weft_status run_entered(wefti_cuda *cuda, weft_team *team, const weft_dev
     WEFT_TRY(wefti_cuda_find_domain(cuda, team, call, domain));
     wefti_world_phase(cuda->world, "device: domain");
     WEFT_TRY(agree_sizes(cuda, team, config));
-    WEFT_TRY(wefti_cuda_hear(cuda, team));
+    WEFT_TRY(wefti_cuda_fetch_records(cuda, team));
     WEFT_TRY(wefti_cuda_verdict(cuda, team, call, 2, place(cuda)));
     weft_status status = share(cuda, team, config);
     wefti_world_phase(cuda->world, "device: share");
@@ -284,7 +284,7 @@ static weft_status attach(weft_team *team, const weft_device_config *config, wef
     }
     char text[WEFTI_ERROR_BYTES];
     (void)snprintf(text, sizeof text, "%s", weft_last_error());
-    wefti_cuda_record *told = cuda->told;
+    wefti_cuda_record *told = cuda->records_shared;
     fini(cuda);
     if (team->dead == WEFT_OK && told != NULL) {
         (void)wefti_team_dealloc(team, call, told);

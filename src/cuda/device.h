@@ -30,15 +30,15 @@ static inline uint64_t wefti_cuda_head_bytes(uint32_t pes)
 /* How parts of the heap are shared between processes. */
 typedef enum wefti_cuda_sharing { WEFTI_CUDA_POSIX, WEFTI_CUDA_FABRIC, WEFTI_CUDA_IPC } wefti_cuda_sharing;
 
-/* What link domains follow from: what every PE tells all others. */
-typedef struct wefti_cuda_fact {
-    wefti_topo_fact topo;
+/* What every PE tells all others of its GPU; link domains follow from it. */
+typedef struct wefti_cuda_gpu_of_pe {
+    wefti_topo_gpu_of_pe topo;
     CUmemFabricHandle trial; /* of memory that PEs of other hosts try to import, where the fabric counts */
-} wefti_cuda_fact;
+} wefti_cuda_gpu_of_pe;
 
 /* What a PE tells those near it: in symmetric host memory, one each, written before a vote and read after it. */
 typedef struct wefti_cuda_record {
-    wefti_cuda_fact fact;
+    wefti_cuda_gpu_of_pe gpu;
     uint64_t process[2]; /* the key of its window: equal for PEs of one process */
     uint64_t nonce[2]; /* to be read back in its device memory */
     uint64_t memory_bytes; /* of its device; of the allocation that it shares now */
@@ -51,7 +51,7 @@ typedef struct wefti_cuda_record {
     int32_t is_vmm;
     CUipcMemHandle ipc;
     CUmemFabricHandle fabric;
-    char text[256]; /* why it failed; last, since it is not heard but read */
+    char text[256]; /* why it failed; last: of PEs of other nodes it is not fetched */
 } wefti_cuda_record;
 
 /* User memory that is symmetric now. Records stay until detach, since other threads look through them. */
@@ -101,8 +101,8 @@ typedef struct wefti_cuda {
     int64_t *host_delta; /* of the host heap; NULL: all are of this node, whose slots follow one another */
     size_t *slots; /* theirs of the window */
     size_t slot_count; /* of the window: the PEs in the link domains of this node's PEs, in order */
-    wefti_cuda_record *heard; /* what they told last; NULL: all are of this node */
-    wefti_cuda_record *told; /* symmetric, an entry a PE of the world: to hear; NULL: no link domain spans nodes */
+    wefti_cuda_record *records_fetched; /* of the near PEs, as fetched last; NULL: all are of this node */
+    wefti_cuda_record *records_shared; /* symmetric, where members put theirs; NULL: no domain spans nodes */
     int32_t *domain_of; /* [PEs] of each the lowest PE of its link domain */
     int has_strangers; /* the world has PEs of different link domains */
 
@@ -194,11 +194,11 @@ weft_status wefti_cuda_agree(wefti_cuda *cuda, weft_team *team, const char *call
 /* Agree so that all went well in a step that ended with `mine`. */
 weft_status wefti_cuda_verdict(wefti_cuda *cuda, weft_team *team, const char *call, uint64_t step, weft_status mine);
 
-/* The record of a near PE; of one of another node, as it was heard last. */
+/* The record of a near PE; of one of another node, as it was fetched last. */
 const wefti_cuda_record *wefti_cuda_record_of(const wefti_cuda *cuda, uint32_t index);
-/* Hear what the members of this team have written in their records. Collective; does nothing where no link domain spans
+/* Fetch the records of this team's members of other nodes. Collective; does nothing where no link domain spans
  * nodes. */
-weft_status wefti_cuda_hear(wefti_cuda *cuda, weft_team *team);
+weft_status wefti_cuda_fetch_records(wefti_cuda *cuda, weft_team *team);
 
 /* Of the heap of a near PE, the bytes that this process has mapped. Any thread. */
 uint64_t wefti_cuda_heap_bytes_of(const wefti_cuda *cuda, uint32_t index);
@@ -225,7 +225,7 @@ weft_status wefti_cuda_find_granularity(wefti_cuda *cuda);
  * Collective over the world's team; every PE has filled in its record. The context is current. */
 weft_status wefti_cuda_find_domain(wefti_cuda *cuda, weft_team *team, const char *call, uint64_t pes);
 void wefti_cuda_domain_fini(wefti_cuda *cuda); /* safe before it was found */
-/* Which near PEs are of one process, and that all share memory alike. Records are heard. */
+/* Which near PEs are of one process, and that all share memory alike. Records have been fetched. */
 weft_status wefti_cuda_study_peers(wefti_cuda *cuda);
 /* The devices of this process's near PEs: they may access what it maps. */
 int wefti_cuda_near_devices(const wefti_cuda *cuda, CUdevice devices[WEFTI_CUDA_DEVICES_MAX]);
@@ -237,9 +237,9 @@ typedef struct wefti_cuda_trial {
 } wefti_cuda_trial;
 
 /* What the fabric of this PE's GPU is; where it counts, its handle for others, of memory that lives until the end. */
-void wefti_cuda_trial_open(wefti_cuda *cuda, wefti_cuda_trial *trial, wefti_cuda_fact *fact);
+void wefti_cuda_trial_open(wefti_cuda *cuda, wefti_cuda_trial *trial, wefti_cuda_gpu_of_pe *gpu);
 /* Whether this PE can import and map that memory of another. */
-int wefti_cuda_trial_take(const wefti_cuda *cuda, const wefti_cuda_fact *fact);
+int wefti_cuda_trial_take(const wefti_cuda *cuda, const wefti_cuda_gpu_of_pe *gpu);
 void wefti_cuda_trial_close(wefti_cuda *cuda, wefti_cuda_trial *trial); /* safe on zeroed memory */
 
 /* ---- heap/exchange.c: handing an allocation to the other processes of the link domain ---- */

@@ -380,8 +380,8 @@ static int leaves_together(weft_status status)
 
 weft_status wefti_ep_leave(weft_ep *ep, weft_status status)
 {
-    wefti_span_end(&ep->part_span, (wefti_span_facts){.bytes = SIZE_MAX});
-    wefti_span_end(&ep->call_span, (wefti_span_facts){.members = ep->ranks, .bytes = SIZE_MAX, .status = status});
+    wefti_span_end(&ep->part_span, (wefti_span_details){.bytes = SIZE_MAX});
+    wefti_span_end(&ep->call_span, (wefti_span_details){.members = ep->ranks, .bytes = SIZE_MAX, .status = status});
     if (!leaves_together(status)) {
         ep->dead = status;
         wefti_ep_close_halves(ep);

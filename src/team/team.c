@@ -1,4 +1,4 @@
-/* Making, destroying and asking teams. */
+/* team/team.c: making and destroying teams, and questions about them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -121,7 +121,7 @@ static int member_of(const member_list *members, int i)
     return members->list != NULL ? members->list[i] : members->start + i * members->stride;
 }
 
-/* By rule: of the rule, which all members of a call give alike. */
+/* A hash of the list or, by rule, of the rule, which all members of a call give alike. */
 static uint64_t hash_of(const member_list *members)
 {
     static const unsigned char no_secret[WEFTI_HASH_BYTES] = {0};
@@ -430,7 +430,7 @@ weft_status weft_team_create(weft_team *parent, const int *list, int count, weft
 
 /* ---- a team that its members alone call for ---- */
 
-/* What of an area the members of a dissemination use. */
+/* How many bytes of an area a sync by rounds (dissemination) of so many members uses. */
 static size_t rounds_bytes(unsigned members)
 {
     return sizeof(wefti_team_area) + 3 * (size_t)wefti_rounds(members) * sizeof(wefti_line);
@@ -469,7 +469,7 @@ static weft_status check_join(weft_world *world, const member_list *members, con
     return check_room(world, members->count, place, call);
 }
 
-/* The members are first a team that meets in their place, by rounds; over that the team is made as any other. */
+/* The members first form a passing team whose flags lie in `place`; over that the team is made as any other. */
 static weft_status join(weft_world *world, const member_list *members, const uint64_t key[2], void *place,
                         const char *call, weft_team **team)
 {
@@ -480,7 +480,7 @@ static weft_status join(weft_world *world, const member_list *members, const uin
     meeting->area = line_of(place);
     meeting->epochs = &meeting->area->epochs;
     weft_status status = create(meeting, &all, key, call, WEFT_OK, team);
-    /* Each has heard all that is said in its place. */
+    /* What the others wrote here has been read: leave the place as the next join expects it. */
     if (status == WEFT_OK) {
         wefti_zero(place, WEFT_TEAM_JOIN_BYTES);
     }
@@ -515,7 +515,7 @@ weft_status weft_team_join_list(weft_world *world, const int *list, int count, v
     return join(world, &members, key, place, call, team);
 }
 
-/* The team is none that its world made, and is not destroyed yet. */
+/* Destroy a team that the program made and that is not destroyed yet. */
 static weft_status destroy(weft_team *team, const char *call)
 {
     weft_status status = WEFT_OK;
@@ -550,6 +550,6 @@ weft_status weft_team_destroy(weft_team *team)
     const wefti_span span = wefti_span_begin(team->world, call);
     const int members = team->pes;
     weft_status status = destroy(team, call);
-    wefti_span_end(&span, (wefti_span_facts){.members = members, .bytes = SIZE_MAX, .status = status});
+    wefti_span_end(&span, (wefti_span_details){.members = members, .bytes = SIZE_MAX, .status = status});
     return status;
 }

@@ -21,11 +21,10 @@ const char *wefti_topo_fabric_refusal(const wefti_topo_fabric *fabric)
                                                              : NULL;
 }
 
-/* ---- order: PEs of one clique stand together, inside by host, then by number; without a clique those of one host
- * ---- */
+/* ---- order: PEs of one clique stand together, in it by host, then by number; those without one by host ---- */
 
 typedef struct entry {
-    const wefti_topo_fact *fact;
+    const wefti_topo_gpu_of_pe *gpu;
     int32_t pe;
     uint8_t has_clique;
 } entry;
@@ -38,11 +37,11 @@ static int compare_cliques(const entry *l, const entry *r)
     if (!l->has_clique) {
         return 0;
     }
-    const int clusters = memcmp(l->fact->fabric.cluster, r->fact->fabric.cluster, sizeof l->fact->fabric.cluster);
+    const int clusters = memcmp(l->gpu->fabric.cluster, r->gpu->fabric.cluster, sizeof l->gpu->fabric.cluster);
     if (clusters != 0) {
         return clusters;
     }
-    return l->fact->fabric.clique < r->fact->fabric.clique ? -1 : l->fact->fabric.clique > r->fact->fabric.clique;
+    return l->gpu->fabric.clique < r->gpu->fabric.clique ? -1 : l->gpu->fabric.clique > r->gpu->fabric.clique;
 }
 
 static int compare(const void *left, const void *right)
@@ -50,13 +49,13 @@ static int compare(const void *left, const void *right)
     const entry *l = left;
     const entry *r = right;
     const int cliques = compare_cliques(l, r);
-    const int hosts = memcmp(l->fact->host, r->fact->host, sizeof l->fact->host);
+    const int hosts = memcmp(l->gpu->host, r->gpu->host, sizeof l->gpu->host);
     return cliques != 0 ? cliques : hosts != 0 ? hosts : l->pe < r->pe ? -1 : 1;
 }
 
 static int is_same_host(const entry *l, const entry *r)
 {
-    return memcmp(l->fact->host, r->fact->host, sizeof l->fact->host) == 0;
+    return memcmp(l->gpu->host, r->gpu->host, sizeof l->gpu->host) == 0;
 }
 
 typedef struct work {
@@ -67,14 +66,14 @@ typedef struct work {
     void *context;
 } work;
 
-/* Of two PEs of one host, or of one clique. */
+/* Whether `from` reaches the memory of `to`, both of one host or of one clique. */
 static int reaches(const work *w, const entry *from, const entry *to)
 {
     if (!is_same_host(from, to)) {
         return w->imports == NULL || w->imports(w->context, from->pe, to->pe);
     }
-    return from->fact->ordinal == to->fact->ordinal ||
-           (from->fact->reaches >> (to->fact->ordinal % WEFTI_TOPO_GPUS_OF_HOST_MAX) & 1) != 0;
+    return from->gpu->ordinal == to->gpu->ordinal ||
+           (from->gpu->reaches >> (to->gpu->ordinal % WEFTI_TOPO_GPUS_OF_HOST_MAX) & 1) != 0;
 }
 
 static void tell_pair(const work *w, const entry *pe, const entry *other)
@@ -91,7 +90,7 @@ static void tell_pair(const work *w, const entry *pe, const entry *other)
     }
 }
 
-/* Whether access is mutual with all members of a group that are not known to be reached. */
+/* Whether PE i and all members of `group` from `look_from` on reach each other. */
 static int fits(const work *w, int look_from, int i, int32_t group)
 {
     for (int j = look_from; j < i; j++) {
@@ -115,19 +114,19 @@ static void divide_range(const work *w, int first, int end)
         *domain = -1;
         for (int group = first; group < i && *domain < 0; group++) {
             const int32_t name = w->domain_of[w->entries[group].pe];
-            const int is_first = name == w->entries[group].pe; /* others are looked at with their group's first */
+            const int is_first = name == w->entries[group].pe; /* a group is tried once, with its first member */
             *domain = is_first && fits(w, w->imports != NULL ? first : host, i, name) ? name : -1;
         }
         *domain = *domain < 0 ? w->entries[i].pe : *domain;
     }
 }
 
-/* Two PEs that stand beside each other have different cliques. */
+/* Tell that two PEs that are next to each other in the order have different cliques. */
 static void tell_cliques(const work *w, const entry *pe, const entry *other)
 {
     char text[240];
-    const wefti_topo_fabric *l = &pe->fact->fabric;
-    const wefti_topo_fabric *r = &other->fact->fabric;
+    const wefti_topo_fabric *l = &pe->gpu->fabric;
+    const wefti_topo_fabric *r = &other->gpu->fabric;
     if (w->tell != NULL) {
         (void)snprintf(
             text, sizeof text,
@@ -172,8 +171,8 @@ static int name_by_lowest(int32_t *domain_of, int pes, int32_t *lowest)
 
 #define REASONS_MAX 8 /* more than wefti_topo_fabric_refusal has */
 
-/* One line a reason. */
-static void tell_refusals(const work *w, const wefti_topo_fact *facts, int pes)
+/* Tell which fabrics are not usable, one line a reason. */
+static void tell_refusals(const work *w, const wefti_topo_gpu_of_pe *gpus, int pes)
 {
     struct {
         const char *text;
@@ -181,9 +180,9 @@ static void tell_refusals(const work *w, const wefti_topo_fact *facts, int pes)
         int count;
     } reasons[REASONS_MAX] = {{NULL, 0, 0}};
     for (int pe = 0; w->tell != NULL && pe < pes; pe++) {
-        const char *refusal = wefti_topo_fabric_refusal(&facts[pe].fabric);
+        const char *refusal = wefti_topo_fabric_refusal(&gpus[pe].fabric);
         int i = 0;
-        if (!facts[pe].has_gpu || refusal == NULL || facts[pe].fabric.state == WEFTI_TOPO_FABRIC_NONE) {
+        if (!gpus[pe].has_gpu || refusal == NULL || gpus[pe].fabric.state == WEFTI_TOPO_FABRIC_NONE) {
             continue;
         }
         while (i < REASONS_MAX - 1 && reasons[i].text != NULL && strcmp(reasons[i].text, refusal) != 0) {
@@ -206,14 +205,14 @@ static void tell_refusals(const work *w, const wefti_topo_fact *facts, int pes)
 }
 
 /* The PEs with a GPU in order, in memory that the caller frees; NULL: no memory. */
-static entry *sort_entries(const wefti_topo_fact *facts, int pes, int *count)
+static entry *sort_entries(const wefti_topo_gpu_of_pe *gpus, int pes, int *count)
 {
     entry *entries = wefti_alloc((size_t)(pes > 0 ? pes : 1) * sizeof *entries);
     *count = 0;
     for (int pe = 0; entries != NULL && pe < pes; pe++) {
-        if (facts[pe].has_gpu) {
-            const int has_clique = wefti_topo_fabric_refusal(&facts[pe].fabric) == NULL;
-            entries[(*count)++] = (entry){&facts[pe], pe, (uint8_t)has_clique};
+        if (gpus[pe].has_gpu) {
+            const int has_clique = wefti_topo_fabric_refusal(&gpus[pe].fabric) == NULL;
+            entries[(*count)++] = (entry){&gpus[pe], pe, (uint8_t)has_clique};
         }
     }
     if (entries != NULL) {
@@ -222,11 +221,11 @@ static entry *sort_entries(const wefti_topo_fact *facts, int pes, int *count)
     return entries;
 }
 
-int wefti_topo_spans_hosts(const wefti_topo_fact *facts, int pes)
+int wefti_topo_spans_hosts(const wefti_topo_gpu_of_pe *gpus, int pes)
 {
     int count;
     int spans = 0;
-    entry *entries = sort_entries(facts, pes, &count);
+    entry *entries = sort_entries(gpus, pes, &count);
     for (int i = 1; entries != NULL && i < count; i++) {
         spans |= entries[i].has_clique && compare_cliques(&entries[i - 1], &entries[i]) == 0 &&
                  !is_same_host(&entries[i - 1], &entries[i]);
@@ -235,19 +234,19 @@ int wefti_topo_spans_hosts(const wefti_topo_fact *facts, int pes)
     return entries == NULL ? -1 : spans;
 }
 
-int wefti_topo_domains(const wefti_topo_fact *facts, int pes, int32_t *domain_of, wefti_topo_imports *imports,
+int wefti_topo_domains(const wefti_topo_gpu_of_pe *gpus, int pes, int32_t *domain_of, wefti_topo_imports *imports,
                        wefti_topo_tell *tell, void *context)
 {
     int count = 0;
     int domains = -1;
     work w = {.domain_of = domain_of, .imports = imports, .tell = tell, .context = context};
     int32_t *lowest = wefti_alloc((size_t)(pes > 0 ? pes : 1) * sizeof *lowest);
-    w.entries = sort_entries(facts, pes, &count);
+    w.entries = sort_entries(gpus, pes, &count);
     if (w.entries != NULL && lowest != NULL) {
         for (int pe = 0; pe < pes; pe++) {
             domain_of[pe] = pe;
         }
-        tell_refusals(&w, facts, pes);
+        tell_refusals(&w, gpus, pes);
         divide(&w, count);
         domains = name_by_lowest(domain_of, pes, lowest);
     }
@@ -256,7 +255,7 @@ int wefti_topo_domains(const wefti_topo_fact *facts, int pes, int32_t *domain_of
     return domains;
 }
 
-/* ---- facts of a described machine ---- */
+/* ---- the GPUs of a described machine ---- */
 
 static uint64_t reach_of(const wefti_topo *topo, const int *gpus, int count, int from)
 {
@@ -279,27 +278,27 @@ static uint64_t reach_of(const wefti_topo *topo, const int *gpus, int count, int
     return bits;
 }
 
-int wefti_topo_facts(const wefti_topo *topo, wefti_topo_fact **facts, int **gpus)
+int wefti_topo_gpus_of(const wefti_topo *topo, wefti_topo_gpu_of_pe **gpus, int **objects)
 {
-    const int count = wefti_topo_list(topo, WEFTI_TOPO_GPU, -1, gpus);
+    const int count = wefti_topo_list(topo, WEFTI_TOPO_GPU, -1, objects);
     if (count < 0) {
         return -1;
     }
-    *facts = wefti_alloc_zeroed((size_t)count + 1, sizeof **facts);
-    if (*facts == NULL) {
-        wefti_free(*gpus);
+    *gpus = wefti_alloc_zeroed((size_t)count + 1, sizeof **gpus);
+    if (*gpus == NULL) {
+        wefti_free(*objects);
         (void)wefti_error(WEFT_ERR_MEMORY, "topology: no memory for %d PEs", count);
         return -1;
     }
     for (int i = 0, ordinal = 0; i < count; i++) {
-        const wefti_topo_object *gpu = &topo->objects[(*gpus)[i]];
-        ordinal = i > 0 && topo->objects[(*gpus)[i - 1]].host == gpu->host ? ordinal + 1 : 0;
-        wefti_topo_fact *fact = &(*facts)[i];
-        memcpy(fact->host, &gpu->host, sizeof gpu->host);
-        fact->has_gpu = 1;
-        fact->ordinal = (uint8_t)ordinal;
-        fact->reaches = reach_of(topo, *gpus, count, i);
-        fact->fabric = gpu->fabric;
+        const wefti_topo_object *gpu = &topo->objects[(*objects)[i]];
+        ordinal = i > 0 && topo->objects[(*objects)[i - 1]].host == gpu->host ? ordinal + 1 : 0;
+        wefti_topo_gpu_of_pe *of_pe = &(*gpus)[i];
+        memcpy(of_pe->host, &gpu->host, sizeof gpu->host);
+        of_pe->has_gpu = 1;
+        of_pe->ordinal = (uint8_t)ordinal;
+        of_pe->reaches = reach_of(topo, *objects, count, i);
+        of_pe->fabric = gpu->fabric;
     }
     return count;
 }

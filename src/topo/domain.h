@@ -1,4 +1,4 @@
-/* topo/domain.h: link domains of GPUs: who loads and stores whose memory, of facts that each PE tells of its own GPU.
+/* topo/domain.h: link domains of GPUs: who loads and stores whose memory, from what PEs tell of their GPUs.
  *
  * Two PEs are in one domain if each reaches the other: on one host by peer access, else by multi-node NVLink. For that
  * both GPUs are of one fabric cluster and clique, and each fabric's state is completed, its status success, its UUID
@@ -11,15 +11,15 @@
 
 #define WEFTI_TOPO_GPUS_OF_HOST_MAX 64
 
-/* What a PE tells the others. */
-typedef struct wefti_topo_fact {
+/* What a PE tells all others of its GPU. */
+typedef struct wefti_topo_gpu_of_pe {
     unsigned char host[16]; /* equal for PEs of one node */
     uint64_t reaches; /* GPUs of the host whose memory this PE's can access, by their ordinal, as bits */
     uint8_t has_gpu;
     uint8_t ordinal; /* of this PE's GPU on its host, in PCI order */
     uint8_t unused[6];
     wefti_topo_fabric fabric;
-} wefti_topo_fact;
+} wefti_topo_gpu_of_pe;
 
 /* Why a fabric does not count, or NULL. */
 const char *wefti_topo_fabric_refusal(const wefti_topo_fabric *fabric);
@@ -31,17 +31,17 @@ typedef void wefti_topo_tell(void *context, const char *text);
 typedef int wefti_topo_imports(void *context, int pe, int other);
 
 /* Whether any two PEs are of different hosts and of one clique that counts; -1: no memory. */
-int wefti_topo_spans_hosts(const wefti_topo_fact *facts, int pes);
+int wefti_topo_spans_hosts(const wefti_topo_gpu_of_pe *gpus, int pes);
 
-/* domain_of[i] becomes the lowest PE of PE i's domain; of a PE without a GPU itself. The same on every PE from the same
- * facts. `imports` NULL: none were tried, and all are taken to work. Returns how many domains there are, or -1: no
- * memory. */
-int wefti_topo_domains(const wefti_topo_fact *facts, int pes, int32_t *domain_of, wefti_topo_imports *imports,
+/* domain_of[i] becomes the lowest PE of PE i's domain; of a PE without a GPU itself. Every PE gets the same result
+ * from the same `gpus`. `imports` NULL: none were tried, and all are taken to work. Returns how many domains there are,
+ * or -1: no memory. */
+int wefti_topo_domains(const wefti_topo_gpu_of_pe *gpus, int pes, int32_t *domain_of, wefti_topo_imports *imports,
                        wefti_topo_tell *tell, void *context);
 
-/* The facts of the GPUs of a described machine, one PE a GPU, hosts in order and GPUs in PCI order. GPUs of a host
- * reach each other unless the machine says otherwise or one is divided (MIG). The caller frees *facts (wefti_free), and
- * *gpus, the objects. Returns how many, or -1 with this thread's error. */
-int wefti_topo_facts(const wefti_topo *topo, wefti_topo_fact **facts, int **gpus);
+/* The GPUs of a described machine, one PE a GPU, hosts in order and GPUs in PCI order. GPUs of a host reach each other
+ * unless the machine says otherwise or one is divided (MIG). The caller frees *gpus (wefti_free), and
+ * *objects, the machine's objects. Returns how many, or -1 with this thread's error. */
+int wefti_topo_gpus_of(const wefti_topo *topo, wefti_topo_gpu_of_pe **gpus, int **objects);
 
 #endif

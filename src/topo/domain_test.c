@@ -1,5 +1,5 @@
-/* Goal: link domains are what is mutual, follow from facts alone, and say why somebody is left out; 10,000 PEs take no
- * time. Method: described machines; changed facts; pairs compared one by one on random facts. */
+/* Goal: access in link domains is mutual; they follow from what PEs tell alone; who is left out is told why; 10,000 PEs
+ * take no time. Method: described machines; changed descriptions; the pairs of random GPUs compared one by one. */
 #include "topo/domain.h"
 
 #include <setjmp.h>
@@ -28,17 +28,17 @@ static void keep(void *context, const char *text)
 static int domains_of(const char *machine, int32_t *domain_of)
 {
     wefti_topo topo;
-    wefti_topo_fact *facts;
-    int *gpus;
+    wefti_topo_gpu_of_pe *gpus;
+    int *objects;
     char file[512];
     (void)snprintf(file, sizeof file, "%s/tests/topo/machines/%s.topo", WEFT_SOURCE_DIR, machine);
     assert_int_equal(wefti_topo_read(&topo, file), WEFT_OK);
-    const int pes = wefti_topo_facts(&topo, &facts, &gpus);
+    const int pes = wefti_topo_gpus_of(&topo, &gpus, &objects);
     assert_true(pes > 0);
     told[0] = '\0';
-    const int domains = wefti_topo_domains(facts, pes, domain_of, NULL, keep, NULL);
-    wefti_free(facts);
+    const int domains = wefti_topo_domains(gpus, pes, domain_of, NULL, keep, NULL);
     wefti_free(gpus);
+    wefti_free(objects);
     wefti_topo_fini(&topo);
     return domains;
 }
@@ -93,22 +93,22 @@ static void leaves_out_the_odd_pair(void **state)
                                "gpu 0000:03:00.0 parent=r\ngpu 0000:04:00.0 parent=r mig=yes\n"
                                "unreachable 0000:03:00.0 0000:02:00.0\n";
     wefti_topo topo;
-    wefti_topo_fact *facts;
-    int *gpus;
+    wefti_topo_gpu_of_pe *gpus;
+    int *objects;
     int32_t domain_of[4];
     (void)state;
     assert_int_equal(wefti_topo_parse(&topo, "t", text, sizeof text - 1), WEFT_OK);
-    assert_int_equal(wefti_topo_facts(&topo, &facts, &gpus), 4);
+    assert_int_equal(wefti_topo_gpus_of(&topo, &gpus, &objects), 4);
     told[0] = '\0';
-    assert_int_equal(wefti_topo_domains(facts, 4, domain_of, NULL, keep, NULL), 3);
+    assert_int_equal(wefti_topo_domains(gpus, 4, domain_of, NULL, keep, NULL), 3);
     static const int32_t wanted[4] = {0, 0, 2, 3};
     assert_memory_equal(domain_of, wanted, sizeof wanted);
     assert_non_null(
         strstr(told, "PE 2 and PE 1 are not in one link domain: the GPU of PE 2 cannot access the other's memory, "
                      "only the other way round"));
     assert_non_null(strstr(told, "PE 3 and PE 0 are not in one link domain"));
-    wefti_free(facts);
     wefti_free(gpus);
+    wefti_free(objects);
     wefti_topo_fini(&topo);
 }
 
@@ -121,29 +121,29 @@ static int imports_but_one(void *context, int pe, int other)
 
 static void parts_what_one_side_imports(void **state)
 {
-    wefti_topo_fact facts[4] = {0};
+    wefti_topo_gpu_of_pe gpus[4] = {0};
     int32_t domain_of[4];
     (void)state;
     for (int i = 0; i < 4; i++) {
-        facts[i].has_gpu = 1;
-        facts[i].host[0] = (unsigned char)(i / 2);
-        facts[i].ordinal = (uint8_t)(i % 2);
-        facts[i].reaches = 3;
-        facts[i].fabric = (wefti_topo_fabric){{1}, 7, WEFTI_TOPO_FABRIC_COMPLETED, 0, 1, 1};
+        gpus[i].has_gpu = 1;
+        gpus[i].host[0] = (unsigned char)(i / 2);
+        gpus[i].ordinal = (uint8_t)(i % 2);
+        gpus[i].reaches = 3;
+        gpus[i].fabric = (wefti_topo_fabric){{1}, 7, WEFTI_TOPO_FABRIC_COMPLETED, 0, 1, 1};
     }
-    assert_int_equal(wefti_topo_spans_hosts(facts, 4), 1);
-    assert_int_equal(wefti_topo_spans_hosts(facts, 2), 0);
+    assert_int_equal(wefti_topo_spans_hosts(gpus, 4), 1);
+    assert_int_equal(wefti_topo_spans_hosts(gpus, 2), 0);
     told[0] = '\0';
-    assert_int_equal(wefti_topo_domains(facts, 4, domain_of, imports_but_one, keep, NULL), 2);
+    assert_int_equal(wefti_topo_domains(gpus, 4, domain_of, imports_but_one, keep, NULL), 2);
     static const int32_t wanted[4] = {0, 0, 0, 3};
     assert_memory_equal(domain_of, wanted, sizeof wanted);
     assert_string_equal(told, "PE 3 and PE 0 are not in one link domain: the GPU of PE 3 cannot import and map the "
                               "other's memory, only the other way round\n");
-    facts[2].fabric.clique = facts[3].fabric.clique = 8;
-    assert_int_equal(wefti_topo_spans_hosts(facts, 4), 0);
+    gpus[2].fabric.clique = gpus[3].fabric.clique = 8;
+    assert_int_equal(wefti_topo_spans_hosts(gpus, 4), 0);
 }
 
-static int is_mutual(const wefti_topo_fact *l, const wefti_topo_fact *r)
+static int is_mutual(const wefti_topo_gpu_of_pe *l, const wefti_topo_gpu_of_pe *r)
 {
     if (memcmp(l->host, r->host, sizeof l->host) != 0) {
         return wefti_topo_fabric_refusal(&l->fabric) == NULL && wefti_topo_fabric_refusal(&r->fabric) == NULL &&
@@ -153,30 +153,30 @@ static int is_mutual(const wefti_topo_fact *l, const wefti_topo_fact *r)
     return l->ordinal == r->ordinal || ((l->reaches >> r->ordinal & 1) != 0 && (r->reaches >> l->ordinal & 1) != 0);
 }
 
-/* Members of a domain all reach each other, whatever the facts; and its name is its lowest member. */
+/* Members of a domain all reach each other, whatever their GPUs are; and its name is its lowest member. */
 static void holds_only_what_is_mutual(void **state)
 {
     enum { PES = 24 };
     uint64_t random = 1;
     (void)state;
     for (int round = 0; round < 2000; round++) {
-        wefti_topo_fact facts[PES] = {0};
+        wefti_topo_gpu_of_pe gpus[PES] = {0};
         int32_t domain_of[PES];
         for (int i = 0; i < PES; i++) {
             random = random * 6364136223846793005u + 1442695040888963407u;
             const uint64_t bits = random >> 20;
-            facts[i].has_gpu = bits % 16 != 0;
-            facts[i].host[0] = (unsigned char)(bits >> 4) % 4;
-            facts[i].ordinal = (uint8_t)(bits >> 8) % 6;
-            facts[i].reaches = ~(uint64_t)0 ^ (bits % 3 == 0 ? (uint64_t)1 << (bits >> 12) % 6 : 0);
-            facts[i].fabric = (wefti_topo_fabric){{1}, (uint32_t)(bits >> 16) % 2, 3, bits % 7 == 0, 1, bits % 5 != 0};
+            gpus[i].has_gpu = bits % 16 != 0;
+            gpus[i].host[0] = (unsigned char)(bits >> 4) % 4;
+            gpus[i].ordinal = (uint8_t)(bits >> 8) % 6;
+            gpus[i].reaches = ~(uint64_t)0 ^ (bits % 3 == 0 ? (uint64_t)1 << (bits >> 12) % 6 : 0);
+            gpus[i].fabric = (wefti_topo_fabric){{1}, (uint32_t)(bits >> 16) % 2, 3, bits % 7 == 0, 1, bits % 5 != 0};
         }
-        assert_true(wefti_topo_domains(facts, PES, domain_of, NULL, NULL, NULL) > 0);
+        assert_true(wefti_topo_domains(gpus, PES, domain_of, NULL, NULL, NULL) > 0);
         for (int i = 0; i < PES; i++) {
             assert_true(domain_of[i] >= 0 && domain_of[i] <= i && domain_of[domain_of[i]] == domain_of[i]);
             for (int j = 0; j < i; j++) {
                 assert_true(domain_of[i] != domain_of[j] ||
-                            (facts[i].has_gpu && facts[j].has_gpu && is_mutual(&facts[i], &facts[j])));
+                            (gpus[i].has_gpu && gpus[j].has_gpu && is_mutual(&gpus[i], &gpus[j])));
             }
         }
     }
@@ -188,27 +188,27 @@ static void is_fast(void **state)
     struct timespec before;
     struct timespec after;
     (void)state;
-    assert_true(sizeof(wefti_topo_fact) <= 256);
-    wefti_topo_fact *facts = calloc(PES, sizeof *facts);
+    assert_true(sizeof(wefti_topo_gpu_of_pe) <= 256);
+    wefti_topo_gpu_of_pe *gpus = calloc(PES, sizeof *gpus);
     int32_t *domain_of = calloc(PES, sizeof *domain_of);
-    assert_true(facts != NULL && domain_of != NULL);
+    assert_true(gpus != NULL && domain_of != NULL);
     for (int i = 0; i < PES; i++) {
         const int host = i * 7919 % PES / 4;
-        memcpy(facts[i].host, &host, sizeof host);
-        facts[i].has_gpu = 1;
-        facts[i].ordinal = (uint8_t)(i * 7919 % PES % 4);
-        facts[i].reaches = 15;
-        facts[i].fabric = (wefti_topo_fabric){{1}, (uint32_t)(host / 18), 3, 0, 1, 1};
+        memcpy(gpus[i].host, &host, sizeof host);
+        gpus[i].has_gpu = 1;
+        gpus[i].ordinal = (uint8_t)(i * 7919 % PES % 4);
+        gpus[i].reaches = 15;
+        gpus[i].fabric = (wefti_topo_fabric){{1}, (uint32_t)(host / 18), 3, 0, 1, 1};
     }
     (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
-    assert_int_equal(wefti_topo_domains(facts, PES, domain_of, NULL, NULL, NULL), (PES / 4 + 17) / 18);
+    assert_int_equal(wefti_topo_domains(gpus, PES, domain_of, NULL, NULL, NULL), (PES / 4 + 17) / 18);
     (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
     const double ms = (double)(after.tv_sec - before.tv_sec) * 1e3 + (double)(after.tv_nsec - before.tv_nsec) / 1e6;
-    print_message("link domains of %d PEs: %.2f ms, %zu bytes a PE\n", PES, ms, sizeof *facts);
+    print_message("link domains of %d PEs: %.2f ms, %zu bytes a PE\n", PES, ms, sizeof *gpus);
 #ifndef WEFT_FAULTS /* sanitizers are slow */
     assert_true(ms < 50);
 #endif
-    free(facts);
+    free(gpus);
     free(domain_of);
 }
 

@@ -210,14 +210,14 @@ static weft_status add_io(walk *w, int parent, hwloc_obj_t object)
 
 /* ---- packages and NUMA nodes ---- */
 
-/* Below `parent` the NUMA node whose memory is this object's, if it has one: the first, of kinds of memory that several
- * nodes of one place are. */
+/* Add below `parent` the NUMA node of this object, if it has one; the first, where it has nodes of several kinds of
+ * memory. */
 static int add_numa(const walk *w, int parent, hwloc_obj_t object)
 {
     char name[WEFTI_TOPO_NAME_BYTES];
     hwloc_obj_t memory = object->memory_first_child;
     while (memory != NULL && memory->type != HWLOC_OBJ_NUMANODE) {
-        memory = memory->memory_first_child; /* a cache on the memory's side */
+        memory = memory->memory_first_child; /* a memory-side cache, which lies above its node */
     }
     if (memory == NULL) {
         return parent;

@@ -14,7 +14,7 @@
 uint64_t wefti_build_key(void)
 {
     static const unsigned char no_secret[WEFTI_HASH_BYTES] = {0};
-    const uint64_t facts[] = {
+    const uint64_t numbers[] = {
         WEFTI_SOURCE_HASH,
         WEFTI_TSAN, /* which leaves less address space */
         __BYTE_ORDER__,
@@ -32,7 +32,7 @@ uint64_t wefti_build_key(void)
     };
     unsigned char hash[WEFTI_HASH_BYTES];
     uint64_t key;
-    wefti_hash(no_secret, facts, sizeof facts, hash);
+    wefti_hash(no_secret, numbers, sizeof numbers, hash);
     memcpy(&key, hash, sizeof key);
     return key;
 }

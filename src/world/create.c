@@ -106,7 +106,7 @@ static void set_slots(wefti_creation *creation, weft_world *world)
 
 /* PEs say hello and get the directory of all; `status` is what this PE knows to be wrong already. They agree whether
  * anything is. */
-static weft_status say_hello(wefti_creation *creation, weft_status status)
+static weft_status exchange_hellos(wefti_creation *creation, weft_status status)
 {
     wefti_bootstrap *bootstrap = &creation->bootstrap;
     const size_t bytes = wefti_directory_bytes(bootstrap->pes);
@@ -139,7 +139,7 @@ static weft_status meet_to_refuse(wefti_creation *creation, weft_status status)
     if (creation->settings.can_meet &&
         wefti_bootstrap_open(&creation->settings.config, &creation->bootstrap) == WEFT_OK) {
         memcpy(wefti_thread_text(), text, sizeof text);
-        weft_status told = say_hello(creation, status);
+        weft_status told = exchange_hellos(creation, status);
         if (told != WEFT_ERR_TIMEOUT && told != WEFT_ERR_PEER) {
             return told;
         }
@@ -190,7 +190,7 @@ static weft_status meet(wefti_creation *creation, weft_world *world)
     world->view.pe = (uint32_t)bootstrap->pe;
     world->view.pes = (uint32_t)bootstrap->pes;
     wefti_world_phase(world, "bootstrap");
-    WEFT_TRY(say_hello(creation, WEFT_OK));
+    WEFT_TRY(exchange_hellos(creation, WEFT_OK));
     world->key = wefti_hello_key(creation->directory->secret);
     find_neighbours(creation, world);
     creation->is_one_process = creation->node_pes == bootstrap->pes && creation->processes == 1;

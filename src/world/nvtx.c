@@ -1,4 +1,4 @@
-/* Ranges for NVIDIA's tools. */
+/* world/nvtx.c: the spans of the timeline as NVTX ranges, for NVIDIA's tools. */
 #include "world/nvtx.h"
 
 #include "base/log.h"

@@ -25,7 +25,7 @@ typedef struct event {
     const char *name;
     uint64_t start_ns;
     uint64_t end_ns;
-    wefti_span_facts facts;
+    wefti_span_details details;
     unsigned lane;
 } event;
 
@@ -119,14 +119,14 @@ static void tell_event(weft_world *world, const event *e)
     char members[32] = "";
     char bytes[32] = "";
     char status[48] = "";
-    if (e->facts.members > 0) {
-        (void)snprintf(members, sizeof members, ", \"members\": %d", e->facts.members);
+    if (e->details.members > 0) {
+        (void)snprintf(members, sizeof members, ", \"members\": %d", e->details.members);
     }
-    if (e->facts.bytes != ANY_BYTES) {
-        (void)snprintf(bytes, sizeof bytes, ", \"bytes\": %zu", e->facts.bytes);
+    if (e->details.bytes != ANY_BYTES) {
+        (void)snprintf(bytes, sizeof bytes, ", \"bytes\": %zu", e->details.bytes);
     }
-    if (e->facts.status != WEFT_OK) {
-        (void)snprintf(status, sizeof status, ", \"status\": \"%s\"", weft_status_name(e->facts.status));
+    if (e->details.status != WEFT_OK) {
+        (void)snprintf(status, sizeof status, ", \"status\": \"%s\"", weft_status_name(e->details.status));
     }
     uint64_t ns = e->end_ns - e->start_ns;
     add(world->timeline,
@@ -210,12 +210,12 @@ static void keep(weft_world *world, const event *e)
     }
     timeline->taken++;
     timeline->events[timeline->count++] = *e;
-    if (timeline->count == EVENTS || e->facts.status != WEFT_OK || e->end_ns - timeline->flushed_ns > FLUSH_NS) {
+    if (timeline->count == EVENTS || e->details.status != WEFT_OK || e->end_ns - timeline->flushed_ns > FLUSH_NS) {
         flush(world);
     }
 }
 
-static void keep_span(const wefti_span *span, uint64_t end_ns, wefti_span_facts facts)
+static void keep_span(const wefti_span *span, uint64_t end_ns, wefti_span_details details)
 {
     wefti_timeline *timeline = span->world->timeline;
     if (timeline->nvtx != NULL) {
@@ -225,7 +225,7 @@ static void keep_span(const wefti_span *span, uint64_t end_ns, wefti_span_facts 
         return;
     }
     wefti_os_monitor_enter(timeline->lock);
-    keep(span->world, &(event){span->name, span->start_ns, end_ns, facts, lane_of_thread(timeline)});
+    keep(span->world, &(event){span->name, span->start_ns, end_ns, details, lane_of_thread(timeline)});
     wefti_os_monitor_leave(timeline->lock);
 }
 
@@ -245,10 +245,10 @@ wefti_span wefti_span_begin(weft_world *world, const char *name)
     return span;
 }
 
-void wefti_span_end(const wefti_span *span, wefti_span_facts facts)
+void wefti_span_end(const wefti_span *span, wefti_span_details details)
 {
     if (WEFTI_UNLIKELY(span->world != NULL)) {
-        keep_span(span, wefti_os_now_ns(), facts);
+        keep_span(span, wefti_os_now_ns(), details);
     }
 }
 
@@ -256,7 +256,7 @@ void wefti_span_next(wefti_span *span, const char *name)
 {
     if (WEFTI_UNLIKELY(span->world != NULL)) {
         uint64_t now = wefti_os_now_ns();
-        keep_span(span, now, (wefti_span_facts){.bytes = ANY_BYTES});
+        keep_span(span, now, (wefti_span_details){.bytes = ANY_BYTES});
         begin(span, span->world, name, now);
     }
 }
@@ -265,7 +265,7 @@ void wefti_span_next(wefti_span *span, const char *name)
 
 static void keep_creation(weft_world *world)
 {
-    const wefti_span_facts none = {.bytes = ANY_BYTES};
+    const wefti_span_details none = {.bytes = ANY_BYTES};
     uint64_t end_ns = world->phase_start_ns;
     uint64_t start_ns = end_ns;
     for (size_t i = 0; i < world->phase_count; i++) {

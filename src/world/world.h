@@ -34,7 +34,7 @@ struct weft_world {
     uint64_t deadline_ns;
     uint64_t warn_ns;
     uint64_t silence_ns; /* of a host of another node, after which its PEs are gone; WEFT_FOREVER: they never are */
-    int progress_inline; /* calls see to what comes from other nodes */
+    int progress_inline; /* calls serve messages of other nodes; no thread does */
 
     /* Memory. The window is shared by the PEs of this process; its slots belong to the PEs of the node, in ascending
      * order. */
@@ -59,7 +59,7 @@ struct weft_world {
 
     wefti_transport transports[WEFTI_WORLD_TRANSPORTS_MAX];
     size_t transport_count;
-    int knows_fates; /* of PEs of other nodes: the transport to them tells */
+    int knows_fates; /* the transport between nodes tells which PEs of other nodes are gone */
 
     struct weft_team team_world;
     struct weft_team team_node;
@@ -146,7 +146,7 @@ static inline weft_status wefti_team_span_end(const weft_team *team, const wefti
                                               weft_status status)
 {
     if (WEFTI_UNLIKELY(span->world != NULL)) {
-        wefti_span_end(span, (wefti_span_facts){.members = team->pes, .bytes = bytes, .status = status});
+        wefti_span_end(span, (wefti_span_details){.members = team->pes, .bytes = bytes, .status = status});
     }
     return status;
 }
@@ -275,9 +275,9 @@ weft_status wefti_world_put_flag(weft_world *world, void *dest, const void *sour
 weft_status wefti_world_flag(weft_world *world, uint64_t *flag, uint64_t value, int pe);
 /* Read the 64-bit word `word` of `pe`, with acquire; of a near one it may lie in the head. */
 weft_status wefti_world_read(weft_world *world, const uint64_t *word, int pe, uint64_t *value);
-/* The same for who looks for the PEs that are late: a far one that does not answer is waited for a little only. */
+/* The same, for finding out who is late: a far PE that does not answer is waited for only shortly. */
 weft_status wefti_world_read_soon(weft_world *world, const uint64_t *word, int pe, uint64_t *value);
-/* Before a series of those: find out together which of these PEs do not answer. */
+/* Before a series of such reads: find out for all these PEs at once which do not answer. */
 void wefti_world_find_silent(weft_world *world, const int *pes, int count);
 /* Set the 64-bit word `word` of `pe` from 0 to `value`, if it is 0. */
 weft_status wefti_world_set_once(weft_world *world, uint64_t *word, uint64_t value, int pe);

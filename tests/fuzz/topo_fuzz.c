@@ -19,7 +19,7 @@ static const char machine[] = "weft-topology 1\nhost h\nroot r\ngpu 0000:01:00.0
 
 static void plan_all(const wefti_topo *topo, const wefti_topo_wish *wish)
 {
-    wefti_topo_fact *facts;
+    wefti_topo_gpu_of_pe *facts;
     int *gpus;
     for (int i = 0; i < topo->count; i++) {
         wefti_topo_plan plan;
@@ -28,7 +28,7 @@ static void plan_all(const wefti_topo *topo, const wefti_topo_wish *wish)
             wefti_topo_plan_fini(&plan);
         }
     }
-    const int pes = wefti_topo_facts(topo, &facts, &gpus);
+    const int pes = wefti_topo_gpus_of(topo, &facts, &gpus);
     if (pes < 0) {
         return;
     }

@@ -303,7 +303,7 @@ static void slow_body(weft_world *world, void *context)
 {
     wefti_step step;
     wefti_coll_slot *slot;
-    const wefti_call_facts facts = {.kind = WEFTI_COLL_REDUCE};
+    const wefti_call_arguments arguments = {.kind = WEFTI_COLL_REDUCE};
     weft_team *team = weft_team_world(world);
     void *block;
     int me = weft_world_pe(world);
@@ -312,7 +312,7 @@ static void slow_body(weft_world *world, void *context)
     CHECK_OK(weft_long_sum_reduce(team, block, block, 1));
     CHECK_OK(weft_barrier(world));
     uint64_t long_ns = pes_set_deadline(world, late_ns * (LATE_ROUNDS - 1));
-    CHECK_OK(wefti_step_begin(&step, team, "slow", &facts));
+    CHECK_OK(wefti_step_begin(&step, team, "slow", &arguments));
     for (int i = 0; i < LATE_ROUNDS; i++) {
         if (me == 1) {
             wefti_os_sleep_ns(late_ns);

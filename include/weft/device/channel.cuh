@@ -4,9 +4,10 @@
  * A step has a number, equal on all members, which a call reads from the channel at its beginning and writes there at
  * its end. Data of at most slot_units units a pair goes packed: each 8 bytes with the step's number, stored into the
  * receiver's slot for this sender, so that data and flag are one access and nothing is fenced. A slot of one parity is
- * used again two steps later, when its reader is known to be done with it: a step in which all hear from all says so of
- * the step before; after one in which they do not (a broadcast), each member tells the others when it has left. More
- * data goes plain, straight to its place, between two meetings: all have come (IN), all are done (OUT).
+ * used again two steps later, when its reader is known to be done with it: a step in which each member waits for all
+ * others shows that the step before is over; after one in which they do not (a broadcast), each member tells the others
+ * when it has left. More data goes plain, straight to its place, between two meetings: all have come (IN), all are done
+ * (OUT).
  *
  * A thread whose wait fails has latched why; it goes on without waiting, so that the scope's barriers match, and all
  * threads return the fault. */
@@ -117,7 +118,7 @@ WEFTI_DEVICE wefti_u32 wefti_call_others(const wefti_dev_call &call)
     return (wefti_u32)call.team->pes - 1;
 }
 
-/* The step before was one in which not all heard from all: wait until all have left the one before that. */
+/* In the step before not each waited for all others: wait until all have left the one before that. */
 WEFTI_DEVICE void wefti_call_catch_up(wefti_dev_call &call)
 {
     for (wefti_u32 r = call.scope.rank; r < wefti_call_others(call); r += call.scope.size) {
@@ -154,7 +155,7 @@ WEFTI_DEVICE void wefti_call_leave(wefti_dev_call &call)
     }
 }
 
-/* The next step of the same call, after one in which all heard from all, or in which they did not. */
+/* The next step of the same call, after one in which each waited for all others, or in which they did not. */
 WEFTI_DEVICE void wefti_call_next_met(wefti_dev_call &call)
 {
     wefti_scope_sync(call.scope);
@@ -178,7 +179,8 @@ WEFTI_DEVICE int wefti_call_none(const wefti_dev_call &call)
     return WEFT_OK;
 }
 
-/* All threads get the status; what all have written is visible to all. `met`: in the last step all heard from all. */
+/* All threads get the status; what all have written is visible to all. `met`: in the last step each waited for all
+ * others. */
 WEFTI_DEVICE int wefti_call_end(wefti_dev_call &call, bool met)
 {
     wefti_dev_channel *head = (wefti_dev_channel *)call.channel;

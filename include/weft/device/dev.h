@@ -73,7 +73,7 @@ typedef struct wefti_dev_team_area {
  * the step, for each member that writes there, a plane of packed words for the low halves of units of 16 bytes, and one
  * for the high halves.
  *   epoch   the last step that this member has finished; written by its own kernels only
- *   met     the last step in which every member heard from every other, so that all had finished the one before
+ *   met     the last step in which every member waited for every other, so that all had finished the one before
  *   in_use  1 while a call runs through it; only with WEFT_DEVICE_CHECKS
  *   drawn   in the first channel: pieces of the data that this member's warps have taken; goes back to 0 by itself */
 typedef struct wefti_dev_channel {
@@ -91,7 +91,7 @@ typedef struct wefti_dev_packed {
 } wefti_dev_packed;
 
 /* IN: this member has entered step `epoch`, its buffers may be used. OUT: it has done what it does to others'. LEFT: it
- * has finished a step in which not all heard from all. */
+ * has finished a step in which not each waited for all others. */
 typedef enum wefti_dev_word { WEFTI_DEV_IN = 0, WEFTI_DEV_OUT, WEFTI_DEV_LEFT, WEFTI_DEV_WORDS } wefti_dev_word;
 
 #define WEFTI_DEV_UNIT 16

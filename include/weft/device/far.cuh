@@ -81,22 +81,22 @@ WEFTI_DEVICE void wefti_far_post(wefti_dev_entry *entry, wefti_u64 ticket, int p
 }
 
 /* Wait for the answer; its status. For functions that are out of line, and for all others. */
-WEFTI_DEVICE int wefti_far_hear_here(const weft_dev *dev, wefti_u64 ticket)
+WEFTI_DEVICE int wefti_far_answer_here(const weft_dev *dev, wefti_u64 ticket)
 {
     int status =
         wefti_dev_wait_here(dev, (const wefti_u64 *)&wefti_far_entry(dev, ticket)->answered, WEFT_CMP_EQ, ticket + 1);
     return status == WEFT_OK ? wefti_far_entry(dev, ticket)->status : status;
 }
 
-WEFTI_DEVICE_SLOW int wefti_far_hear(const weft_dev *dev, wefti_u64 ticket)
+WEFTI_DEVICE_SLOW int wefti_far_answer(const weft_dev *dev, wefti_u64 ticket)
 {
-    return wefti_far_hear_here(dev, ticket);
+    return wefti_far_answer_here(dev, ticket);
 }
 
 /* The same; a failure is latched. */
 WEFTI_DEVICE int wefti_far_await(const weft_dev *dev, wefti_u64 ticket, int pe)
 {
-    const int status = wefti_far_hear(dev, ticket);
+    const int status = wefti_far_answer(dev, ticket);
     return status == WEFT_OK ? WEFT_OK : wefti_dev_latch(dev, status, pe);
 }
 
@@ -272,7 +272,7 @@ WEFTI_DEVICE_SLOW wefti_u64 wefti_far_ask_bytes(const weft_dev *dev, wefti_u64 p
     wefti_dev_entry *entry = wefti_far_entry(dev, ticket);
     wefti_far_fill(entry, WEFTI_DEV_REQUEST_GET, place, bytes);
     wefti_far_post(entry, ticket, pe);
-    const int status = wefti_far_hear_here(dev, ticket);
+    const int status = wefti_far_answer_here(dev, ticket);
     if (status != WEFT_OK) {
         (void)wefti_dev_latch_here(dev, status, pe);
         wefti_far_take(dev, ticket);

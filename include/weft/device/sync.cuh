@@ -24,7 +24,7 @@ WEFTI_DEVICE wefti_u64 wefti_dev_sync_far_step(const weft_dev *dev, const wefti_
     const wefti_u64 ticket = wefti_far_word_here(dev, ask, place, 0, 0, pe);
     wefti_u64 step = WEFTI_NO_STEP;
     if (ticket != WEFTI_NO_TICKET) {
-        step = wefti_far_hear_here(dev, ticket) == WEFT_OK ? wefti_far_entry(dev, ticket)->old : WEFTI_NO_STEP;
+        step = wefti_far_answer_here(dev, ticket) == WEFT_OK ? wefti_far_entry(dev, ticket)->old : WEFTI_NO_STEP;
         wefti_far_take(dev, ticket);
     }
     return step;

@@ -54,7 +54,7 @@ WEFTI_DEVICE void wefti_wide_send(wefti_dev_call &call, wefti_u64 dest, wefti_u6
 }
 
 /* Until all others have said so in this step, or one of them has. */
-WEFTI_DEVICE void wefti_wide_hear(wefti_dev_call &call, wefti_dev_word kind)
+WEFTI_DEVICE void wefti_wide_await(wefti_dev_call &call, wefti_dev_word kind)
 {
     for (wefti_u32 r = call.scope.rank; r < wefti_call_others(call); r += call.scope.size) {
         wefti_call_wait(call, kind, wefti_call_after(call, 1 + r), call.epoch);
@@ -62,7 +62,7 @@ WEFTI_DEVICE void wefti_wide_hear(wefti_dev_call &call, wefti_dev_word kind)
     call.status = wefti_dev_share_any(call.scope, call.team->world, call.status);
 }
 
-WEFTI_DEVICE void wefti_wide_hear_one(wefti_dev_call &call, wefti_dev_word kind, int number)
+WEFTI_DEVICE void wefti_wide_await_one(wefti_dev_call &call, wefti_dev_word kind, int number)
 {
     if (call.scope.rank == 0) {
         wefti_call_wait(call, kind, number, call.epoch);
@@ -84,7 +84,7 @@ template <class Value> WEFTI_DEVICE void wefti_wide_meet(wefti_dev_call &call, c
         }
         call.status = status == WEFT_OK ? call.status : status;
     }
-    wefti_wide_hear(call, WEFTI_DEV_IN);
+    wefti_wide_await(call, WEFTI_DEV_IN);
 }
 
 /* ---- moving data ---- */
@@ -161,9 +161,9 @@ WEFTI_DEVICE int wefti_wide_collective(weft_scope scope, const weft_dev_team *te
         }
     }
     if (!is_broadcast) {
-        wefti_wide_hear(call, WEFTI_DEV_OUT);
+        wefti_wide_await(call, WEFTI_DEV_OUT);
     } else if (team->pe != move.root) {
-        wefti_wide_hear_one(call, WEFTI_DEV_OUT, move.root);
+        wefti_wide_await_one(call, WEFTI_DEV_OUT, move.root);
     }
     return wefti_call_end(call, true);
 }
@@ -198,7 +198,7 @@ WEFTI_DEVICE void wefti_wide_combine(wefti_dev_call &call, const R &reducer, con
                         vector.source + (wefti_u64)(wefti_u32)number * vector.part + part.first * WEFTI_DEV_UNIT,
                         wefti_range_bytes(part, vector.bytes), number);
     }
-    wefti_wide_hear(call, WEFTI_DEV_OUT);
+    wefti_wide_await(call, WEFTI_DEV_OUT);
     const wefti_range mine = wefti_range_part(range, parts == 1 ? 0 : (wefti_u32)call.team->pe, parts, 1);
     const wefti_u64 length = wefti_range_bytes(mine, vector.bytes);
     WEFTI_UNROLL(1)
@@ -229,7 +229,7 @@ WEFTI_DEVICE void wefti_wide_spread(wefti_dev_call &call, const wefti_vector &ve
     for (wefti_u32 hop = 1; hop <= wefti_call_others(call); hop++) {
         wefti_wide_send(call, at, at, wefti_range_bytes(mine, vector.bytes), wefti_call_after(call, hop));
     }
-    wefti_wide_hear(call, WEFTI_DEV_OUT);
+    wefti_wide_await(call, WEFTI_DEV_OUT);
 }
 
 /* Rounds of at most a slot of units for each member: its part of the sources is combined there, then, but for

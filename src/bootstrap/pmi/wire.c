@@ -70,7 +70,8 @@ static weft_status lose(wefti_pmi_store *store, const char *what, const char *wh
     return break_off(store, WEFT_ERR_SYSTEM, "the launcher's PMI cannot be asked for \"%.40s\": %s", what, why);
 }
 
-static weft_status say(wefti_pmi_store *store, const char *message, size_t bytes, const char *what, uint64_t until_ns)
+static weft_status send_text(wefti_pmi_store *store, const char *message, size_t bytes, const char *what,
+                             uint64_t until_ns)
 {
     const wire *w = store->state;
     if (wefti_os_socket_cookie(w->descriptor) != w->cookie) {
@@ -122,7 +123,7 @@ static void take(const wefti_pmi_store *store, wire *w, size_t bytes)
     memmove(w->in, w->in + bytes, w->used);
 }
 
-static weft_status hear(wefti_pmi_store *store, const char *what, uint64_t until_ns)
+static weft_status receive(wefti_pmi_store *store, const char *what, uint64_t until_ns)
 {
     wire *w = store->state;
     for (;;) {
@@ -195,9 +196,9 @@ static weft_status ask(wefti_pmi_store *store, const char *wanted, uint64_t unti
         (void)snprintf(prefix, sizeof prefix, "%6d", bytes);
         memcpy(message, prefix, PREFIX_BYTES);
     }
-    WEFT_TRY(say(store, is_framed ? message : message + PREFIX_BYTES, (size_t)bytes + (is_framed ? PREFIX_BYTES : 0),
-                 wanted, until_ns));
-    WEFT_TRY(hear(store, wanted, until_ns));
+    WEFT_TRY(send_text(store, is_framed ? message : message + PREFIX_BYTES,
+                       (size_t)bytes + (is_framed ? PREFIX_BYTES : 0), wanted, until_ns));
+    WEFT_TRY(receive(store, wanted, until_ns));
     if (!find(store, "cmd", said, sizeof said) || strcmp(said, wanted) != 0) {
         return break_off(store, WEFT_ERR_SYSTEM, "the launcher's PMI said something else than \"%.40s\"", wanted);
     }

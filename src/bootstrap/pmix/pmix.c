@@ -31,7 +31,7 @@ typedef struct client {
     pmix_status_t (*put)(pmix_scope_t scope, const char key[], pmix_value_t *value);
     pmix_status_t (*commit)(void);
     pmix_status_t (*get)(const pmix_proc_t *proc, const char key[], const pmix_info_t info[], size_t count,
-                         pmix_value_cbfunc_t heard, void *context);
+                         pmix_value_cbfunc_t result, void *context);
     pmix_status_t (*publish)(const pmix_info_t info[], size_t count, pmix_op_cbfunc_t done, void *context);
     pmix_status_t (*lookup)(char **keys, const pmix_info_t info[], size_t count, pmix_lookup_cbfunc_t found,
                             void *context);
@@ -125,7 +125,7 @@ static void take(answer *a, const pmix_value_t *value)
     }
 }
 
-static void hear(pmix_status_t status, pmix_value_t *value, void *context)
+static void on_value(pmix_status_t status, pmix_value_t *value, void *context)
 {
     answer *a = context;
     wefti_os_monitor_enter(a->lock);
@@ -139,15 +139,15 @@ static void hear(pmix_status_t status, pmix_value_t *value, void *context)
     let_go(a);
 }
 
-static void hear_found(pmix_status_t status, pmix_pdata_t data[], size_t count, void *context)
+static void on_found(pmix_status_t status, pmix_pdata_t data[], size_t count, void *context)
 {
-    hear(status == PMIX_SUCCESS && count == 0 ? PMIX_ERR_NOT_FOUND : status, count == 0 ? NULL : &data[0].value,
-         context);
+    on_value(status == PMIX_SUCCESS && count == 0 ? PMIX_ERR_NOT_FOUND : status, count == 0 ? NULL : &data[0].value,
+             context);
 }
 
-static void hear_done(pmix_status_t status, void *context)
+static void on_done(pmix_status_t status, void *context)
 {
-    hear(status, NULL, context);
+    on_value(status, NULL, context);
 }
 
 /* To or from the processes of this job. */
@@ -184,9 +184,9 @@ static pmix_status_t await(answer *a, pmix_status_t asked, uint64_t until_ns)
     wefti_os_monitor_enter(a->lock);
     while (!a->has_come && wefti_os_monitor_wait(a->lock, until_ns)) {
     }
-    const pmix_status_t heard = a->has_come ? a->status : PMIX_ERR_TIMEOUT;
+    const pmix_status_t result = a->has_come ? a->status : PMIX_ERR_TIMEOUT;
     wefti_os_monitor_leave(a->lock);
-    return heard;
+    return result;
 }
 
 /* Ask once for the value of `rank`, or, WHOEVER, for what anybody has published. */
@@ -197,40 +197,40 @@ static pmix_status_t ask(uint32_t rank, const char *key, uint64_t until_ns, answ
         fill_range(&a->info[0]);
         (void)snprintf(a->key, sizeof a->key, "%s", key);
         a->keys[0] = a->key;
-        return await(a, pmix.lookup(a->keys, a->info, 1, hear_found, a), until_ns);
+        return await(a, pmix.lookup(a->keys, a->info, 1, on_found, a), until_ns);
     }
     memset(&whose, 0, sizeof whose);
     memcpy(whose.nspace, pmix.me.nspace, sizeof whose.nspace);
     whose.rank = rank;
-    return await(a, pmix.get(&whose, key, NULL, 0, hear, a), until_ns);
+    return await(a, pmix.get(&whose, key, NULL, 0, on_value, a), until_ns);
 }
 
 /* The value of `rank`, which may come to be meanwhile; *out is for let_go, on success only. */
 static weft_status get(uint32_t rank, const char *key, uint64_t until_ns, answer **out)
 {
     uint64_t pause_ns = PAUSE_FIRST_NS;
-    pmix_status_t heard;
+    pmix_status_t result;
     for (;;) {
         weft_status status;
         *out = answer_create(&status);
         if (*out == NULL) {
             return status;
         }
-        heard = ask(rank, key, until_ns, *out);
-        if (heard == PMIX_SUCCESS) {
+        result = ask(rank, key, until_ns, *out);
+        if (result == PMIX_SUCCESS) {
             return WEFT_OK;
         }
         let_go(*out);
-        if (heard != PMIX_ERR_NOT_FOUND || wefti_os_now_ns() >= until_ns) {
+        if (result != PMIX_ERR_NOT_FOUND || wefti_os_now_ns() >= until_ns) {
             break;
         }
         wefti_os_sleep_ns(pause_ns);
         pause_ns = pause_ns * 2 < PAUSE_LONGEST_NS ? pause_ns * 2 : PAUSE_LONGEST_NS;
     }
-    return heard == PMIX_ERR_TIMEOUT || heard == PMIX_ERR_NOT_FOUND
+    return result == PMIX_ERR_TIMEOUT || result == PMIX_ERR_NOT_FOUND
                ? wefti_error(WEFT_ERR_TIMEOUT, "PE 0 did not come: it has not told the others by PMIx how to find it")
                : wefti_error(WEFT_ERR_SYSTEM, "PMIx has no value \"%s\" of process %u: %s", key, rank,
-                             pmix.error(heard));
+                             pmix.error(result));
 }
 
 /* ---- the id ---- */
@@ -286,7 +286,7 @@ static weft_status publish_part(wefti_job *job, const char *key, const weft_uid 
     a->info[0].value.data.bo.bytes = (char *)a->data;
     a->info[0].value.data.bo.size = sizeof a->data;
     fill_range(&a->info[1]);
-    const pmix_status_t told = await(a, pmix.publish(a->info, 2, hear_done, a), until_ns);
+    const pmix_status_t told = await(a, pmix.publish(a->info, 2, on_done, a), until_ns);
     let_go(a);
     return told == PMIX_SUCCESS
                ? WEFT_OK

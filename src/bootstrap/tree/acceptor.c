@@ -105,7 +105,7 @@ static int verify(wefti_acceptor *acceptor, wefti_stranger *stranger)
 }
 
 /* Read what a stranger sent. Returns 0 when it is to be dropped. */
-static int hear(wefti_acceptor *acceptor, wefti_stranger *stranger)
+static int receive(wefti_acceptor *acceptor, wefti_stranger *stranger)
 {
     switch (wefti_link_receive(&stranger->link)) {
     case WEFTI_LINK_IDLE:
@@ -151,7 +151,7 @@ static weft_status greet(wefti_acceptor *acceptor, int door, int descriptor)
     }
     if (welcome) {
         status = challenge(stranger);
-        welcome = status == WEFT_OK && hear(acceptor, stranger);
+        welcome = status == WEFT_OK && receive(acceptor, stranger);
     }
     if (!welcome) {
         drop(acceptor, acceptor->count - 1);
@@ -260,8 +260,8 @@ weft_status wefti_acceptor_step(wefti_acceptor *acceptor, const wefti_polls *pol
     uint64_t now_ns = wefti_os_now_ns();
     for (size_t i = acceptor->count; i-- > 0;) {
         wefti_stranger *stranger = acceptor->strangers[i];
-        int is_heard = stranger->is_proven || !wefti_link_ready(&stranger->link, polls) || hear(acceptor, stranger);
-        if (!is_heard || (!stranger->is_proven && now_ns >= stranger->since_ns + STRANGER_NS)) {
+        int is_kept = stranger->is_proven || !wefti_link_ready(&stranger->link, polls) || receive(acceptor, stranger);
+        if (!is_kept || (!stranger->is_proven && now_ns >= stranger->since_ns + STRANGER_NS)) {
             drop(acceptor, i);
         }
     }

@@ -180,7 +180,7 @@ static weft_status note_failure(wefti_caller *caller, int error)
     return retry(caller);
 }
 
-/* When to try another address, or whom else this one leads to, unless something is heard before. */
+/* When to try another address, or whom else this one leads to, unless an answer comes before. */
 static uint64_t patience_end_ns(const wefti_caller *caller)
 {
     return has_others(caller) ? wefti_os_now_ns() + caller->patience_ns : UINT64_MAX;

@@ -113,11 +113,11 @@ static weft_status check_time(exchange *now)
 /* ---- what comes ---- */
 
 /* Read once. While forming, PEs that take their places ask PE 0 whether it is there. */
-static weft_status hear(wefti_tree *tree, wefti_link *link, wefti_link_event *event)
+static weft_status receive(wefti_tree *tree, wefti_link *link, wefti_link_event *event)
 {
     int had_timed_out = tree->peer_timed_out;
     tree->peer_timed_out = 0;
-    WEFT_TRY(wefti_tree_hear(tree, link, event));
+    WEFT_TRY(wefti_tree_receive(tree, link, event));
     if (tree->peer_timed_out && tree->pe == 0 && tree->sequence == WEFTI_TREE_SEQUENCE_FORMING) {
         (void)wefti_link_send(link, WEFTI_FRAME_ALIVE, 0, NULL, 0);
     }
@@ -125,20 +125,20 @@ static weft_status hear(wefti_tree *tree, wefti_link *link, wefti_link_event *ev
     return WEFT_OK;
 }
 
-static weft_status hear_child(exchange *now, wefti_link *link)
+static weft_status receive_child(exchange *now, wefti_link *link)
 {
     wefti_link_event event;
-    WEFT_TRY(hear(now->tree, link, &event));
+    WEFT_TRY(receive(now->tree, link, &event));
     if (event == WEFTI_LINK_FRAME && link->in.type == WEFTI_FRAME_GATHER) {
         now->children_left--;
     }
     return WEFT_OK;
 }
 
-static weft_status hear_parent(exchange *now, wefti_link *link)
+static weft_status receive_parent(exchange *now, wefti_link *link)
 {
     wefti_link_event event;
-    WEFT_TRY(hear(now->tree, link, &event));
+    WEFT_TRY(receive(now->tree, link, &event));
     if (event == WEFTI_LINK_FRAME && link->in.type == WEFTI_FRAME_RESULT) {
         now->has_result = 1;
     }
@@ -146,7 +146,7 @@ static weft_status hear_parent(exchange *now, wefti_link *link)
 }
 
 /* While forming. PE 0 closes the star when it is done, which may be seen before its last word down the tree. */
-static weft_status hear_star(exchange *now, wefti_link *link)
+static weft_status receive_star(exchange *now, wefti_link *link)
 {
     wefti_link_event event = WEFTI_LINK_IDLE;
     if (link->is_leaving) {
@@ -156,7 +156,7 @@ static weft_status hear_star(exchange *now, wefti_link *link)
         return WEFT_OK;
     }
     if (now->tree->pe == 0) {
-        return hear(now->tree, link, &event);
+        return receive(now->tree, link, &event);
     }
     for (int frames = 0; frames < WEFTI_LINK_FRAMES_MAX; frames++) {
         event = wefti_link_receive(link);
@@ -186,20 +186,20 @@ static void watch(exchange *now)
     }
 }
 
-static weft_status hear_all(exchange *now)
+static weft_status receive_all(exchange *now)
 {
     wefti_tree *tree = now->tree;
     for (int i = 0; i < tree->child_count; i++) {
         if (wefti_link_ready(&tree->children[i], &tree->polls)) {
-            WEFT_TRY(hear_child(now, &tree->children[i]));
+            WEFT_TRY(receive_child(now, &tree->children[i]));
         }
     }
     if (wefti_link_ready(&tree->parent, &tree->polls)) {
-        WEFT_TRY(hear_parent(now, &tree->parent));
+        WEFT_TRY(receive_parent(now, &tree->parent));
     }
     for (size_t i = 0; i < tree->star_count; i++) {
         if (wefti_link_ready(&tree->star[i], &tree->polls)) {
-            WEFT_TRY(hear_star(now, &tree->star[i]));
+            WEFT_TRY(receive_star(now, &tree->star[i]));
         }
     }
     return WEFT_OK;
@@ -211,7 +211,7 @@ static weft_status step(exchange *now)
     watch(now);
     now->looked_ns = wefti_os_now_ns();
     WEFT_TRY(wefti_polls_wait(&now->tree->polls, limit_ns(now)));
-    return hear_all(now);
+    return receive_all(now);
 }
 
 /* ---- the three stages ---- */
@@ -236,7 +236,7 @@ static weft_status gather(exchange *now)
         wefti_link *link = &tree->children[i];
         size_t span_bytes = (size_t)wefti_tree_span(link->pe, tree->pes) * now->bytes;
         wefti_link_expect(link, WEFTI_FRAME_GATHER, tree->sequence, contribution(now, link->pe), span_bytes);
-        WEFT_TRY(hear_child(now, link));
+        WEFT_TRY(receive_child(now, link));
     }
     while (now->children_left > 0) {
         WEFT_TRY(step(now));
@@ -272,8 +272,8 @@ static int watch_takers(wefti_tree *tree)
     return count;
 }
 
-/* What a child says or that it ends no longer matters, unless it has not taken the result: it may fail instead of
- * taking it, and end without being heard. */
+/* A child that has taken the result may say or do anything. One that has not may fail instead: its error must be read
+ * before its connection ends. */
 static weft_status serve_taker(wefti_tree *tree, wefti_link *link)
 {
     wefti_link_event event;
@@ -281,7 +281,7 @@ static weft_status serve_taker(wefti_tree *tree, wefti_link *link)
     if (seen & POLLOUT && !wefti_link_flush(link)) {
         return wefti_tree_lost_on_sending(tree, link);
     }
-    return seen & ~POLLOUT && !wefti_link_is_flushed(link) ? hear(tree, link, &event) : WEFT_OK;
+    return seen & ~POLLOUT && !wefti_link_is_flushed(link) ? receive(tree, link, &event) : WEFT_OK;
 }
 
 static weft_status flush_children(exchange *now)

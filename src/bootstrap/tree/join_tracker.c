@@ -11,7 +11,7 @@
 #include "bootstrap/tree/positions.h"
 #include "os/os.h"
 
-/* Arrivals beyond the world's size are heard, since they show that something is wrong, but not without end. */
+/* How many arrivals beyond the world's size are read: they show that something is wrong. */
 #define EXCESS_MAX 64
 
 weft_status wefti_join_tracker_init(wefti_join_tracker *tracker, int pes)
@@ -207,7 +207,7 @@ void wefti_join_tracker_receive(wefti_join_tracker *tracker, wefti_tree *tree)
         if (!is_ready || tracker->offences > 0 || link->is_leaving) {
             continue;
         }
-        weft_status status = wefti_tree_hear(tree, link, &event);
+        weft_status status = wefti_tree_receive(tree, link, &event);
         if (status != WEFT_OK) {
             wefti_link_fini(link);
             note_offence(tracker, tree, status);
@@ -274,7 +274,7 @@ weft_status wefti_join_tracker_judge(const wefti_join_tracker *tracker, wefti_tr
     unsigned char *missing;
     if (tracker->offences > 0) {
         tree->names_culprit = 1;
-        tree->heard_from = NULL;
+        tree->received_from = NULL;
         return wefti_error_relay(tracker->status, tracker->text);
     }
     if (wefti_join_tracker_is_complete(tracker, tree)) {

@@ -16,7 +16,7 @@ typedef struct wefti_join_tracker {
     int expected; /* how many there will be */
     uint64_t last_ns; /* when the last came, or something went wrong */
     int has_comers; /* some came at the last look */
-    uint64_t hear_ns; /* while others come, those who are here are not heard before: looking at many takes long */
+    uint64_t receive_ns; /* while others come, those who are here are not read before: reading many takes long */
     int offences; /* of those who came: creation is bound to fail */
     weft_status status; /* of the first */
     char text[WEFTI_ERROR_BYTES];

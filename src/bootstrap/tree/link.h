@@ -60,7 +60,7 @@ typedef struct wefti_link {
     uint64_t in_bytes;
     int is_whole; /* it was handed out */
     int is_held;
-    int is_leaving; /* it is closed once all is sent, and not heard */
+    int is_leaving; /* it is closed once all is sent, and not read any more */
     unsigned char body[WEFTI_LINK_BODY_BYTES];
     /* Where the body of the next GATHER or RESULT goes; type 0: none is expected. */
     struct {

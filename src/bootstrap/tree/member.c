@@ -29,8 +29,8 @@ static int nobody_listens(const wefti_caller *caller)
     return caller->refused == (1u << caller->address_count) - 1;
 }
 
-/* Call until PE 0 answers. `give_up_ns`: WEFT_OK, with the caller not done, when nobody listens there or nothing was
- * heard until then; UINT64_MAX: never. */
+/* Call until PE 0 answers. `give_up_ns`: WEFT_OK, with the caller not done, when nobody listens there or nothing
+ * has come until then; UINT64_MAX: never. */
 static weft_status call_root(wefti_tree *tree, wefti_caller *caller, uint64_t give_up_ns)
 {
     while (!wefti_caller_is_done(caller)) {
@@ -104,7 +104,7 @@ static weft_status await_word(wefti_tree *tree, wefti_link *link, word *said)
     int has_asked = 0;
     for (;;) {
         wefti_link_event event;
-        WEFT_TRY(wefti_tree_hear(tree, link, &event));
+        WEFT_TRY(wefti_tree_receive(tree, link, &event));
         if (event == WEFTI_LINK_FRAME && read_word(link, said)) {
             return WEFT_OK;
         }
@@ -161,7 +161,7 @@ static void take_children(wefti_tree *tree, placing *now)
     }
 }
 
-/* `pe` has not come; or PE 0 is gone, from which others may not have heard what this PE has. */
+/* Decide the error: `pe` has not come; or PE 0 is gone, which may have failed before it told the others so. */
 static weft_status name_missing(wefti_tree *tree, const placing *now, int pe)
 {
     char who[48];
@@ -190,10 +190,10 @@ static weft_status check_time(wefti_tree *tree, const placing *now)
     return WEFT_OK;
 }
 
-static weft_status hear_root(wefti_tree *tree, placing *now)
+static weft_status receive_root(wefti_tree *tree, placing *now)
 {
     wefti_link_event event;
-    WEFT_TRY(wefti_tree_hear(tree, &tree->star[0], &event));
+    WEFT_TRY(wefti_tree_receive(tree, &tree->star[0], &event));
     now->is_led |= event == WEFTI_LINK_FRAME && tree->star[0].in.type == WEFTI_FRAME_ALIVE;
     if (tree->peer_timed_out) {
         tree->until_ns = sooner(tree->until_ns, wefti_os_now_ns());
@@ -222,7 +222,7 @@ static weft_status place_step(wefti_tree *tree, placing *now)
     uint64_t until_ns = now_ns < tree->until_ns ? tree->until_ns : now_ns + WEFTI_TREE_LEVEL_NS / 8;
     WEFT_TRY(wefti_polls_wait(&tree->polls, sooner(due_ns, until_ns)));
     if (wefti_link_ready(&tree->star[0], &tree->polls)) {
-        WEFT_TRY(hear_root(tree, now));
+        WEFT_TRY(receive_root(tree, now));
     }
     ask_root(tree, now);
     WEFT_TRY(wefti_acceptor_step(&now->acceptor, &tree->polls));

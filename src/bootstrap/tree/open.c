@@ -7,16 +7,16 @@
 #include "bootstrap/tree/tree.h"
 #include "os/os.h"
 
-/* How long a PE that fails tries to tell those who do not read. */
+/* How long a PE that fails tries to send its error to PEs that do not read. */
 #define TELLING_NS UINT64_C(200000000)
-/* Between two looks of a PE 0 too many at whether the other is there still. */
+/* How often a second PE 0 looks whether the first is still there. */
 #define AGAIN_NS UINT64_C(100000)
 
 /* ---- telling others ---- */
 
 static void tell(wefti_tree *tree, wefti_link *link, const wefti_tree_failure *failure)
 {
-    if (link != tree->heard_from) {
+    if (link != tree->received_from) {
         (void)wefti_link_send(link, WEFTI_FRAME_FAILURE, 0, failure, sizeof *failure);
     }
 }
@@ -101,7 +101,7 @@ static void init(wefti_tree *tree, wefti_tree_site *site, const weft_world_confi
     (void)snprintf(tree->hello.name, sizeof tree->hello.name, "%s", wefti_bootstrap_world_name(config));
 }
 
-/* PE 0 meets the others; when another PE 0 does so already, that one is told, and tells all. */
+/* PE 0 waits for the others. When another PE 0 does so already, that one gets the error, and passes it on to all. */
 static weft_status form_as_root(wefti_tree *tree)
 {
     for (;;) {
@@ -150,8 +150,9 @@ weft_status wefti_tree_digest(wefti_tree *tree, const wefti_digest_call *call, u
     return status == WEFT_OK ? WEFT_OK : fail(tree, status);
 }
 
-/* Contributions to the next exchange may be there already: they are held, and a question about it is kept for it. */
-static weft_status hear_neighbours(wefti_tree *tree)
+/* Read from all neighbours. Contributions to the next exchange may be there already, and questions about it: both are
+ * kept until it begins. */
+static weft_status receive_neighbours(wefti_tree *tree)
 {
     wefti_link_event event;
     wefti_polls_clear(&tree->polls);
@@ -161,11 +162,11 @@ static weft_status hear_neighbours(wefti_tree *tree)
     }
     WEFT_TRY(wefti_polls_wait(&tree->polls, 0));
     if (wefti_link_ready(&tree->parent, &tree->polls)) {
-        WEFT_TRY(wefti_tree_hear(tree, &tree->parent, &event));
+        WEFT_TRY(wefti_tree_receive(tree, &tree->parent, &event));
     }
     for (int i = 0; i < tree->child_count; i++) {
         if (wefti_link_ready(&tree->children[i], &tree->polls)) {
-            WEFT_TRY(wefti_tree_hear(tree, &tree->children[i], &event));
+            WEFT_TRY(wefti_tree_receive(tree, &tree->children[i], &event));
         }
     }
     return WEFT_OK;
@@ -176,7 +177,7 @@ weft_status wefti_tree_check(wefti_tree *tree)
     if (tree->failed != WEFT_OK) {
         return wefti_error_relay(tree->failed, tree->text);
     }
-    weft_status status = hear_neighbours(tree);
+    weft_status status = receive_neighbours(tree);
     return status == WEFT_OK ? WEFT_OK : fail(tree, status);
 }
 

@@ -10,8 +10,8 @@
  * those who are still to come. */
 #define GRACE_NS UINT64_C(1000000000)
 #define GRACE_LATE_NS UINT64_C(300000000)
-/* While others come, PE 0 hears those who are here this seldom, times their number. */
-#define HEAR_EACH_NS UINT64_C(10000)
+/* While others come, PE 0 reads from those who are here once in this time, times their number. */
+#define RECEIVE_EACH_NS UINT64_C(10000)
 
 /* ---- the wait for all ---- */
 
@@ -25,22 +25,22 @@ static uint64_t limit_ns(const wefti_tree *tree, const wefti_join_tracker *track
     return grace_ns < tree->until_ns + GRACE_LATE_NS ? grace_ns : tree->until_ns + GRACE_LATE_NS;
 }
 
-/* `hears`: those who are here, too. */
-static weft_status await_any(wefti_tree *tree, wefti_acceptor *acceptor, int hears, uint64_t until_ns)
+/* Wait for connections; if `receives` also for frames of those who are here. */
+static weft_status await_any(wefti_tree *tree, wefti_acceptor *acceptor, int receives, uint64_t until_ns)
 {
     wefti_polls_clear(&tree->polls);
     uint64_t due_ns = wefti_acceptor_watch(acceptor, &tree->polls);
     due_ns = due_ns < until_ns ? due_ns : until_ns;
-    for (size_t i = 0; hears && i < tree->star_count; i++) {
+    for (size_t i = 0; receives && i < tree->star_count; i++) {
         wefti_link_watch(&tree->star[i], &tree->polls);
     }
     return wefti_polls_wait(&tree->polls, due_ns < tree->warn_ns ? due_ns : tree->warn_ns);
 }
 
-static void hear_all(wefti_tree *tree, wefti_join_tracker *tracker)
+static void receive_all(wefti_tree *tree, wefti_join_tracker *tracker)
 {
     wefti_join_tracker_receive(tracker, tree);
-    tracker->hear_ns = wefti_os_now_ns() + HEAR_EACH_NS * tree->star_count;
+    tracker->receive_ns = wefti_os_now_ns() + RECEIVE_EACH_NS * tree->star_count;
 }
 
 /* PE 0 lacks memory or descriptors, with this thread's error. Those who are here are told, which closes their
@@ -59,16 +59,17 @@ static weft_status give_up(wefti_tree *tree, wefti_join_tracker *tracker, const 
     return WEFT_OK;
 }
 
-/* Take in who came, and hear who is here. */
+/* Take in who came, and read from who is here. */
 static weft_status await_step(wefti_tree *tree, wefti_join_tracker *tracker, wefti_acceptor *acceptor,
                               uint64_t until_ns)
 {
     wefti_link link;
     wefti_tree_hello said;
-    int hears = !tracker->has_comers || tracker->offences > 0 || wefti_os_now_ns() >= tracker->hear_ns;
-    WEFT_TRY(await_any(tree, acceptor, hears, hears || until_ns < tracker->hear_ns ? until_ns : tracker->hear_ns));
-    if (hears) {
-        hear_all(tree, tracker);
+    int receives = !tracker->has_comers || tracker->offences > 0 || wefti_os_now_ns() >= tracker->receive_ns;
+    uint64_t limit = receives || until_ns < tracker->receive_ns ? until_ns : tracker->receive_ns;
+    WEFT_TRY(await_any(tree, acceptor, receives, limit));
+    if (receives) {
+        receive_all(tree, tracker);
     }
     weft_status status = wefti_acceptor_step(acceptor, &tree->polls);
     if (status != WEFT_OK) {

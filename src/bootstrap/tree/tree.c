@@ -56,7 +56,7 @@ weft_status wefti_tree_take_over(wefti_tree *tree, const wefti_link *link)
     memcpy(&failure, link->body, sizeof failure);
     failure.text[sizeof failure.text - 1] = '\0';
     tree->names_culprit = 1;
-    tree->heard_from = link;
+    tree->received_from = link;
     return wefti_error_relay(failure.status < 0 ? (weft_status)failure.status : WEFT_ERR_PEER, failure.text);
 }
 
@@ -79,7 +79,7 @@ static weft_status name_forged(wefti_tree *tree, const wefti_link *link)
                        tree->hello.name, tree->pe, link->pe);
 }
 
-weft_status wefti_tree_hear(wefti_tree *tree, wefti_link *link, wefti_link_event *event)
+weft_status wefti_tree_receive(wefti_tree *tree, wefti_link *link, wefti_link_event *event)
 {
     for (int frames = 0; frames < WEFTI_LINK_FRAMES_MAX; frames++) {
         *event = wefti_link_receive(link);
@@ -113,7 +113,7 @@ weft_status wefti_tree_lost_on_sending(wefti_tree *tree, wefti_link *link)
     uint64_t until_ns = wefti_os_now_ns() + TELLING_NS;
     wefti_link_event event;
     do {
-        WEFT_TRY(wefti_tree_hear(tree, link, &event));
+        WEFT_TRY(wefti_tree_receive(tree, link, &event));
         if (event == WEFTI_LINK_IDLE) {
             wefti_polls_clear(&tree->polls);
             (void)wefti_polls_watch(&tree->polls, link->descriptor, POLLIN);

@@ -45,7 +45,7 @@ typedef struct wefti_tree {
     int peer_timed_out; /* somebody wants to know whom we wait for */
     int has_met; /* another PE has been connected: who fails has told it */
     int names_culprit; /* the error decided here says already whose it is */
-    const wefti_link *heard_from; /* who told us of an error */
+    const wefti_link *received_from; /* the link by which the error came; NULL: it was decided here */
     weft_status failed; /* the latch */
     char text[WEFTI_ERROR_BYTES];
 } wefti_tree;
@@ -81,7 +81,7 @@ void wefti_tree_stop_listening(wefti_tree *tree);
 weft_status wefti_tree_add_star(wefti_tree *tree, const wefti_link *link, size_t *at);
 void wefti_tree_drop_star(wefti_tree *tree);
 /* Read once. Errors: the one the other end tells of; that it is gone; that it sends what it should not. */
-weft_status wefti_tree_hear(wefti_tree *tree, wefti_link *link, wefti_link_event *event);
+weft_status wefti_tree_receive(wefti_tree *tree, wefti_link *link, wefti_link_event *event);
 /* Take over the error in the frame just read. */
 weft_status wefti_tree_take_over(wefti_tree *tree, const wefti_link *link);
 /* Decide that the PE at the other end is gone. */

@@ -24,9 +24,9 @@ static weft_status check_and_move(weft_team *team, const char *call, wefti_colle
         .dest = dest, .source = source, .dest_stride = 1, .source_stride = 1, .count = bytes, .element = 1};
     WEFT_TRY(wefti_coll_check_buffer(team, call, "source", source, bytes, team != NULL ? (size_t)team->pes : 1));
     WEFT_TRY(wefti_coll_check_buffer(team, call, "destination", dest, bytes, (size_t)team->pes));
-    const wefti_call_facts facts = {.kind = WEFTI_COLL_ALLTOALL, .count = bytes, .more = (uint64_t)how};
+    const wefti_call_arguments arguments = {.kind = WEFTI_COLL_ALLTOALL, .count = bytes, .more = (uint64_t)how};
     wefti_step step;
-    WEFT_TRY(wefti_step_begin(&step, team, call, &facts));
+    WEFT_TRY(wefti_step_begin(&step, team, call, &arguments));
     return wefti_step_end(&step, 1, alltoall(&step, how, &a));
 }
 
@@ -67,10 +67,10 @@ weft_status weft_alltoallsmem(weft_team *team, void *dest, const void *source, p
     size_t dest_span = span(count, team->pes, dest_stride);
     WEFT_TRY(wefti_coll_check_buffer(team, call, "source", source, source_span, element_bytes));
     WEFT_TRY(wefti_coll_check_buffer(team, call, "destination", dest, dest_span, element_bytes));
-    const wefti_call_facts facts = {
+    const wefti_call_arguments arguments = {
         .kind = WEFTI_COLL_ALLTOALLS, .count = count * element_bytes, .more = element_bytes};
     wefti_step step;
-    WEFT_TRY(wefti_step_begin(&step, team, call, &facts));
+    WEFT_TRY(wefti_step_begin(&step, team, call, &arguments));
     wefti_step_sign(&step, a.dest_stride);
     wefti_step_sign(&step, ~(uint64_t)a.source_stride);
     switch (wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_ALLTOALLS, count * element_bytes)) {

@@ -14,9 +14,9 @@ weft_status weft_broadcastmem(weft_team *team, void *dest, const void *source, s
     if (root == team->pe) {
         WEFT_TRY(wefti_coll_check_buffer(team, call, "source", source, bytes, 1));
     }
-    const wefti_call_facts facts = {.kind = WEFTI_COLL_BROADCAST, .root = root, .count = bytes};
+    const wefti_call_arguments arguments = {.kind = WEFTI_COLL_BROADCAST, .root = root, .count = bytes};
     wefti_step step;
-    WEFT_TRY(wefti_step_begin(&step, team, call, &facts));
+    WEFT_TRY(wefti_step_begin(&step, team, call, &arguments));
     switch (wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_BROADCAST, bytes)) {
     case WEFTI_ALGORITHM_PUSH:
         return wefti_step_end(&step, 1, wefti_broadcast_push(&step, &b));

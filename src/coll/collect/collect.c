@@ -73,9 +73,9 @@ weft_status weft_collectmem(weft_team *team, void *dest, const void *source, siz
     collecting c = {.dest = dest, .source = source, .bytes = bytes};
     WEFT_TRY(wefti_coll_check_buffer(team, call, "source", source, bytes, 1));
     WEFT_TRY(wefti_coll_check_buffer(team, call, "destination", dest, bytes, 1));
-    const wefti_call_facts facts = {.kind = WEFTI_COLL_COLLECT};
+    const wefti_call_arguments arguments = {.kind = WEFTI_COLL_COLLECT};
     wefti_step step;
-    WEFT_TRY(wefti_step_begin(&step, team, call, &facts));
+    WEFT_TRY(wefti_step_begin(&step, team, call, &arguments));
     step.count = bytes;
     return wefti_step_end(&step, 1, run(&step, &c));
 }

@@ -7,9 +7,9 @@ weft_status weft_fcollectmem(weft_team *team, void *dest, const void *source, si
     const wefti_fcollect f = {.dest = dest, .source = source, .bytes = bytes};
     WEFT_TRY(wefti_coll_check_buffer(team, call, "source", source, bytes, 1));
     WEFT_TRY(wefti_coll_check_buffer(team, call, "destination", dest, bytes, (size_t)team->pes));
-    const wefti_call_facts facts = {.kind = WEFTI_COLL_FCOLLECT, .count = bytes};
+    const wefti_call_arguments arguments = {.kind = WEFTI_COLL_FCOLLECT, .count = bytes};
     wefti_step step;
-    WEFT_TRY(wefti_step_begin(&step, team, call, &facts));
+    WEFT_TRY(wefti_step_begin(&step, team, call, &arguments));
     switch (wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_FCOLLECT, bytes)) {
     case WEFTI_ALGORITHM_PUSH:
         return wefti_step_end(&step, 1, wefti_fcollect_push(&step, &f));

@@ -10,10 +10,10 @@ weft_status wefti_reduce_scatter(weft_team *team, wefti_op op, wefti_type type, 
     WEFT_TRY(wefti_coll_check_buffer(team, call, "destination", dest, count, r.fold.element));
     WEFT_TRY(wefti_coll_check_buffer(team, call, "source", source, wefti_coll_times(count, (size_t)team->pes),
                                      r.fold.element));
-    const wefti_call_facts facts = {
+    const wefti_call_arguments arguments = {
         .kind = WEFTI_COLL_REDUCE_SCATTER, .count = count, .more = (uint64_t)op << 8 | (uint64_t)type};
     wefti_step step;
-    WEFT_TRY(wefti_step_begin(&step, team, call, &facts));
+    WEFT_TRY(wefti_step_begin(&step, team, call, &arguments));
     switch (wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_REDUCE_SCATTER, count * r.fold.element)) {
     case WEFTI_ALGORITHM_PUSH:
         return wefti_step_end(&step, r.fold.element, wefti_reduce_scatter_push(&step, &r));

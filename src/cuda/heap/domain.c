@@ -1,7 +1,7 @@
 /* cuda/heap/domain.c: which PEs are near: those whose GPUs reach each other's memory, on the same host by peer access,
- * beyond it by a fabric. Every PE tells what its GPU is and reaches (a fact), hears all facts, and works out all link
- * domains (topo/domain.h), so that all know the same. Facts go by the records inside a node, by a collective of the
- * host heap beyond it. PEs that are in no domain with this one are reached by a proxy. */
+ * beyond it by a fabric. Every PE tells all others what its GPU is and reaches, and works out all link domains from
+ * that (topo/domain.h), so that all know the same. Inside a node this goes by the records, beyond it by a collective of
+ * the host heap. PEs that are in no domain with this one are reached by a proxy. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +26,8 @@ typedef struct study {
     const char *call;
     uint64_t limit; /* WEFT_CUDA_DOMAIN */
     wefti_cuda_trial trial;
-    wefti_cuda_fact *facts; /* of all PEs */
-    wefti_topo_fact *topo; /* these, alone */
+    wefti_cuda_gpu_of_pe *gpus; /* of all PEs */
+    wefti_topo_gpu_of_pe *topo; /* the parts `topo` of gpus */
     tried *imports; /* of all PEs; NULL: none were tried */
     int32_t *numbers; /* of all PEs, each in its clique; -1: in none that counts */
     int32_t *domain_of;
@@ -76,7 +76,7 @@ static weft_status tell_reach(study *s)
 {
     wefti_cuda *cuda = s->cuda;
     const wefti_view *view = &cuda->world->view;
-    wefti_topo_fact *fact = &cuda->record->fact.topo;
+    wefti_topo_gpu_of_pe *gpu = &cuda->record->gpu.topo;
     const char *missing = NULL;
     int missing_pe = 0;
     const CUuuid *uuids[WEFTI_TOPO_GPUS_OF_HOST_MAX];
@@ -96,12 +96,12 @@ static weft_status tell_reach(study *s)
         if (i == known) {
             const char *refusal = refusal_of(cuda, uuid);
             uuids[known++] = uuid;
-            fact->reaches |= refusal == NULL ? (uint64_t)1 << i : 0;
+            gpu->reaches |= refusal == NULL ? (uint64_t)1 << i : 0;
             missing_pe = missing == NULL ? (int)pe : missing_pe;
             missing = missing == NULL ? refusal : missing;
         }
         if (memcmp(uuid, &cuda->record->uuid, sizeof *uuid) == 0) {
-            fact->ordinal = (uint8_t)i;
+            gpu->ordinal = (uint8_t)i;
         }
     }
     if (missing != NULL && s->limit == 0) {
@@ -119,9 +119,9 @@ static void tell_host(const study *s)
     const wefti_view *view = &s->cuda->world->view;
     const uint64_t limit = s->limit == 0 ? UINT64_MAX : s->limit;
     const uint64_t host[2] = {view->near_first, s->cuda->world->slot / limit};
-    wefti_topo_fact *fact = &s->cuda->record->fact.topo;
-    memcpy(fact->host, host, sizeof fact->host);
-    fact->has_gpu = 1;
+    wefti_topo_gpu_of_pe *gpu = &s->cuda->record->gpu.topo;
+    memcpy(gpu->host, host, sizeof gpu->host);
+    gpu->has_gpu = 1;
 }
 
 /* ---- what others tell ---- */
@@ -141,28 +141,28 @@ static weft_status gather(const study *s, const void *mine, void *all, size_t by
     return status;
 }
 
-static weft_status alloc_facts(study *s)
+static weft_status alloc_gpus(study *s)
 {
     const size_t pes = (size_t)s->team->pes;
-    s->facts = wefti_alloc_zeroed(pes, sizeof *s->facts);
+    s->gpus = wefti_alloc_zeroed(pes, sizeof *s->gpus);
     s->topo = wefti_alloc_zeroed(pes, sizeof *s->topo);
     s->domain_of = wefti_alloc_zeroed(pes, sizeof *s->domain_of);
-    return s->facts == NULL || s->topo == NULL || s->domain_of == NULL
+    return s->gpus == NULL || s->topo == NULL || s->domain_of == NULL
                ? wefti_error(WEFT_ERR_MEMORY, "%s: no memory for what %zu PEs tell of their GPUs", s->call, pes)
                : WEFT_OK;
 }
 
-static weft_status gather_facts(study *s)
+static weft_status gather_gpus(study *s)
 {
     wefti_cuda *cuda = s->cuda;
     if (spans_nodes(s)) {
-        WEFT_TRY(gather(s, &cuda->record->fact, s->facts, sizeof *s->facts));
+        WEFT_TRY(gather(s, &cuda->record->gpu, s->gpus, sizeof *s->gpus));
     }
     for (int pe = 0; pe < s->team->pes; pe++) {
         if (!spans_nodes(s)) {
-            s->facts[pe] = ((wefti_cuda_record *)wefti_peer_address(cuda->world, cuda->record, pe))->fact;
+            s->gpus[pe] = ((wefti_cuda_record *)wefti_peer_address(cuda->world, cuda->record, pe))->gpu;
         }
-        s->topo[pe] = s->facts[pe].topo;
+        s->topo[pe] = s->gpus[pe].topo;
     }
     return WEFT_OK;
 }
@@ -197,7 +197,7 @@ static void try_all(const study *s, tried *mine)
         const int number = s->numbers[pe];
         if (number < TRIED_MAX && is_same_clique(s, me, pe) &&
             memcmp(s->topo[pe].host, s->topo[me].host, sizeof s->topo[pe].host) != 0) {
-            mine->words[number / 64] |= (uint64_t)wefti_cuda_trial_take(s->cuda, &s->facts[pe]) << number % 64;
+            mine->words[number / 64] |= (uint64_t)wefti_cuda_trial_take(s->cuda, &s->gpus[pe]) << number % 64;
         }
     }
 }
@@ -229,8 +229,8 @@ static weft_status try_imports(study *s)
         try_all(s, &mine);
     }
     WEFT_TRY(wefti_cuda_verdict(s->cuda, s->team, s->call, 8, status));
-    WEFT_TRY(wefti_team_alloc(s->team, s->call, pes * sizeof *s->cuda->told, WEFTI_CACHE_LINE, &told));
-    s->cuda->told = told;
+    WEFT_TRY(wefti_team_alloc(s->team, s->call, pes * sizeof *s->cuda->records_shared, WEFTI_CACHE_LINE, &told));
+    s->cuda->records_shared = told;
     return gather(s, &mine, s->imports, sizeof mine);
 }
 
@@ -300,8 +300,9 @@ static weft_status place_slots(study *s)
 static weft_status make_abroad(wefti_cuda *cuda, const char *call)
 {
     cuda->host_delta = wefti_alloc_zeroed(cuda->near_count, sizeof *cuda->host_delta);
-    cuda->heard = cuda->base.abroad_count == 0 ? NULL : wefti_alloc_zeroed(cuda->near_count, sizeof *cuda->heard);
-    if (cuda->host_delta == NULL || (cuda->heard == NULL && cuda->base.abroad_count > 0)) {
+    cuda->records_fetched =
+        cuda->base.abroad_count == 0 ? NULL : wefti_alloc_zeroed(cuda->near_count, sizeof *cuda->records_fetched);
+    if (cuda->host_delta == NULL || (cuda->records_fetched == NULL && cuda->base.abroad_count > 0)) {
         return wefti_error(WEFT_ERR_MEMORY, "%s: no memory for what %u PEs of other nodes tell", call,
                            cuda->near_count);
     }
@@ -368,13 +369,13 @@ static weft_status find(study *s)
     uint64_t fabric;
     weft_status status = wefti_env_count(WEFTI_ENV_CUDA_FABRIC, &fabric);
     if (status == WEFT_OK && fabric != 0 && s->limit == 0 && spans_nodes(s)) {
-        wefti_cuda_trial_open(s->cuda, &s->trial, &s->cuda->record->fact);
+        wefti_cuda_trial_open(s->cuda, &s->trial, &s->cuda->record->gpu);
     }
     status = status == WEFT_OK ? tell_reach(s) : status;
     tell_host(s);
-    status = status == WEFT_OK ? alloc_facts(s) : status;
+    status = status == WEFT_OK ? alloc_gpus(s) : status;
     WEFT_TRY(wefti_cuda_verdict(s->cuda, s->team, s->call, 9, status));
-    WEFT_TRY(gather_facts(s));
+    WEFT_TRY(gather_gpus(s));
     WEFT_TRY(try_imports(s));
     status = settle(s);
     if (status == WEFT_OK) {
@@ -389,7 +390,7 @@ weft_status wefti_cuda_find_domain(wefti_cuda *cuda, weft_team *team, const char
     study s = {.cuda = cuda, .team = team, .call = call, .limit = pes};
     const weft_status status = find(&s);
     wefti_cuda_trial_close(cuda, &s.trial);
-    wefti_free(s.facts);
+    wefti_free(s.gpus);
     wefti_free(s.topo);
     wefti_free(s.imports);
     wefti_free(s.numbers);
@@ -405,7 +406,7 @@ void wefti_cuda_domain_fini(wefti_cuda *cuda)
     wefti_free(cuda->reach);
     wefti_free(cuda->host_delta);
     wefti_free(cuda->slots);
-    wefti_free(cuda->heard);
+    wefti_free(cuda->records_fetched);
 }
 
 /* ---- near PEs ---- */

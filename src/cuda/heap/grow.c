@@ -141,7 +141,7 @@ static weft_status run_round(growth *g)
     const wefti_cuda_taking taking = {.offer = &offer, .wants = wants_piece, .take = take_piece, .context = g};
     weft_status status = wefti_cuda_verdict(cuda, g->team, g->call, g->at, offer_piece(g, &offer));
     if (status == WEFT_OK) {
-        status = wefti_cuda_hear(cuda, g->team);
+        status = wefti_cuda_fetch_records(cuda, g->team);
     }
     if (status == WEFT_OK) {
         status = find_round(g, wefti_cuda_exchange(cuda, &taking));

@@ -355,7 +355,7 @@ static weft_status register_entered(wefti_cuda *cuda, weft_team *team, const cha
     }
     status = wefti_cuda_verdict(cuda, team, call, bytes, status);
     if (status == WEFT_OK) {
-        status = wefti_cuda_hear(cuda, team);
+        status = wefti_cuda_fetch_records(cuda, team);
     }
     if (status == WEFT_OK) {
         status = wefti_cuda_verdict(cuda, team, call, bytes, reach_all(cuda, region, &offer));

@@ -8,20 +8,20 @@
 const wefti_cuda_record *wefti_cuda_record_of(const wefti_cuda *cuda, uint32_t index)
 {
     return wefti_cuda_is_abroad(cuda, index)
-               ? &cuda->heard[index]
+               ? &cuda->records_fetched[index]
                : wefti_peer_address(cuda->world, cuda->record, (int)(cuda->near_first + index));
 }
 
-weft_status wefti_cuda_hear(wefti_cuda *cuda, weft_team *team)
+weft_status wefti_cuda_fetch_records(wefti_cuda *cuda, weft_team *team)
 {
-    if (cuda->told == NULL) {
+    if (cuda->records_shared == NULL) {
         return WEFT_OK;
     }
-    WEFT_TRY(weft_fcollectmem(team, cuda->told, cuda->record, sizeof *cuda->record));
-    for (int member = 0; cuda->heard != NULL && member < team->pes; member++) {
+    WEFT_TRY(weft_fcollectmem(team, cuda->records_shared, cuda->record, sizeof *cuda->record));
+    for (int member = 0; cuda->records_fetched != NULL && member < team->pes; member++) {
         const int pe = wefti_member(team, member);
         if (wefti_cuda_is_near(cuda, pe)) {
-            cuda->heard[(uint32_t)pe - cuda->near_first] = cuda->told[member];
+            cuda->records_fetched[(uint32_t)pe - cuda->near_first] = cuda->records_shared[member];
         }
     }
     return WEFT_OK;
@@ -68,7 +68,7 @@ weft_status wefti_cuda_verdict(wefti_cuda *cuda, weft_team *team, const char *na
     return wefti_cuda_agree(cuda, team, name, &vote);
 }
 
-/* What `extent` bytes of a slot have of its heap. */
+/* How many bytes of the heap lie in the first `extent` bytes of a slot. */
 static uint64_t heap_part(const wefti_cuda *cuda, uint64_t extent)
 {
     const uint64_t head = wefti_cuda_head_bytes(cuda->world->view.pes);

@@ -15,13 +15,13 @@ static uint64_t granule(const wefti_cuda *cuda, const CUmemAllocationProp *prop)
                : 0;
 }
 
-int wefti_cuda_trial_take(const wefti_cuda *cuda, const wefti_cuda_fact *fact)
+int wefti_cuda_trial_take(const wefti_cuda *cuda, const wefti_cuda_gpu_of_pe *gpu)
 {
     const wefti_cuda_driver *driver = &cuda->driver;
     const CUmemAllocationProp prop = wefti_cuda_properties(cuda, WEFTI_CUDA_FABRIC);
     const CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     const uint64_t bytes = granule(cuda, &prop);
-    CUmemFabricHandle fabric = fact->trial;
+    CUmemFabricHandle fabric = gpu->trial;
     CUmemGenericAllocationHandle handle;
     CUdeviceptr at = 0;
     int works = 0;
@@ -39,7 +39,7 @@ int wefti_cuda_trial_take(const wefti_cuda *cuda, const wefti_cuda_fact *fact)
     return works;
 }
 
-static int export_one(wefti_cuda *cuda, wefti_cuda_trial *trial, wefti_cuda_fact *fact)
+static int export_one(wefti_cuda *cuda, wefti_cuda_trial *trial, wefti_cuda_gpu_of_pe *gpu)
 {
     const CUmemAllocationProp prop = wefti_cuda_properties(cuda, WEFTI_CUDA_FABRIC);
     const uint64_t bytes = granule(cuda, &prop);
@@ -47,13 +47,13 @@ static int export_one(wefti_cuda *cuda, wefti_cuda_trial *trial, wefti_cuda_fact
         trial->handle = 0;
         return 0;
     }
-    return cuda->driver.cuMemExportToShareableHandle(&fact->trial, trial->handle, CU_MEM_HANDLE_TYPE_FABRIC, 0) ==
+    return cuda->driver.cuMemExportToShareableHandle(&gpu->trial, trial->handle, CU_MEM_HANDLE_TYPE_FABRIC, 0) ==
            CUDA_SUCCESS;
 }
 
-void wefti_cuda_trial_open(wefti_cuda *cuda, wefti_cuda_trial *trial, wefti_cuda_fact *fact)
+void wefti_cuda_trial_open(wefti_cuda *cuda, wefti_cuda_trial *trial, wefti_cuda_gpu_of_pe *gpu)
 {
-    wefti_topo_fabric *fabric = &fact->topo.fabric;
+    wefti_topo_fabric *fabric = &gpu->topo.fabric;
     char text[WEFTI_TOPO_PCI_BYTES];
     wefti_topo_pci pci;
     if (cuda->driver.cuDeviceGetPCIBusId(text, sizeof text, cuda->ordinal) != CUDA_SUCCESS ||
@@ -65,7 +65,7 @@ void wefti_cuda_trial_open(wefti_cuda *cuda, wefti_cuda_trial *trial, wefti_cuda
                           wefti_cuda_attribute(cuda, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED) != 0;
     fabric->was_tried = 1;
     if (wefti_topo_fabric_refusal(fabric) == NULL) { /* nothing but the trial is left to refuse it */
-        fabric->was_tried = export_one(cuda, trial, fact) && wefti_cuda_trial_take(cuda, fact);
+        fabric->was_tried = export_one(cuda, trial, gpu) && wefti_cuda_trial_take(cuda, gpu);
     }
 }
 

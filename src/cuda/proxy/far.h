@@ -61,7 +61,7 @@ typedef struct wefti_far_lane {
     uint64_t answered;
     wefti_far_asked asked[WEFTI_FAR_LETTERS]; /* place of a message */
     uint64_t asked_ns; /* when the oldest that is not answered was looked for last */
-    uint64_t heard; /* messages from it that have been answered */
+    uint64_t taken; /* messages from it that have been answered */
     int is_gone; /* it has ended or left the world */
 } wefti_far_lane;
 

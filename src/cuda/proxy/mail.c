@@ -105,21 +105,21 @@ int wefti_far_collect(wefti_cuda_far *far, wefti_far_lane *lane)
 
 int wefti_far_serve(wefti_cuda_far *far, wefti_far_lane *lane)
 {
-    const uint64_t before = lane->heard;
+    const uint64_t before = lane->taken;
     wefti_far_answer *answer = far->answer;
     for (;;) {
-        const size_t place = lane->heard % WEFTI_FAR_LETTERS;
+        const size_t place = lane->taken % WEFTI_FAR_LETTERS;
         const wefti_far_message *message = &far->mail[lane->pe].messages[place];
-        if (wefti_ld64(&message->number, WEFTI_ACQUIRE) != lane->heard + 1) {
-            return lane->heard != before;
+        if (wefti_ld64(&message->number, WEFTI_ACQUIRE) != lane->taken + 1) {
+            return lane->taken != before;
         }
         const size_t data = message->request.kind == WEFTI_DEV_REQUEST_GET ? message->request.bytes : 0;
         answer->old = 0;
         answer->status = (int32_t)wefti_far_apply(far, &message->request, answer);
-        lane->heard++;
+        lane->taken++;
         /* A PE that does not get its answer is gone, or meets its deadline. */
         (void)post(far, lane, offsetof(wefti_far_mail, answers[place]), answer,
                    offsetof(wefti_far_answer, data) + (answer->status == WEFT_OK ? data : 0),
-                   offsetof(wefti_far_mail, answers[place].number), lane->heard);
+                   offsetof(wefti_far_mail, answers[place].number), lane->taken);
     }
 }

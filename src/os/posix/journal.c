@@ -65,13 +65,13 @@ static int has_text(int descriptor, off_t at, const char *text)
 /* Where the tail begins; 0 in an empty file; -1 when the file is another's. */
 static off_t find_tail(int descriptor, const wefti_os_journal *journal)
 {
-    struct stat facts;
-    if (fstat(descriptor, &facts) != 0) {
+    struct stat about;
+    if (fstat(descriptor, &about) != 0) {
         return -1;
     }
-    off_t at = facts.st_size - (off_t)strlen(journal->tail);
+    off_t at = about.st_size - (off_t)strlen(journal->tail);
     errno = EEXIST;
-    return facts.st_size == 0                                                                  ? 0
+    return about.st_size == 0                                                                  ? 0
            : has_text(descriptor, 0, journal->head) && has_text(descriptor, at, journal->tail) ? at
                                                                                                : -1;
 }

@@ -39,9 +39,9 @@ static weft_status refuse(const char *path, const char *why)
 /* The file has its size before any row is taken, and keeps it. */
 static weft_status map_file(wefti_os_rows *rows, const char *path)
 {
-    struct stat facts;
-    if (fstat(rows->descriptor, &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_uid != geteuid() ||
-        (facts.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    struct stat about;
+    if (fstat(rows->descriptor, &about) != 0 || !S_ISREG(about.st_mode) || about.st_uid != geteuid() ||
+        (about.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
         return refuse(path, "it is another user's, or open to others; have it removed");
     }
     const wefti_held_signals held = wefti_signals_hold();

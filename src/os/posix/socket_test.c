@@ -63,14 +63,14 @@ static void say(int from, int to)
 {
     char hello[] = "hel";
     char rest[] = "lo";
-    char heard[16] = "";
+    char received[16] = "";
     struct iovec parts[2] = {{hello, 3}, {rest, 3}};
-    assert_int_equal(wefti_os_socket_receive(to, heard, sizeof heard), -1);
+    assert_int_equal(wefti_os_socket_receive(to, received, sizeof received), -1);
     assert_int_equal(errno, EAGAIN);
     assert_int_equal(wefti_os_socket_send(from, parts, 2), 6);
     assert_true(await(to, POLLIN) & POLLIN);
-    assert_int_equal(wefti_os_socket_receive(to, heard, sizeof heard), 6);
-    assert_string_equal(heard, "hello");
+    assert_int_equal(wefti_os_socket_receive(to, received, sizeof received), 6);
+    assert_string_equal(received, "hello");
 }
 
 static void part(pair *both)

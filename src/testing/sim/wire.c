@@ -475,7 +475,7 @@ static message *take_message(wefti_sim *sim, wefti_wire_end *end, int channel)
 }
 
 /* What says that a write has come keeps no order with messages, nor with another such. */
-static void hear_written(wefti_sim *sim, wefti_wire_end *end)
+static void take_written(wefti_sim *sim, wefti_wire_end *end)
 {
     for (message **link = &end->messages; *link != NULL;) {
         message *at = *link;
@@ -495,7 +495,7 @@ static void hear_written(wefti_sim *sim, wefti_wire_end *end)
 static void receive(wefti_sim *sim, wefti_wire_end *end, int channel)
 {
     if (channel == WEFTI_WIRE_REQUESTS) {
-        hear_written(sim, end);
+        take_written(sim, end);
     }
     for (int i = 0; i < MESSAGES_AT_ONCE && end->posted[channel] != NULL; i++) {
         message *came = take_message(sim, end, channel);

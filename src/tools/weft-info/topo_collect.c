@@ -97,24 +97,24 @@ static void add_note(void *context, const char *text)
 
 static weft_status find_domains(info_topo *all)
 {
-    int *gpus;
-    wefti_topo_fact *of_gpu;
-    const int count = wefti_topo_facts(&all->topo, &of_gpu, &gpus);
+    int *objects;
+    wefti_topo_gpu_of_pe *of_gpu;
+    const int count = wefti_topo_gpus_of(&all->topo, &of_gpu, &objects);
     if (count < 0) {
         return WEFT_ERR_MEMORY;
     }
-    wefti_topo_fact *facts = wefti_alloc_zeroed((size_t)all->pes + 1, sizeof *facts);
-    for (int pe = 0; facts != NULL && pe < all->pes; pe++) {
+    wefti_topo_gpu_of_pe *gpus = wefti_alloc_zeroed((size_t)all->pes + 1, sizeof *gpus);
+    for (int pe = 0; gpus != NULL && pe < all->pes; pe++) {
         for (int i = 0; i < count; i++) {
-            if (gpus[i] == all->pe_gpu[pe]) {
-                facts[pe] = of_gpu[i];
+            if (objects[i] == all->pe_gpu[pe]) {
+                gpus[pe] = of_gpu[i];
             }
         }
     }
-    all->domains = facts != NULL ? wefti_topo_domains(facts, all->pes, all->domain_of, NULL, add_note, all) : -1;
-    wefti_free(facts);
-    wefti_free(of_gpu);
+    all->domains = gpus != NULL ? wefti_topo_domains(gpus, all->pes, all->domain_of, NULL, add_note, all) : -1;
     wefti_free(gpus);
+    wefti_free(of_gpu);
+    wefti_free(objects);
     return all->domains >= 0 ? WEFT_OK : wefti_error(WEFT_ERR_MEMORY, "weft-info: no memory for %d PEs", all->pes);
 }
 

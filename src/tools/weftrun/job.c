@@ -32,15 +32,15 @@ typedef struct run_job {
     run_child_setting setting;
     run_child *children;
     run_source *sources; /* output and error of each child */
-    struct pollfd *polls; /* signals, trouble, input (2), sinks (2), then three a child */
+    struct pollfd *polls; /* signals, start errors, input (2), sinks (2), then three a child */
     int started;
     int running;
     int is_ending;
     int code; /* to exit with */
-    uint64_t timeout_ns; /* when; 0: never */
-    uint64_t kill_ns; /* when, once it is ending; 0: done */
+    uint64_t timeout_ns; /* when the job has lasted too long; 0: never */
+    uint64_t kill_ns; /* when to send SIGKILL, once the job is ending; 0: it was sent */
     int signals;
-    int trouble; /* the reading end */
+    int trouble; /* the pipe's end to read */
     run_sink out;
     run_sink err;
     run_input input;
@@ -88,8 +88,8 @@ static void report(run_job *job, int pe)
     }
 }
 
-/* A program that cannot be started. */
-static void hear_trouble(run_job *job)
+/* Read what a child wrote that could not start its program: its errno. */
+static void read_start_error(run_job *job)
 {
     int error;
     ssize_t got = read(job->trouble, &error, sizeof error);
@@ -116,11 +116,11 @@ static void collect(run_job *job, int pe)
     (void)close(child->pidfd);
     child->pidfd = -1;
     job->running--;
-    hear_trouble(job); /* it comes before the end of the process, but may be seen after it */
+    read_start_error(job); /* it comes before the end of the process, but may be seen after it */
     if (child->wait_status == 0 || job->is_ending) {
         return;
     }
-    run_source_read(&job->sources[2 * pe + 1]); /* its own last words come first */
+    run_source_read(&job->sources[2 * pe + 1]); /* what it wrote last comes before our report */
     run_sink_flush(&job->err);
     report(job, pe);
     if (job->code == 0) {
@@ -145,7 +145,7 @@ static void pass_signals(run_job *job)
     }
 }
 
-static void say_timeout(const run_job *job)
+static void report_timeout(const run_job *job)
 {
     char list[WEFTI_PE_LIST_BYTES];
     unsigned char *marks = calloc((size_t)job->options->pes, 1);
@@ -165,7 +165,7 @@ static void check_time(run_job *job)
 {
     uint64_t now_ns = wefti_os_now_ns();
     if (!job->is_ending && job->timeout_ns != 0 && now_ns >= job->timeout_ns) {
-        say_timeout(job);
+        report_timeout(job);
         job->code = EXIT_TIMEOUT;
         end_all(job);
     }
@@ -220,7 +220,7 @@ static void serve(run_job *job)
         pass_signals(job);
     }
     if (job->polls[ITEM_TROUBLE].revents != 0) {
-        hear_trouble(job);
+        read_start_error(job);
     }
     run_input_move(&job->input, job->polls[ITEM_INPUT].revents, job->polls[ITEM_INPUT_SPACE].revents);
     for (int pe = 0; pe < job->started; pe++) {
@@ -252,7 +252,7 @@ static int has_output_left(run_job *job)
     return !run_sink_is_empty(&job->out) || !run_sink_is_empty(&job->err);
 }
 
-/* The last lines without an end: nobody is left to end them. */
+/* Write out last lines that no newline ends: no process is left to end them. */
 static void finish_lines(run_job *job)
 {
     for (int i = 0; i < 2 * job->started; i++) {
@@ -260,7 +260,7 @@ static void finish_lines(run_job *job)
     }
 }
 
-/* A job whose output is lost, say on a full disk, has failed. */
+/* A job whose output is lost, for example on a full disk, has failed. */
 static void report_lost_output(run_job *job)
 {
     int error = job->out.error != 0 ? job->out.error : job->err.error;

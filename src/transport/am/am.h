@@ -92,7 +92,7 @@ typedef struct wefti_am_peer {
     wefti_am_range range; /* of its memory, for which this PE has the key; no bytes: none */
     uint32_t rma; /* writes and reads under way to it, or not yet taken by who waits for them */
     uint32_t writes; /* under way to it */
-    uint64_t heard_ns; /* when a message last came from it */
+    uint64_t received_ns; /* when a message last came from it */
     uint32_t sending; /* buffers that go to it */
     uint32_t asked; /* requests that wait for its replies */
     uint32_t sent; /* requests, to it */
@@ -280,7 +280,7 @@ weft_status wefti_am_flush_messages(wefti_am_wait *now, uint64_t put);
 /* Whether `pe` answers by `until_ns`; else WEFT_ERR_UNREACHABLE. */
 weft_status wefti_am_probe(wefti_am *am, int pe, uint64_t until_ns);
 /* Deliver what this PE has sent and tell those that it has met that it leaves; gives up at `until_ns`. */
-void wefti_am_say_farewell(wefti_am *am, uint64_t until_ns);
+void wefti_am_send_leave(wefti_am *am, uint64_t until_ns);
 
 /* The operations of a transport of that name; its open calls wefti_am_open. */
 #define WEFTI_AM_OPS(name_of_it, open_of_it)                                                                           \

@@ -6,7 +6,7 @@
 
 /* Parts of one get that are under way at once. */
 #define PARTS_MAX 8
-/* For a word of a PE that may be late; who has been heard recently has a progress thread that lives. */
+/* For a word of a PE that may be late; one from which a message came recently has a progress thread that lives. */
 #define SOON_NS UINT64_C(1000000000)
 #define RECENTLY_NS UINT64_C(2000000000)
 #define NAME_BYTES 300
@@ -135,20 +135,20 @@ static weft_status get_parts(wefti_am_wait *now, uint64_t offset, unsigned char 
 {
     wefti_am_request *parts[PARTS_MAX];
     size_t asked = 0;
-    size_t heard = 0;
+    size_t answered = 0;
     weft_status status = WEFT_OK;
     for (size_t at = 0; at < bytes && status == WEFT_OK; at += WEFTI_AM_DATA_MAX) {
         const size_t part = bytes - at < WEFTI_AM_DATA_MAX ? bytes - at : WEFTI_AM_DATA_MAX;
-        if (asked - heard == PARTS_MAX || (asked > heard && !wefti_am_may_ask(now->am, now->pe))) {
-            status = wefti_am_close_request(now, parts[heard++ % PARTS_MAX], NULL);
+        if (asked - answered == PARTS_MAX || (asked > answered && !wefti_am_may_ask(now->am, now->pe))) {
+            status = wefti_am_close_request(now, parts[answered++ % PARTS_MAX], NULL);
         }
         if (status == WEFT_OK) {
             status = ask_part(now, offset + at, dest + at, part, &parts[asked % PARTS_MAX]);
             asked += status == WEFT_OK;
         }
     }
-    while (heard < asked) {
-        weft_status closed = wefti_am_close_request(now, parts[heard++ % PARTS_MAX], NULL);
+    while (answered < asked) {
+        weft_status closed = wefti_am_close_request(now, parts[answered++ % PARTS_MAX], NULL);
         status = status == WEFT_OK ? closed : status;
     }
     return status;
@@ -213,7 +213,7 @@ weft_status wefti_am_amo(wefti_transport *transport, int pe, uint64_t offset, we
 static uint64_t soon_ns(const wefti_am_peer *peer)
 {
     const uint64_t now_ns = wefti_os_now_ns();
-    return now_ns + (now_ns - peer->heard_ns < RECENTLY_NS ? SOON_NS : SOON_NS / 4);
+    return now_ns + (now_ns - peer->received_ns < RECENTLY_NS ? SOON_NS : SOON_NS / 4);
 }
 
 weft_status wefti_am_read_soon(wefti_transport *transport, int pe, uint64_t offset, uint64_t *value)
@@ -449,7 +449,7 @@ static void tell_all(wefti_am *am, uint64_t until_ns)
 }
 
 /* Those that have left need nothing more, so only who is slow or gone is waited for. Flags arrive, too. */
-void wefti_am_say_farewell(wefti_am *am, uint64_t until_ns)
+void wefti_am_send_leave(wefti_am *am, uint64_t until_ns)
 {
     wefti_am_wait now = {.am = am, .until_ns = until_ns, .pe = -1, .is_silent = 1};
     wefti_am_enter(am);

@@ -23,7 +23,7 @@ typedef enum wefti_am_kind {
 } wefti_am_kind;
 
 typedef struct wefti_am_header {
-    uint64_t world; /* its key: who does not know it is not heard */
+    uint64_t world; /* its key: messages without it are dropped */
     uint32_t from;
     uint8_t kind;
     uint8_t credits; /* in a reply: so many requests have been taken since the last one */

@@ -244,7 +244,7 @@ weft_status wefti_am_open(wefti_transport *transport, const wefti_transport_setu
 void wefti_am_close(wefti_transport *transport)
 {
     wefti_am *am = transport->state;
-    wefti_am_say_farewell(am, wefti_os_now_ns() + CLOSING_NS);
+    wefti_am_send_leave(am, wefti_os_now_ns() + CLOSING_NS);
     am_free(am);
     transport->state = NULL;
 }

@@ -2,7 +2,7 @@
 #include "transport/am/am.h"
 #include "weft/protocol/layout.h"
 
-#define RANGES_SOON 32 /* so many registrations as memory grows; then by an eighth at least */
+#define RANGES_SOON 32 /* so many registrations follow the heap's growth; later ones are for an eighth more at least */
 
 void wefti_am_rma_init(wefti_am *am, unsigned char *memory)
 {
@@ -46,7 +46,7 @@ const wefti_am_range *wefti_am_rma_share(wefti_am *am)
     return range;
 }
 
-/* ---- what is over ---- */
+/* ---- writes and reads that are complete ---- */
 
 void wefti_am_rma_free(wefti_am *am, wefti_am_buffer *op)
 {

@@ -169,11 +169,11 @@ static int is_of_this_world(const wefti_am *am, const wefti_am_header *header, s
            header->from < (uint32_t)am->setup.pes && am->peers[header->from].is_known;
 }
 
-static void hear(wefti_am *am, uint32_t pe)
+static void note_sign_of_life(wefti_am *am, uint32_t pe)
 {
     am->peers[pe].is_met = 1;
     am->peers[pe].is_silent = 0;
-    am->peers[pe].heard_ns = wefti_os_now_ns();
+    am->peers[pe].received_ns = wefti_os_now_ns();
 }
 
 /* Oldest first, so that nobody waits for ever. */
@@ -278,7 +278,7 @@ void wefti_am_serve(wefti_am *am, wefti_am_buffer *buffer, size_t bytes)
         return;
     }
     wefti_am_peer *peer = &am->peers[buffer->header->from];
-    hear(am, buffer->header->from);
+    note_sign_of_life(am, buffer->header->from);
     if (!is_due(peer, buffer->header)) {
         keep(am, peer, buffer, bytes);
         return;
@@ -290,7 +290,7 @@ void wefti_am_serve(wefti_am *am, wefti_am_buffer *buffer, size_t bytes)
 void wefti_am_written(wefti_am *am, uint32_t pe)
 {
     if (pe < (uint32_t)am->setup.pes && am->peers[pe].is_known) {
-        hear(am, pe);
+        note_sign_of_life(am, pe);
         am->peers[pe].writes_taken++;
         serve_early(am, &am->peers[pe]);
     }
@@ -324,7 +324,7 @@ void wefti_am_take_reply(wefti_am *am, const wefti_am_header *reply, size_t byte
     if (!is_of_this_world(am, reply, bytes)) {
         return;
     }
-    hear(am, reply->from);
+    note_sign_of_life(am, reply->from);
     wefti_am_peer *peer = &am->peers[reply->from];
     const uint32_t missing = WEFTI_AM_CREDITS_MAX - peer->credits;
     peer->credits += reply->credits < missing ? reply->credits : missing;

@@ -91,7 +91,7 @@ static int is_readable(int descriptor, int patience_ms)
     return poll(&one, 1, patience_ms) == 1;
 }
 
-static void say(int descriptor, uint64_t proof, uint32_t pe, wefti_transport_fate fate)
+static void send_fate(int descriptor, uint64_t proof, uint32_t pe, wefti_transport_fate fate)
 {
     const wefti_watch_message message = {.proof = proof, .pe = pe, .fate = (uint32_t)fate};
     (void)send(descriptor, &message, sizeof message, MSG_NOSIGNAL);
@@ -109,34 +109,34 @@ static void test_a_port_that_is_taken_over(void **state)
 {
     (void)state;
     scene s;
-    wefti_watch_message heard;
+    wefti_watch_message received;
     open_watch(&s, 0, 0);
     int listener = listen_as(&s.contacts[1]);
     CHECK_OK(wefti_watch_start(s.watch, s.contacts, sizeof s.contacts[0]));
     assert_true(is_readable(listener, PATIENCE_MS));
     int taken = accept(listener, NULL, NULL);
-    CHECK(recv(taken, &heard, sizeof heard, MSG_WAITALL) == sizeof heard);
-    CHECK(heard.proof == wefti_watch_proof(WORLD, 0, 1) && heard.pe == 0);
-    CHECK(heard.proof != WORLD && memcmp(&heard.proof, &s.world.world, sizeof heard.proof) != 0);
+    CHECK(recv(taken, &received, sizeof received, MSG_WAITALL) == sizeof received);
+    CHECK(received.proof == wefti_watch_proof(WORLD, 0, 1) && received.pe == 0);
+    CHECK(received.proof != WORLD && memcmp(&received.proof, &s.world.world, sizeof received.proof) != 0);
     for (uint32_t pe = 1; pe < PES; pe++) {
-        const uint64_t proofs[] = {heard.proof, WORLD, wefti_watch_proof(WORLD, 0, pe),
+        const uint64_t proofs[] = {received.proof, WORLD, wefti_watch_proof(WORLD, 0, pe),
                                    wefti_watch_proof(WORLD, pe, pe)};
         for (size_t i = 0; i < sizeof proofs / sizeof *proofs; i++) {
             int caller = connect_to(&s.contacts[0]);
-            say(caller, proofs[i], pe, WEFTI_FATE_THERE);
-            say(caller, proofs[i], 3 - pe, WEFTI_FATE_ENDED);
+            send_fate(caller, proofs[i], pe, WEFTI_FATE_THERE);
+            send_fate(caller, proofs[i], 3 - pe, WEFTI_FATE_ENDED);
             CHECK(is_sent_away(caller));
             (void)close(caller);
         }
     }
-    say(taken, heard.proof, 1, WEFTI_FATE_THERE); /* nor an echo */
-    say(taken, heard.proof, 2, WEFTI_FATE_ENDED);
+    send_fate(taken, received.proof, 1, WEFTI_FATE_THERE); /* nor an echo */
+    send_fate(taken, received.proof, 2, WEFTI_FATE_ENDED);
     CHECK(is_sent_away(taken));
     CHECK(wefti_watch_fate(s.watch, 1) == WEFTI_FATE_THERE && wefti_watch_fate(s.watch, 2) == WEFTI_FATE_THERE);
     (void)close(taken);
     int pe = connect_to(&s.contacts[0]);
-    say(pe, wefti_watch_proof(WORLD, 1, 0), 1, WEFTI_FATE_THERE);
-    say(pe, wefti_watch_proof(WORLD, 1, 0), 2, WEFTI_FATE_ENDED);
+    send_fate(pe, wefti_watch_proof(WORLD, 1, 0), 1, WEFTI_FATE_THERE);
+    send_fate(pe, wefti_watch_proof(WORLD, 1, 0), 2, WEFTI_FATE_ENDED);
     CHECK(is_readable(pe, PATIENCE_MS)); /* who this is, and what it has just learnt */
     for (uint64_t until_ns = wefti_os_now_ns() + 60 * SECOND_NS;
          wefti_watch_fate(s.watch, 2) == WEFTI_FATE_THERE && wefti_os_now_ns() < until_ns;) {
@@ -178,7 +178,7 @@ static void be_another_user(const scene *s, int ready)
     if (connect(caller, (struct sockaddr *)&at, length) != 0) {
         _exit(32);
     }
-    say(caller, wefti_watch_proof(WORLD, 0, 1), 0, WEFTI_FATE_THERE); /* even so */
+    send_fate(caller, wefti_watch_proof(WORLD, 0, 1), 0, WEFTI_FATE_THERE); /* even so */
     told |= (recv(caller, bytes, sizeof bytes, 0) > 0) << 1;
     _exit(told);
 }

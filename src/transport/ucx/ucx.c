@@ -20,7 +20,7 @@
 /* Requests of a PE that may be there before an earlier one; credits let it send half as many. */
 #define WINDOW ((uint32_t)2 * WEFTI_AM_CREDITS_MAX)
 
-/* What goes before each message: who does not know the world is not heard. */
+/* What goes before each message: the key of the world; messages without it are dropped. */
 typedef struct token {
     uint64_t world;
     uint32_t from;

@@ -258,7 +258,7 @@ EP_DEVICE wefti_u64 ep_many_rows_before(const ep_dispatch &args, int local, int 
 }
 
 /* What all sources have here, into the route tables. Block 0. */
-EP_DEVICE void ep_many_hear_sources(const ep_dispatch &args, ep_many_call *call, int local)
+EP_DEVICE void ep_many_await_sources(const ep_dispatch &args, ep_many_call *call, int local)
 {
     const ep_group &group = args.group;
     const ep_tables &tables = args.tables;
@@ -331,7 +331,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_many_own(const ep_dispatch &args, ep
     const bool counts_experts = args.choices.destinations == 0;
     const int local = counts_experts || BY_EXPERT ? ep_many_local(args) : 0;
     const wefti_u32 limit = ep_many_limit(args, ep_is(args, WEFTI_CUDA_EP_MOVE) ? args.capacity : ~0u);
-    ep_many_hear_sources(args, call, local);
+    ep_many_await_sources(args, call, local);
     if (threadIdx.x == 0) {
         const wefti_u32 all = (wefti_u32)tables.offset_of_source[group.ranks];
         wefti_u32 received = 0;
@@ -397,7 +397,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_many_own_cached(const ep_dispatch &a
 }
 
 /* Hear the owners. All threads of the grid. */
-template <bool BY_EXPERT> EP_DEVICE void ep_many_hear_owners(const ep_dispatch &args, ep_many_call *call)
+template <bool BY_EXPERT> EP_DEVICE void ep_many_await_owners(const ep_dispatch &args, ep_many_call *call)
 {
     const ep_group &group = args.group;
     ep_directory *directory = ep_directory_of(group);
@@ -546,7 +546,7 @@ template <bool BY_EXPERT> EP_DEVICE bool ep_many_route(const ep_dispatch &args, 
     } else if (blockIdx.x == 0) {
         ep_many_own_cached<BY_EXPERT>(args, call);
     }
-    ep_many_hear_owners<BY_EXPERT>(args, call);
+    ep_many_await_owners<BY_EXPERT>(args, call);
     if (!ep_many_meet(&group, &args.tables, call)) {
         return false;
     }
@@ -575,7 +575,7 @@ template <bool BY_EXPERT> EP_DEVICE bool ep_many_route(const ep_dispatch &args, 
     if (blockIdx.x == 0) {
         ep_many_own<BY_EXPERT>(args, call);
     }
-    ep_many_hear_owners<BY_EXPERT>(args, call);
+    ep_many_await_owners<BY_EXPERT>(args, call);
     return ep_many_meet(&group, &args.tables, call);
 }
 
