@@ -40,3 +40,10 @@ foreach(header IN LISTS weft_public_headers)
         endif()
     endforeach()
 endforeach()
+
+foreach(compiler gcc clang)
+    set(test header.deprecated.${compiler})
+    add_test(NAME ${test} COMMAND
+        ${PROJECT_SOURCE_DIR}/tests/lint/deprecated.sh ${compiler} ${PROJECT_SOURCE_DIR}/include)
+    weft_describe_test(${test} lint)
+endforeach()

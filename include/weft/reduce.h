@@ -17,18 +17,6 @@ typedef float _Complex weft_complexf;
 typedef double _Complex weft_complexd;
 #endif
 
-/* X(OP, CODE): for programs; the library itself has no use for them. */
-#define WEFT_BITWISE_OPS(X)                                                                                            \
-    X(and, WEFTI_OP_AND)                                                                                               \
-    X(or, WEFTI_OP_OR)                                                                                                 \
-    X(xor, WEFTI_OP_XOR)
-#define WEFT_ORDER_OPS(X)                                                                                              \
-    X(min, WEFTI_OP_MIN)                                                                                               \
-    X(max, WEFTI_OP_MAX)
-#define WEFT_ARITHMETIC_OPS(X)                                                                                         \
-    X(sum, WEFTI_OP_SUM)                                                                                               \
-    X(prod, WEFTI_OP_PROD)
-
 typedef enum wefti_op {
     WEFTI_OP_AND = 0,
     WEFTI_OP_OR,
@@ -81,5 +69,15 @@ typedef enum wefti_type {
 #define WEFTI_TYPE_OF_longdouble WEFTI_TYPE_LONGDOUBLE
 #define WEFTI_TYPE_OF_complexf WEFTI_TYPE_COMPLEXF
 #define WEFTI_TYPE_OF_complexd WEFTI_TYPE_COMPLEXD
+
+/* Deprecated: the library has no use for these lists of operations, X(OP, CODE), and a compiler warns where they are
+ * used. */
+#define WEFT_BITWISE_OPS(X)                                                                                            \
+    _Pragma("GCC warning \"WEFT_BITWISE_OPS is deprecated\"") X(and, WEFTI_OP_AND) X(or, WEFTI_OP_OR)                  \
+        X(xor, WEFTI_OP_XOR)
+#define WEFT_ORDER_OPS(X)                                                                                              \
+    _Pragma("GCC warning \"WEFT_ORDER_OPS is deprecated\"") X(min, WEFTI_OP_MIN) X(max, WEFTI_OP_MAX)
+#define WEFT_ARITHMETIC_OPS(X)                                                                                         \
+    _Pragma("GCC warning \"WEFT_ARITHMETIC_OPS is deprecated\"") X(sum, WEFTI_OP_SUM) X(prod, WEFTI_OP_PROD)
 
 #endif
