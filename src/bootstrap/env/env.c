@@ -17,6 +17,7 @@
 #include "bootstrap/env/master.h"
 #include "bootstrap/tcp/listen.h"
 #include "bootstrap/tcp/site.h"
+#include "bootstrap/tree/backend.h"
 #include "bootstrap/tree/tree.h"
 #include "bootstrap/unix/site.h"
 #include "os/os.h"
@@ -28,11 +29,16 @@
 #define PORT_AGAIN_NS UINT64_C(10000000)
 
 typedef struct env_state {
-    wefti_tcp_site tcp; /* first */
-    wefti_tree tree;
+    wefti_tree tree; /* first */
+    wefti_tcp_site tcp;
     wefti_env_master master;
     uint64_t deadline_ns;
 } env_state;
+
+static env_state *state_of(const wefti_tree_site *site)
+{
+    return (env_state *)((char *)site->state - offsetof(env_state, tcp));
+}
 
 /* ---- PE 0 listens ---- */
 
@@ -74,7 +80,7 @@ static weft_status open_port(const env_state *state, int *listener)
 /* For PEs of this host first: they can be told when the port cannot be had. */
 static weft_status env_listen(wefti_tree_site *site, wefti_tree_listeners *listeners, wefti_tree_contact *occupied)
 {
-    env_state *state = site->state;
+    env_state *state = state_of(site);
     WEFT_TRY(wefti_unix_root_listen(&state->tcp.near, site, listeners, occupied));
     WEFT_TRY(open_port(state, &listeners->descriptors[listeners->count]));
     listeners->count++;
@@ -223,34 +229,6 @@ static weft_status env_open(const weft_world_config *config, wefti_bootstrap *bo
     return WEFT_OK;
 }
 
-static weft_status env_allgather(wefti_bootstrap *bootstrap, const void *mine, void *all, size_t bytes)
-{
-    env_state *state = bootstrap->state;
-    if (state == NULL) {
-        memmove(all, mine, bytes);
-        return WEFT_OK;
-    }
-    return wefti_tree_allgather(&state->tree, mine, all, bytes, wefti_bootstrap_limit_ns(bootstrap));
-}
-
-static weft_status env_digest(wefti_bootstrap *bootstrap, const wefti_digest_call *call)
-{
-    env_state *state = bootstrap->state;
-    if (state == NULL) {
-        return call->make(call->mine, 1, call->digest);
-    }
-    return wefti_tree_digest(&state->tree, call, wefti_bootstrap_limit_ns(bootstrap));
-}
-
-static weft_status env_check(wefti_bootstrap *bootstrap)
-{
-    env_state *state = bootstrap->state;
-    if (state == NULL) {
-        return WEFT_OK;
-    }
-    return wefti_tree_check(&state->tree);
-}
-
 static void env_close(wefti_bootstrap *bootstrap)
 {
     env_state *state = bootstrap->state;
@@ -263,8 +241,8 @@ static void env_close(wefti_bootstrap *bootstrap)
 const wefti_bootstrap_ops wefti_bootstrap_env = {
     .name = "env",
     .open = env_open,
-    .allgather = env_allgather,
-    .digest = env_digest,
-    .check = env_check,
+    .allgather = wefti_tree_backend_allgather,
+    .digest = wefti_tree_backend_digest,
+    .check = wefti_tree_backend_check,
     .close = env_close,
 };

@@ -1,49 +1,35 @@
 /* bootstrap/local/local.c: processes that weftrun started on this machine.
  *
- * The tree over abstract unix sockets (bootstrap/unix). weftrun gives its processes a secret (WEFT_LOCAL_JOB), from
- * which follow the names at which a world's PE 0 listens while it forms. The system says which user is at the other end
- * of a connection, so it suffices that both sides show the secret. */
+ * The tree over abstract unix sockets (bootstrap/unix/site.h), with the secret that weftrun gives its processes
+ * (WEFT_LOCAL_JOB) and the world's name. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/tree/backend.h"
 #include "bootstrap/tree/tree.h"
 #include "bootstrap/unix/site.h"
 
 #define JOB_NAME_BYTES 33 /* with the final zero */
 
 typedef struct local_state {
-    wefti_tree tree;
-    wefti_tree_site site;
-    wefti_unix_root root;
+    wefti_tree tree; /* first */
+    wefti_unix_site site;
 } local_state;
 
 /* ---- the network ---- */
 
-static weft_status local_listen(wefti_tree_site *site, wefti_tree_listeners *listeners, wefti_tree_contact *occupied)
-{
-    local_state *state = site->state;
-    return wefti_unix_root_listen(&state->root, site, listeners, occupied);
-}
-
-static void local_prove(const wefti_tree_site *site, const wefti_tree_handshake *handshake,
-                        unsigned char proof[WEFTI_TREE_PROOF_BYTES])
-{
-    (void)handshake;
-    memcpy(proof, site->secret, WEFTI_TREE_PROOF_BYTES);
-}
-
 static const wefti_tree_net local_net = {
     .name = "local",
     .refusal_is_final = 0,
-    .listen_as_root = local_listen,
+    .listen_as_root = wefti_unix_site_listen_as_root,
     .unlisten_as_root = NULL,
     .listen = wefti_unix_site_listen,
     .resolve = wefti_unix_site_resolve,
     .admit = wefti_unix_site_admit,
-    .prove = local_prove,
+    .prove = wefti_unix_site_prove,
     .print = wefti_unix_print,
 };
 
@@ -78,35 +64,22 @@ static int parse_job(const char *job, char name[JOB_NAME_BYTES], unsigned char s
     return 1;
 }
 
-/* PE 0 of each world of the job has a name of its own, which only the job's processes know. */
-static void make_key(const unsigned char secret[WEFTI_TREE_SECRET_BYTES], const char *world,
-                     unsigned char key[WEFTI_HASH_BYTES])
-{
-    unsigned char both[WEFTI_TREE_SECRET_BYTES - WEFTI_HASH_BYTES + WEFTI_BOOTSTRAP_NAME_BYTES] = {0};
-    const size_t rest = WEFTI_TREE_SECRET_BYTES - WEFTI_HASH_BYTES;
-    memcpy(both, secret + WEFTI_HASH_BYTES, rest);
-    memcpy(both + rest, world, strlen(world));
-    wefti_hash(secret, both, sizeof both, key);
-    explicit_bzero(both, sizeof both);
-}
-
 static weft_status fill_site(local_state *state, const weft_world_config *config)
 {
     char job[JOB_NAME_BYTES];
-    wefti_tree_site *site = &state->site;
-    site->net = &local_net;
-    site->state = state;
+    unsigned char secret[WEFTI_TREE_SECRET_BYTES];
+    const char *world = wefti_bootstrap_world_name(config);
     if (!wefti_env_is_set(WEFTI_ENV_LOCAL_JOB)) {
         return wefti_error(WEFT_ERR_ARGUMENT,
                            "the bootstrap \"local\" needs WEFT_LOCAL_JOB, which weftrun sets: start the program with "
                            "weftrun -n <PEs>");
     }
-    if (!parse_job(wefti_env_word(WEFTI_ENV_LOCAL_JOB), job, site->secret)) {
+    if (!parse_job(wefti_env_word(WEFTI_ENV_LOCAL_JOB), job, secret)) {
         return wefti_error(WEFT_ERR_ARGUMENT,
                            "WEFT_LOCAL_JOB is not what weftrun sets: <name>:<64 hexadecimal digits>");
     }
-    make_key(site->secret, wefti_bootstrap_world_name(config), state->root.key);
-    wefti_unix_contact_set(&site->root, WEFTI_UNIX_ANY, 0, state->root.key, sizeof state->root.key);
+    wefti_unix_site_init(&state->site, &local_net, secret, world, strlen(world));
+    explicit_bzero(secret, sizeof secret);
     return WEFT_OK;
 }
 
@@ -142,9 +115,15 @@ static weft_status open_state(local_state *state, const weft_world_config *confi
 {
     WEFT_TRY(find_place(config, &bootstrap->pe, &bootstrap->pes));
     WEFT_TRY(fill_site(state, config));
-    weft_status status = wefti_tree_open(&state->tree, &state->site, config, bootstrap->pe, bootstrap->pes);
+    weft_status status = wefti_tree_open(&state->tree, &state->site.site, config, bootstrap->pe, bootstrap->pes);
     bootstrap->has_met = state->tree.has_met;
     return status;
+}
+
+static void forget(local_state *state)
+{
+    wefti_unix_site_fini(&state->site);
+    wefti_free(state);
 }
 
 static weft_status local_open(const weft_world_config *config, wefti_bootstrap *bootstrap)
@@ -155,43 +134,25 @@ static weft_status local_open(const weft_world_config *config, wefti_bootstrap *
     }
     weft_status status = open_state(state, config, bootstrap);
     if (status != WEFT_OK) {
-        wefti_free(state);
+        forget(state);
         return status;
     }
     bootstrap->state = state;
     return WEFT_OK;
 }
 
-static weft_status local_allgather(wefti_bootstrap *bootstrap, const void *mine, void *all, size_t bytes)
-{
-    local_state *state = bootstrap->state;
-    return wefti_tree_allgather(&state->tree, mine, all, bytes, wefti_bootstrap_limit_ns(bootstrap));
-}
-
-static weft_status local_digest(wefti_bootstrap *bootstrap, const wefti_digest_call *call)
-{
-    local_state *state = bootstrap->state;
-    return wefti_tree_digest(&state->tree, call, wefti_bootstrap_limit_ns(bootstrap));
-}
-
-static weft_status local_check(wefti_bootstrap *bootstrap)
-{
-    local_state *state = bootstrap->state;
-    return wefti_tree_check(&state->tree);
-}
-
 static void local_close(wefti_bootstrap *bootstrap)
 {
     local_state *state = bootstrap->state;
     wefti_tree_close(&state->tree);
-    wefti_free(state);
+    forget(state);
 }
 
 const wefti_bootstrap_ops wefti_bootstrap_local = {
     .name = "local",
     .open = local_open,
-    .allgather = local_allgather,
-    .digest = local_digest,
-    .check = local_check,
+    .allgather = wefti_tree_backend_allgather,
+    .digest = wefti_tree_backend_digest,
+    .check = wefti_tree_backend_check,
     .close = local_close,
 };

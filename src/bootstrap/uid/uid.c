@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/tcp/site.h"
+#include "bootstrap/tree/backend.h"
 #include "bootstrap/tree/tree.h"
 #include "bootstrap/uid/id.h"
 #include "bootstrap/unix/site.h"
@@ -15,20 +16,24 @@
 #include "os/socket.h"
 
 typedef struct uid_state {
-    wefti_tcp_site tcp; /* first */
-    wefti_tree tree;
+    wefti_tree tree; /* first */
+    wefti_tcp_site tcp;
     wefti_uid_body id;
     int claim; /* PE 0, while its socket is taken over */
-    wefti_tree_site host_site; /* of an id of one host, in place of tcp */
-    wefti_unix_root host_root;
+    wefti_unix_site host; /* of an id of one host, in place of tcp */
 } uid_state;
+
+static uid_state *state_of(const wefti_tree_site *site)
+{
+    return (uid_state *)((char *)site->state - offsetof(uid_state, tcp));
+}
 
 /* ---- the network ---- */
 
 /* The other PE 0 is another thread of this process: nobody else can be PE 0 of an id. */
 static weft_status uid_listen(wefti_tree_site *site, wefti_tree_listeners *listeners, wefti_tree_contact *occupied)
 {
-    uid_state *state = site->state;
+    uid_state *state = state_of(site);
     *occupied = site->root;
     WEFT_TRY(wefti_uid_claim(&state->id, &state->claim));
     listeners->descriptors[listeners->count++] = state->id.descriptor;
@@ -40,7 +45,7 @@ static weft_status uid_listen(wefti_tree_site *site, wefti_tree_listeners *liste
 
 static void uid_unlisten(wefti_tree_site *site)
 {
-    uid_state *state = site->state;
+    uid_state *state = state_of(site);
     wefti_os_socket_close(state->claim);
 }
 
@@ -58,37 +63,20 @@ static const wefti_tree_net uid_net = {
 
 /* ---- the network of one host ---- */
 
-static weft_status host_listen(wefti_tree_site *site, wefti_tree_listeners *listeners, wefti_tree_contact *occupied)
-{
-    uid_state *state = site->state;
-    return wefti_unix_root_listen(&state->host_root, site, listeners, occupied);
-}
-
-/* The system says whose the other end is: it suffices that both show the secret. */
-static void host_prove(const wefti_tree_site *site, const wefti_tree_handshake *handshake,
-                       unsigned char proof[WEFTI_TREE_PROOF_BYTES])
-{
-    (void)handshake;
-    memcpy(proof, site->secret, WEFTI_TREE_PROOF_BYTES);
-}
-
 static const wefti_tree_net host_net = {
     .name = "uid",
     .refusal_is_final = 0, /* the others may be earlier than PE 0 */
-    .listen_as_root = host_listen,
+    .listen_as_root = wefti_unix_site_listen_as_root,
     .listen = wefti_unix_site_listen,
     .resolve = wefti_unix_site_resolve,
     .admit = wefti_unix_site_admit,
-    .prove = host_prove,
+    .prove = wefti_unix_site_prove,
     .print = wefti_unix_print,
 };
 
 static weft_status fill_host(uid_state *state)
 {
-    const size_t rest = sizeof state->id.secret - WEFTI_HASH_BYTES;
-    unsigned char both[sizeof state->id.secret - WEFTI_HASH_BYTES + sizeof state->id.tag];
     wefti_os_identity own;
-    wefti_tree_site *site = &state->host_site;
     WEFT_TRY(wefti_os_identity_query(&own));
     if (memcmp(own.node, state->id.contact.node, sizeof own.node) != 0) {
         return wefti_error(
@@ -96,14 +84,7 @@ static weft_status fill_host(uid_state *state)
             "the unique id reaches PEs of the host and network namespace where it was made only, and this "
             "is another; install the package libsodium23 there, and name no interface \"unix\"");
     }
-    memcpy(both, state->id.secret + WEFTI_HASH_BYTES, rest);
-    memcpy(both + rest, state->id.tag, sizeof state->id.tag);
-    wefti_hash(state->id.secret, both, sizeof both, state->host_root.key);
-    explicit_bzero(both, sizeof both);
-    site->net = &host_net;
-    site->state = state;
-    memcpy(site->secret, state->id.secret, sizeof site->secret);
-    wefti_unix_contact_set(&site->root, WEFTI_UNIX_ANY, 0, state->host_root.key, sizeof state->host_root.key);
+    wefti_unix_site_init(&state->host, &host_net, state->id.secret, state->id.tag, sizeof state->id.tag);
     return WEFT_OK;
 }
 
@@ -139,7 +120,7 @@ static void forget(uid_state *state)
     if (!state->id.is_of_host) {
         wefti_tcp_site_fini(&state->tcp);
     }
-    explicit_bzero(state->host_site.secret, sizeof state->host_site.secret);
+    wefti_unix_site_fini(&state->host);
     explicit_bzero(state->id.secret, sizeof state->id.secret);
     wefti_free(state);
 }
@@ -153,7 +134,7 @@ static weft_status uid_open(const weft_world_config *config, wefti_bootstrap *bo
     }
     weft_status status = fill(state, config);
     if (status == WEFT_OK) {
-        status = wefti_tree_open(&state->tree, state->id.is_of_host ? &state->host_site : &state->tcp.site, config,
+        status = wefti_tree_open(&state->tree, state->id.is_of_host ? &state->host.site : &state->tcp.site, config,
                                  config->pe, config->pes);
         bootstrap->has_met = state->tree.has_met;
     }
@@ -167,24 +148,6 @@ static weft_status uid_open(const weft_world_config *config, wefti_bootstrap *bo
     return WEFT_OK;
 }
 
-static weft_status uid_allgather(wefti_bootstrap *bootstrap, const void *mine, void *all, size_t bytes)
-{
-    uid_state *state = bootstrap->state;
-    return wefti_tree_allgather(&state->tree, mine, all, bytes, wefti_bootstrap_limit_ns(bootstrap));
-}
-
-static weft_status uid_digest(wefti_bootstrap *bootstrap, const wefti_digest_call *call)
-{
-    uid_state *state = bootstrap->state;
-    return wefti_tree_digest(&state->tree, call, wefti_bootstrap_limit_ns(bootstrap));
-}
-
-static weft_status uid_check(wefti_bootstrap *bootstrap)
-{
-    uid_state *state = bootstrap->state;
-    return wefti_tree_check(&state->tree);
-}
-
 static void uid_close(wefti_bootstrap *bootstrap)
 {
     uid_state *state = bootstrap->state;
@@ -195,8 +158,8 @@ static void uid_close(wefti_bootstrap *bootstrap)
 const wefti_bootstrap_ops wefti_bootstrap_uid = {
     .name = "uid",
     .open = uid_open,
-    .allgather = uid_allgather,
-    .digest = uid_digest,
-    .check = uid_check,
+    .allgather = wefti_tree_backend_allgather,
+    .digest = wefti_tree_backend_digest,
+    .check = wefti_tree_backend_check,
     .close = uid_close,
 };
