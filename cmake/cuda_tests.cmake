@@ -94,8 +94,9 @@ add_library(fake_nvml SHARED ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/libnv
 target_link_libraries(fake_nvml PRIVATE weft_flags)
 set_target_properties(fake_nvml PROPERTIES OUTPUT_NAME nvidia-ml SUFFIX .so.1
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fake)
-add_library(fake_cuda SHARED ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/libcuda.c ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/grid.c
-    ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/fabric.c
+set(weft_fake_cuda_sources devices.c memory.c streams.c kernels.c grid.c fabric.c)
+list(TRANSFORM weft_fake_cuda_sources PREPEND ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/)
+add_library(fake_cuda SHARED ${weft_fake_cuda_sources}
     ${PROJECT_SOURCE_DIR}/src/testing/sim/coroutine.c ${PROJECT_SOURCE_DIR}/src/testing/sim/stacks.c
     ${weft_fake_kernels} ${weft_fake_ep_kernels} ${weft_fake_tool_kernels})
 target_include_directories(fake_cuda SYSTEM PRIVATE ${WEFT_CUDA_INCLUDE})
@@ -243,8 +244,12 @@ if(TARGET weftrun)
 endif()
 
 if(CMOCKA_FOUND)
-    foreach(name attach_torture attach_peers ep_refused ep_statistics headers shared_streams watch)
-        weft_add_test_program(${name}_test ${PROJECT_SOURCE_DIR}/tests/gpu/${name}_test.c)
+    foreach(name attach_torture attach_peers ep_alone ep_created ep_refused ep_statistics ep_wrap headers shared_streams watch)
+        set(sources ${PROJECT_SOURCE_DIR}/tests/gpu/${name}_test.c)
+        if(name MATCHES "^ep_(alone|created|refused|wrap)$")
+            list(APPEND sources ${PROJECT_SOURCE_DIR}/tests/gpu/support/ep_rig.c)
+        endif()
+        weft_add_test_program(${name}_test ${sources})
         target_include_directories(${name}_test SYSTEM PRIVATE ${WEFT_CUDA_INCLUDE})
         add_dependencies(${name}_test fake_cuda)
         weft_add_on_host_test(${name} "" ${name}_test)

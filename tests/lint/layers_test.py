@@ -101,7 +101,7 @@ class LayersTest(unittest.TestCase):
     def test_nothing_needs_what_tests_stand_on(self):
         self.assert_right("src/testing/sim/run.c", '#include "testing/sim/coroutine.h"')
         self.assert_right("src/testing/fake_driver/grid.c", '#include "testing/sim/coroutine.h"')
-        self.assert_right("src/testing/fake_driver/libcuda.c", "#include <cuda.h>")
+        self.assert_right("src/testing/fake_driver/devices.c", "#include <cuda.h>")
         self.assert_wrong("src/testing/sim/run.c", "#include <cuda.h>", "CUDA header")
         self.assert_wrong("src/testing/sim/run.c", '#include "world/world.h"', "testing/sim may not include world")
         self.assert_wrong("src/world/create.c", '#include "testing/sim/coroutine.h"', "world may not include testing/sim")

@@ -1,0 +1,228 @@
+/* testing/fake_driver/devices.c: devices, their memory as a number of bytes, and contexts. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "testing/fake_driver/fabric.h"
+#include "testing/fake_driver/libcuda.h"
+
+#define DEVICES_MAX 16
+#define STACK_MAX 16
+
+static int contexts[DEVICES_MAX];
+static __thread CUcontext stack[STACK_MAX];
+static __thread int depth;
+static size_t used[DEVICES_MAX]; /* bytes of devices, by this process; atomic */
+static __thread unsigned long waits_or_takes;
+
+/* How often the calling thread has waited for a stream, or taken or given memory: what a step must not do. */
+FAKE unsigned long fakeWaitsOrTakes(void);
+FAKE unsigned long fakeWaitsOrTakes(void)
+{
+    return waits_or_takes;
+}
+
+void fake_count_wait_or_take(void)
+{
+    waits_or_takes++;
+}
+
+/* ---- what the environment says ---- */
+
+static int count_devices(void)
+{
+    const char *text = getenv("WEFT_FAKE_GPUS");
+    return text == NULL ? 2 : atoi(text);
+}
+
+static int count_multiprocessors(void)
+{
+    const char *text = getenv("WEFT_FAKE_SMS");
+    return text == NULL ? 132 : atoi(text);
+}
+
+static size_t device_bytes(void)
+{
+    const char *text = getenv("WEFT_FAKE_GIB");
+    return (size_t)(text == NULL ? 1 : atoi(text)) << 30;
+}
+
+static int block_shared_bytes(void)
+{
+    const char *text = getenv("WEFT_FAKE_SHARED");
+    return text == NULL ? 232448 : atoi(text);
+}
+
+int fake_has_fabric_handles(void)
+{
+    fake_fabric fabric;
+    fake_fabric_read(&fabric);
+    return fabric.has_handles;
+}
+
+/* ---- devices ---- */
+
+int fake_memory_take(CUdevice device, size_t bytes)
+{
+    const int fits = device < 0 || __atomic_add_fetch(&used[device], bytes, __ATOMIC_RELAXED) <= device_bytes();
+    if (!fits) {
+        (void)__atomic_sub_fetch(&used[device], bytes, __ATOMIC_RELAXED);
+    }
+    return fits;
+}
+
+void fake_memory_give(CUdevice device, size_t bytes)
+{
+    if (device >= 0) {
+        (void)__atomic_sub_fetch(&used[device], bytes, __ATOMIC_RELAXED);
+    }
+}
+
+FAKE CUresult cuInit(unsigned flags)
+{
+    return flags == 0 && count_devices() > 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+}
+
+FAKE CUresult cuGetErrorString(CUresult error, const char **text)
+{
+    *text = error == CUDA_ERROR_NO_DEVICE ? "no device" : error == CUDA_ERROR_OUT_OF_MEMORY ? "out of memory" : "fake";
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+    *device = ordinal;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuDeviceGetCount(int *count)
+{
+    *count = count_devices();
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
+{
+    char host[FAKE_HOST_BYTES];
+    uint32_t sum = 0;
+    fake_host_name(host);
+    for (size_t i = 0; i < sizeof host; i++) {
+        sum = sum * 31 + (unsigned char)host[i];
+    }
+    for (const char *at = getenv("WEFT_FAKE_MPS"); at != NULL && *at != '\0'; at++) {
+        sum = sum * 31 + (unsigned char)*at;
+    }
+    memset(uuid, 0, sizeof *uuid);
+    uuid->bytes[0] = (char)(device + 1);
+    memcpy(&uuid->bytes[8], &sum, sizeof sum);
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuDeviceGetPCIBusId(char *text, int bytes, CUdevice device)
+{
+    (void)snprintf(text, (size_t)bytes, "0000:%02x:00.0", (unsigned)device + 1);
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice device)
+{
+    (void)device;
+    *value = which == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT                ? count_multiprocessors()
+             : which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR          ? 9
+             : which == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? block_shared_bytes()
+             : which == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED      ? fake_has_fabric_handles()
+             : which == CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED      ? 0
+             : which == CU_DEVICE_ATTRIBUTE_MPS_ENABLED                       ? getenv("WEFT_FAKE_MPS") != NULL
+                                                                              : 1;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
+{
+    (void)device;
+    *bytes = device_bytes();
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
+{
+    (void)device;
+    (void)peer;
+    *can = getenv("WEFT_FAKE_NO_PEERS") == NULL;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute which, CUdevice device, CUdevice peer)
+{
+    (void)which, (void)device, (void)peer;
+    *value = getenv("WEFT_FAKE_NO_PEER_ATOMICS") == NULL;
+    return CUDA_SUCCESS;
+}
+
+/* ---- contexts ---- */
+
+static CUcontext context_of(CUdevice device)
+{
+    return (CUcontext)(void *)&contexts[device];
+}
+
+FAKE CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    *context = context_of(device);
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuDevicePrimaryCtxRelease(CUdevice device)
+{
+    (void)device;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
+{
+    (void)device;
+    *flags = 0;
+    *active = 1;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuCtxGetCurrent(CUcontext *context)
+{
+    *context = depth == 0 ? NULL : stack[depth - 1];
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuCtxGetDevice(CUdevice *device)
+{
+    if (depth == 0) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    *device = (CUdevice)((int *)(void *)stack[depth - 1] - contexts);
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuCtxPushCurrent(CUcontext context)
+{
+    if (depth == STACK_MAX) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    stack[depth++] = context;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuCtxPopCurrent(CUcontext *context)
+{
+    if (depth == 0) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    *context = stack[--depth];
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
+{
+    (void)peer;
+    (void)flags;
+    return CUDA_SUCCESS;
+}

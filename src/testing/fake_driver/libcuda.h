@@ -1,0 +1,30 @@
+/* testing/fake_driver/libcuda.h: what the files of the fake CUDA driver share.
+ *
+ * It is a driver whose devices are this machine's memory: what src/cuda asks of libcuda.so.1, and no more. For tests
+ * without a GPU: device memory is memory files, so that exporting, importing, mapping and copying are real; a launched
+ * kernel is a function of one thread, or, of expert parallelism, a grid (grid.h). Two devices (WEFT_FAKE_GPUS) of 132
+ * multiprocessors (WEFT_FAKE_SMS) and 1 GiB a process (WEFT_FAKE_GIB), one context each. WEFT_FAKE_MPS: processes share
+ * the GPUs of that name by MPS. Fabric handles are those of fabric.h. */
+#ifndef WEFTI_FAKE_LIBCUDA_H
+#define WEFTI_FAKE_LIBCUDA_H
+
+#include <cuda.h>
+#include <stddef.h>
+
+#define FAKE __attribute__((visibility("default")))
+
+/* devices.c: take so many bytes of a device's memory; 0: it has less left. Device -1: memory of another process, which
+ * counts it. */
+int fake_memory_take(CUdevice device, size_t bytes);
+void fake_memory_give(CUdevice device, size_t bytes);
+int fake_has_fabric_handles(void);
+/* The calling thread has waited for a stream, or taken or given memory. */
+void fake_count_wait_or_take(void);
+
+/* memory.c: whether memory lies in one registration or in none: the driver refuses to copy any other. */
+int fake_is_whole(CUdeviceptr first, size_t bytes);
+
+/* streams.c: wait as WEFT_FAKE_DELAY_US says. */
+void fake_be_slow(void);
+
+#endif

@@ -1,0 +1,419 @@
+/* testing/fake_driver/memory.c: device memory: allocations that are mapped, plain memory, pools, and host memory. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "testing/fake_driver/fabric.h"
+#include "testing/fake_driver/libcuda.h"
+
+typedef struct allocation {
+    int descriptor;
+    size_t bytes;
+    int references;
+    CUdevice device; /* -1: of another process, which counts it */
+} allocation;
+
+/* Memory of cuMemAlloc, to be found by address. */
+typedef struct plain {
+    unsigned char *base;
+    size_t bytes;
+    int descriptor;
+    CUdevice device; /* as above */
+    struct plain *next;
+} plain;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static plain *plains;
+
+static int make_file(size_t bytes)
+{
+    int descriptor = memfd_create("fake device memory", MFD_CLOEXEC);
+    if (descriptor >= 0 && ftruncate(descriptor, (off_t)bytes) != 0) {
+        close(descriptor);
+        descriptor = -1;
+    }
+    return descriptor;
+}
+
+/* ---- virtual memory ---- */
+
+FAKE CUresult cuMemAddressReserve(CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr hint,
+                                  unsigned long long flags)
+{
+    (void)alignment;
+    (void)hint;
+    (void)flags;
+    void *base = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    *at = (CUdeviceptr)(uintptr_t)base;
+    return base == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemAddressFree(CUdeviceptr at, size_t bytes)
+{
+    return munmap((void *)(uintptr_t)at, bytes) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+FAKE CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *prop,
+                                            CUmemAllocationGranularity_flags option)
+{
+    (void)prop;
+    (void)option;
+    *bytes = (size_t)2 << 20;
+    return CUDA_SUCCESS;
+}
+
+static CUresult new_allocation(CUmemGenericAllocationHandle *handle, CUdevice device, int descriptor, size_t bytes)
+{
+    allocation *made = malloc(sizeof *made);
+    if (made == NULL || descriptor < 0) {
+        free(made);
+        fake_memory_give(device, bytes);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *made = (allocation){.descriptor = descriptor, .bytes = bytes, .references = 1, .device = device};
+    *handle = (CUmemGenericAllocationHandle)(uintptr_t)made;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop,
+                          unsigned long long flags)
+{
+    (void)flags;
+    if (bytes % ((size_t)2 << 20) != 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (prop->requestedHandleTypes == CU_MEM_HANDLE_TYPE_FABRIC && !fake_has_fabric_handles()) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    return fake_memory_take(prop->location.id, bytes)
+               ? new_allocation(handle, prop->location.id, make_file(bytes), bytes)
+               : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+FAKE CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+    allocation *gone = (allocation *)(uintptr_t)handle;
+    if (__atomic_sub_fetch(&gone->references, 1, __ATOMIC_ACQ_REL) == 0) {
+        close(gone->descriptor);
+        fake_memory_give(gone->device, gone->bytes);
+        free(gone);
+    }
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                       unsigned long long flags)
+{
+    const allocation *mapped = (const allocation *)(uintptr_t)handle;
+    (void)flags;
+    void *base = mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, mapped->descriptor,
+                      (off_t)offset);
+    return base == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
+{
+    void *base =
+        mmap((void *)(uintptr_t)at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    return base == MAP_FAILED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access, size_t count)
+{
+    (void)at;
+    (void)bytes;
+    return access != NULL && count > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* A fabric handle: where another process finds the file, whoever that is. */
+typedef struct fabric_handle {
+    int process;
+    int descriptor;
+    unsigned clique;
+    char host[FAKE_HOST_BYTES];
+} fabric_handle;
+_Static_assert(sizeof(fabric_handle) <= sizeof(CUmemFabricHandle), "it is one");
+
+static void export_fabric(CUmemFabricHandle *out, const allocation *made)
+{
+    fake_fabric fabric;
+    fabric_handle handle = {.process = getpid(), .descriptor = made->descriptor};
+    fake_fabric_read(&fabric);
+    fake_host_name(handle.host);
+    handle.clique = fabric.clique;
+    memset(out, 0, sizeof *out);
+    memcpy(out, &handle, sizeof handle);
+}
+
+FAKE CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle,
+                                           CUmemAllocationHandleType type, unsigned long long flags)
+{
+    (void)flags;
+    if (type == CU_MEM_HANDLE_TYPE_FABRIC) {
+        export_fabric(out, (const allocation *)(uintptr_t)handle);
+        return CUDA_SUCCESS;
+    }
+    int descriptor = dup(((allocation *)(uintptr_t)handle)->descriptor);
+    memcpy(out, &descriptor, sizeof descriptor);
+    return descriptor < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+/* With WEFT_FAKE_BLIND=A>B the host A imports nothing of host B. */
+static int is_blind(const char *there)
+{
+    const char *blind = getenv("WEFT_FAKE_BLIND");
+    char host[FAKE_HOST_BYTES];
+    char pair[2 * FAKE_HOST_BYTES + 2];
+    fake_host_name(host);
+    (void)snprintf(pair, sizeof pair, "%s>%s", host, there);
+    return blind != NULL && strcmp(blind, pair) == 0;
+}
+
+/* A descriptor of this process, or -1. */
+static int import_fabric(const void *from)
+{
+    fabric_handle handle;
+    fake_fabric fabric;
+    char path[64];
+    memcpy(&handle, from, sizeof handle);
+    fake_fabric_read(&fabric);
+    (void)snprintf(path, sizeof path, "/proc/%d/fd/%d", handle.process, handle.descriptor);
+    return fabric.clique != handle.clique || is_blind(handle.host) ? -1 : open(path, O_RDWR | O_CLOEXEC);
+}
+
+FAKE CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *from,
+                                             CUmemAllocationHandleType type)
+{
+    struct stat file;
+    if (getenv("WEFT_FAKE_NO_IMPORT") != NULL) { /* a process that cannot take what others share */
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    int descriptor = type == CU_MEM_HANDLE_TYPE_FABRIC ? import_fabric(from) : dup((int)(intptr_t)from);
+    if (descriptor < 0 || fstat(descriptor, &file) != 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    return new_allocation(handle, -1, descriptor, (size_t)file.st_size);
+}
+
+FAKE CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
+{
+    (void)handle;
+    (void)address;
+    return CUDA_ERROR_INVALID_VALUE; /* user memory is from cuMemAlloc here */
+}
+
+/* ---- plain memory ---- */
+
+FAKE CUresult cuMemAlloc(CUdeviceptr *at, size_t bytes)
+{
+    CUdevice device = -1;
+    fake_count_wait_or_take();
+    (void)cuCtxGetDevice(&device);
+    if (getenv("WEFT_FAKE_NO_MEMORY") != NULL || !fake_memory_take(device, bytes)) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    plain *made = malloc(sizeof *made);
+    int descriptor = make_file(bytes);
+    void *base = descriptor < 0 ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (made == NULL || base == MAP_FAILED) {
+        fake_memory_give(device, bytes);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *made = (plain){.base = base, .bytes = bytes, .descriptor = descriptor, .device = device};
+    pthread_mutex_lock(&lock);
+    made->next = plains;
+    plains = made;
+    pthread_mutex_unlock(&lock);
+    *at = (CUdeviceptr)(uintptr_t)base;
+    return CUDA_SUCCESS;
+}
+
+static plain **find(CUdeviceptr at)
+{
+    plain **link = &plains;
+    while (*link != NULL && at - (CUdeviceptr)(uintptr_t)(*link)->base >= (*link)->bytes) {
+        link = &(*link)->next;
+    }
+    return link;
+}
+
+FAKE CUresult cuMemFree(CUdeviceptr at)
+{
+    fake_count_wait_or_take();
+    pthread_mutex_lock(&lock);
+    plain **link = find(at);
+    plain *gone = *link;
+    if (gone != NULL) {
+        *link = gone->next;
+        munmap(gone->base, gone->bytes);
+        close(gone->descriptor);
+        fake_memory_give(gone->device, gone->bytes);
+        free(gone);
+    }
+    pthread_mutex_unlock(&lock);
+    return gone == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
+{
+    pthread_mutex_lock(&lock);
+    const plain *found = *find(at);
+    if (found != NULL) {
+        *base = (CUdeviceptr)(uintptr_t)found->base;
+        *bytes = found->bytes;
+    }
+    pthread_mutex_unlock(&lock);
+    return found == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+typedef struct ipc_handle {
+    int process;
+    int descriptor;
+    size_t bytes;
+} ipc_handle;
+
+FAKE CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr at)
+{
+    pthread_mutex_lock(&lock);
+    const plain *found = *find(at);
+    if (found != NULL) {
+        const ipc_handle made = {.process = getpid(), .descriptor = found->descriptor, .bytes = found->bytes};
+        memcpy(handle->reserved, &made, sizeof made);
+    }
+    pthread_mutex_unlock(&lock);
+    return found == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+FAKE CUresult cuIpcOpenMemHandle(CUdeviceptr *at, CUipcMemHandle handle, unsigned flags)
+{
+    ipc_handle given;
+    char path[64];
+    plain *made = malloc(sizeof *made);
+    (void)flags;
+    memcpy(&given, handle.reserved, sizeof given);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", given.process, given.descriptor);
+    int descriptor = open(path, O_RDWR | O_CLOEXEC);
+    void *base =
+        descriptor < 0 ? MAP_FAILED : mmap(NULL, given.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (made == NULL || base == MAP_FAILED) {
+        free(made);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *made = (plain){.base = base, .bytes = given.bytes, .descriptor = descriptor, .device = -1};
+    pthread_mutex_lock(&lock);
+    made->next = plains;
+    plains = made;
+    pthread_mutex_unlock(&lock);
+    *at = (CUdeviceptr)(uintptr_t)base;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuIpcCloseMemHandle(CUdeviceptr at)
+{
+    return cuMemFree(at);
+}
+
+FAKE CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
+{
+    (void)properties;
+    *pool = (CUmemoryPool)malloc(1);
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+    free(pool);
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+    (void)pool, (void)attribute, (void)value;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemAllocFromPoolAsync(CUdeviceptr *memory, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+    (void)pool, (void)stream;
+    return cuMemAlloc(memory, bytes);
+}
+
+FAKE CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream stream)
+{
+    (void)stream;
+    return cuMemFree(memory);
+}
+
+/* ---- host memory ---- */
+
+FAKE CUresult cuMemAllocHost(void **at, size_t bytes)
+{
+    *at = malloc(bytes);
+    return *at == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemFreeHost(void *at)
+{
+    free(at);
+    return CUDA_SUCCESS;
+}
+
+/* Registered host memory. */
+#define REGISTRATIONS_MAX 4096
+static struct {
+    uintptr_t first;
+    uintptr_t end; /* 0: free */
+} registrations[REGISTRATIONS_MAX];
+
+FAKE CUresult cuMemHostRegister(void *at, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    CUresult result = CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < REGISTRATIONS_MAX && result != CUDA_SUCCESS; i++) {
+        if (registrations[i].end == 0 && (uintptr_t)at % 4096 == 0 && bytes % 4096 == 0) {
+            registrations[i].first = (uintptr_t)at;
+            registrations[i].end = (uintptr_t)at + bytes;
+            result = CUDA_SUCCESS;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+FAKE CUresult cuMemHostUnregister(void *at)
+{
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < REGISTRATIONS_MAX; i++) {
+        if (registrations[i].first == (uintptr_t)at) {
+            registrations[i].first = registrations[i].end = 0;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
+int fake_is_whole(CUdeviceptr first, size_t bytes)
+{
+    int is_so = 1;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < REGISTRATIONS_MAX; i++) {
+        int overlaps = registrations[i].first < first + bytes && first < registrations[i].end;
+        is_so &= !overlaps || (registrations[i].first <= first && first + bytes <= registrations[i].end);
+    }
+    pthread_mutex_unlock(&lock);
+    return is_so;
+}
+
+FAKE CUresult cuMemHostGetDevicePointer(CUdeviceptr *device, void *at, unsigned flags)
+{
+    (void)flags;
+    *device = (CUdeviceptr)(uintptr_t)at;
+    return (uintptr_t)at < 4096 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; /* of others it does not know */
+}

@@ -1,0 +1,191 @@
+/* testing/fake_driver/streams.c: copies, streams and events: everything is done at once. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "testing/fake_driver/libcuda.h"
+#include "weft/protocol/wait.h"
+
+static __thread unsigned long copies;
+static __thread unsigned long long copies_ns;
+
+/* How often the calling thread has copied and filled, and the time of that. */
+/* How many streams the process has made and not destroyed. */
+static int streams; /* atomic */
+FAKE int fakeStreams(void);
+FAKE int fakeStreams(void)
+{
+    return __atomic_load_n(&streams, __ATOMIC_RELAXED);
+}
+
+FAKE unsigned long fakeCopies(unsigned long long *ns);
+FAKE unsigned long fakeCopies(unsigned long long *ns)
+{
+    *ns = copies_ns;
+    return copies;
+}
+
+static unsigned long long now_ns(void)
+{
+    struct timespec time;
+    (void)clock_gettime(CLOCK_MONOTONIC, &time);
+    return (unsigned long long)time.tv_sec * 1000000000u + (unsigned long long)time.tv_nsec;
+}
+
+/* ---- copies ---- */
+
+/* A GPU that spoils data, for tests of what finds it: with WEFT_FAKE_LOSES long copies lack their last byte. */
+static int loses_bytes(void)
+{
+    return getenv("WEFT_FAKE_LOSES") != NULL;
+}
+
+/* A GPU as slow as a real one beside its CPU: with WEFT_FAKE_DELAY_US launches and copies begin that much later, so
+ * that what nobody waits for is late, and what is read by one and written by another is not one access. */
+void fake_be_slow(void)
+{
+    const char *text = getenv("WEFT_FAKE_DELAY_US");
+    if (text != NULL) {
+        usleep((useconds_t)atoi(text));
+    }
+}
+
+static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
+{
+    fake_be_slow();
+    if (!fake_is_whole(to, bytes) || !fake_is_whole(from, bytes)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    /* As memory of the link domain, so that ThreadSanitizer sees ordered words. */
+    if (bytes == 8 && to % 8 == 0 && from % 8 == 0) {
+        wefti_st64((void *)(uintptr_t)to, wefti_ld64((const void *)(uintptr_t)from, WEFTI_ACQUIRE), WEFTI_RELEASE);
+    } else if (bytes == 4 && to % 4 == 0 && from % 4 == 0) {
+        wefti_st32((void *)(uintptr_t)to, wefti_ld32((const void *)(uintptr_t)from, WEFTI_ACQUIRE), WEFTI_RELEASE);
+    } else {
+        memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes - (loses_bytes() && bytes >= 4096));
+    }
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    (void)stream;
+    unsigned long long start = now_ns();
+    CUresult result = copy(to, from, bytes);
+    copies++;
+    copies_ns += now_ns() - start;
+    return result;
+}
+
+FAKE CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t bytes, CUstream stream)
+{
+    (void)stream;
+    unsigned long long start = now_ns();
+    memset((void *)(uintptr_t)at, value, bytes);
+    copies++;
+    copies_ns += now_ns() - start;
+    return CUDA_SUCCESS;
+}
+
+/* ---- streams and events ---- */
+
+#define GREATEST_PRIORITY (-5)
+
+FAKE CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+    *least = 0;
+    *greatest = GREATEST_PRIORITY;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
+{
+    (void)flags;
+    if (priority > 0 || priority < GREATEST_PRIORITY) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *stream = (CUstream)malloc(1);
+    __atomic_fetch_add(&streams, 1, __ATOMIC_RELAXED);
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+    (void)mode;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuStreamDestroy(CUstream stream)
+{
+    free(stream);
+    __atomic_fetch_sub(&streams, 1, __ATOMIC_RELAXED);
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuStreamSynchronize(CUstream stream)
+{
+    (void)stream;
+    fake_count_wait_or_take();
+    return CUDA_SUCCESS;
+}
+
+/* Events are times of the host. */
+FAKE CUresult cuEventCreate(CUevent *event, unsigned flags)
+{
+    (void)flags;
+    *event = (CUevent)calloc(1, sizeof(struct timespec));
+    return *event == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+FAKE CUresult cuEventDestroy(CUevent event)
+{
+    free(event);
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
+{
+    (void)stream;
+    (void)flags;
+    clock_gettime(CLOCK_MONOTONIC, (struct timespec *)(void *)event);
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+    return cuEventRecordWithFlags(event, stream, 0);
+}
+
+/* Work of a stream has ended when its call returns, so that this is only counted: waits for events that were
+ * recorded. */
+static __thread unsigned long stream_waits;
+FAKE unsigned long fakeStreamWaits(void);
+FAKE unsigned long fakeStreamWaits(void)
+{
+    return stream_waits;
+}
+
+FAKE CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
+{
+    (void)stream;
+    (void)flags;
+    stream_waits += ((const struct timespec *)(const void *)event)->tv_sec != 0;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
+{
+    const struct timespec *from = (const struct timespec *)(const void *)start;
+    const struct timespec *to = (const struct timespec *)(const void *)end;
+    *ms = (float)(to->tv_sec - from->tv_sec) * 1e3f + (float)(to->tv_nsec - from->tv_nsec) * 1e-6f;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+    (void)stream;
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,260 @@
+/* Goal: a rank, or blocks of this rank itself, that do not come end a call with the deadline and leave the group
+ * usable; so does a fault that something else has latched. Method: gpu/support/ep_rig.h; words that a kernel of the
+ * other rank would write are written by the test. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "gpu/support/ep_rig.h"
+
+/* ---- a rank that does not come ---- */
+
+/* The routing that the others did not agree on is none when they go on. */
+static void go_on_alone(weft_world *world, int which)
+{
+    ep_rig rig;
+    weft_ep_host_counts counts;
+    const weft_ep_layout layout = (weft_ep_layout)(which % 4);
+    const int asks = which < 4; /* before it masks */
+    ep_rig_open(&rig, world, layout, 0);
+    ep_rig_choose(&rig, 0);
+    CHECK_OK(weft_ep_route_update(rig.route, &rig.choices, NULL));
+    CHECK_STATUS(ep_rig_status(&rig), WEFT_OK);
+    CHECK_OK(weft_device_deadline(world, UINT64_C(200000000)));
+    CHECK_OK(weft_barrier(world));
+    if (rig.rank == 0) {
+        ep_rig_choose(&rig, 2);
+        CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
+        CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
+        if (asks) {
+            CHECK_STATUS(weft_ep_route_query(rig.route, NULL, &counts), WEFT_ERR_TIMEOUT);
+        }
+        CHECK_OK(weft_ep_mask(rig.ep, 1, 0));
+        CHECK_STATUS(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL), WEFT_ERR_STATE);
+        ep_rig_choose(&rig, 0);
+        CHECK_OK(weft_ep_route_update(rig.route, &rig.choices, NULL));
+        CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
+        CHECK_STATUS(ep_rig_status(&rig), WEFT_OK);
+    }
+    ep_rig_close_alone(&rig);
+}
+
+/* A combine that the other rank does not come to: its deadline, who it was, and no row of it. */
+static void combine_alone(weft_world *world, int which)
+{
+    ep_rig rig;
+    _Alignas(64) ep_rig_row out[EP_RIG_TOKENS];
+    ep_rig_row marked[EP_RIG_TOKENS];
+    const weft_ep_layout layout = which == 0 ? WEFT_EP_SLOTS_SOURCE : WEFT_EP_SLOTS_EXPERT;
+    ep_rig_open(&rig, world, layout, 0);
+    ep_rig_expect_step(&rig);
+    memset(marked, EP_RIG_MARK, sizeof marked);
+    memcpy(out, marked, sizeof out);
+    CHECK_OK(weft_device_deadline(world, UINT64_C(200000000)));
+    CHECK_OK(weft_barrier(world));
+    if (rig.rank == 0) {
+        const weft_ep_rows rows = ep_rig_rows(out);
+        weft_ep_host_counts counts;
+        CHECK_OK(weft_ep_combine(rig.route, &rig.received.rows, &rows, 0, NULL));
+        CHECK_STATUS(weft_ep_route_query(rig.route, NULL, &counts), WEFT_ERR_TIMEOUT);
+        CHECK(strstr(weft_last_error(), " 1") != NULL);
+        CHECK(memcmp(out, marked, sizeof out) == 0);
+        CHECK_OK(weft_ep_mask(rig.ep, 1, 0));
+    }
+    ep_rig_close_alone(&rig);
+}
+
+/* An earlier call, still on its stream when send was called, meets its deadline before recv: that has nothing to wait
+ * for, and a rank can be masked. The fake driver's launches return when they are complete, so that the kernel's word is
+ * written here. */
+static void fail_between_halves(weft_world *world, int which)
+{
+    ep_rig rig;
+    (void)which;
+    ep_rig_open(&rig, world, WEFT_EP_SLOTS_SOURCE, 0);
+    if (rig.rank == 0) {
+        weft_ep_host_counts counts;
+        uint64_t *failed = &rig.ep->device->host_status[WEFTI_CUDA_EP_HOST_STATUS_FAILED];
+        CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
+        CHECK_OK(weft_ep_dispatch_send(rig.route, &rig.in, &rig.received, NULL));
+        __atomic_store_n(failed, UINT64_C(2) << 32 | (uint32_t)-WEFT_ERR_TIMEOUT, __ATOMIC_RELEASE);
+        CHECK_STATUS(weft_ep_route_query(rig.route, NULL, &counts), WEFT_ERR_TIMEOUT);
+        CHECK_STATUS(weft_ep_dispatch_recv(rig.route, NULL), WEFT_ERR_TIMEOUT);
+        CHECK_OK(weft_ep_mask(rig.ep, 1, 0));
+        CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
+        CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
+        CHECK_STATUS(ep_rig_status(&rig), WEFT_OK);
+    }
+    ep_rig_close_alone(&rig);
+}
+
+/* All blocks of the other rank's call have begun, and after a while one of its next call. */
+static void *begin_later(void *argument)
+{
+    ep_rig *rig = argument;
+    const struct timespec rest = {0, 150000000};
+    __atomic_store_n(&rig->later->epoch, rig->later->epoch + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&rig->later->begun, 0, __ATOMIC_RELAXED);
+    (void)nanosleep(&rest, NULL);
+    __atomic_store_n(&rig->later->begun, 1, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* A rank is masked that is seen to be in the call which failed here: the mask waits until that has ended there. It does
+ * so by its own failure (which 0) or by a later call (1), or is taken to have ended (2). Its words are written here. */
+static void masked_in_a_call(weft_world *world, int which)
+{
+    ep_rig rig;
+    weft_ep_host_counts counts;
+    ep_rig_open(&rig, world, WEFT_EP_RANK_MAJOR, 0);
+    ep_rig_expect_step(&rig);
+    CHECK_OK(weft_device_deadline(world, UINT64_C(200000000)));
+    CHECK_OK(weft_barrier(world));
+    if (rig.rank == 0) {
+        const wefti_cuda_ep_group *group = wefti_cuda_ep_group_of(rig.ep);
+        wefti_cuda_ep_control *theirs = (wefti_cuda_ep_control *)(uintptr_t)(group->area[1] + group->at.control);
+        const wefti_cuda_ep_control before = *theirs;
+        CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
+        CHECK_STATUS(weft_ep_route_query(rig.route, NULL, &counts), WEFT_ERR_TIMEOUT);
+        theirs->begun = 1;
+        if (which == 0) {
+            theirs->failed = (uint32_t)-WEFT_ERR_TIMEOUT;
+        } else if (which == 1) {
+            rig.later = theirs;
+            CHECK(pthread_create(&rig.thread, NULL, begin_later, &rig) == 0);
+        }
+        CHECK_OK(weft_device_deadline(world, which == 2 ? UINT64_C(200000000) : UINT64_C(20000000000)));
+        const double start = now_s();
+        CHECK_OK(weft_ep_mask(rig.ep, 1, 0));
+        const double took = now_s() - start;
+        CHECK(which == 2 ? took >= 0.6 : took < 20);
+        CHECK(which != 1 || took >= 0.1);
+        CHECK(which != 1 || pthread_join(rig.thread, NULL) == 0);
+        *theirs = before;
+    }
+    ep_rig_close_alone(&rig);
+}
+
+/* ---- blocks of this rank itself that do not come ---- */
+
+#define OWN_DEADLINE_NS UINT64_C(300000000)
+
+typedef struct own_header {
+    uint64_t words[WEFTI_CUDA_EP_HEADER_WORDS + EP_RIG_PES];
+    uint64_t *there;
+    pthread_t thread;
+} own_header;
+
+static void *put_back(void *argument)
+{
+    own_header *header = argument;
+    const struct timespec rest = {0, OWN_DEADLINE_NS / 2 * 3};
+    (void)nanosleep(&rest, NULL);
+    for (size_t i = 0; i < sizeof header->words / sizeof header->words[0]; i++) {
+        __atomic_store_n(&header->there[i], header->words[i], __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+/* As if the block that posts this rank's call header to itself had not come yet. */
+static void take_own_header(const ep_rig *rig, own_header *header)
+{
+    const wefti_cuda_ep_group *group = wefti_cuda_ep_group_of(rig->ep);
+    const uint64_t parity = ep_rig_control(rig)->epoch & 1;
+    const size_t words = sizeof header->words / sizeof header->words[0];
+    header->there = (uint64_t *)(uintptr_t)(group->area[rig->rank] + group->at.headers) +
+                    (parity * EP_RIG_PES + (uint64_t)rig->rank) * words;
+    memcpy(header->words, header->there, sizeof header->words);
+    memset(header->there, 0, sizeof header->words);
+}
+
+/* They come between the first and the second deadline (which 0): the call is right; or never (1): it names nobody, and
+ * the group goes on. */
+static void own_blocks_late(weft_world *world, int which)
+{
+    ep_rig rig;
+    own_header header;
+    weft_ep_host_counts counts;
+    ep_rig_open(&rig, world, WEFT_EP_RANK_MAJOR, 0);
+    ep_rig_choose(&rig, 2 * (1 - rig.rank));
+    CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
+    CHECK_OK(weft_ep_dispatch_send(rig.route, &rig.in, &rig.received, NULL));
+    CHECK_OK(weft_device_deadline(world, OWN_DEADLINE_NS));
+    take_own_header(&rig, &header);
+    CHECK_OK(weft_barrier(world));
+    if (which == 0) {
+        CHECK(pthread_create(&header.thread, NULL, put_back, &header) == 0);
+    }
+    CHECK_OK(weft_ep_dispatch_recv(rig.route, NULL));
+    if (which == 0) {
+        CHECK(pthread_join(header.thread, NULL) == 0);
+        CHECK_STATUS(ep_rig_status(&rig), WEFT_OK);
+        CHECK(ep_rig_rows_written(&rig) == EP_RIG_TOKENS);
+    } else {
+        CHECK_STATUS(weft_ep_route_query(rig.route, NULL, &counts), WEFT_ERR_TIMEOUT);
+        CHECK(strstr(weft_last_error(), "two deadlines") != NULL);
+        CHECK_OK(weft_barrier(world));
+        CHECK_OK(weft_ep_mask(rig.ep, 1 - rig.rank, 1));
+    }
+    CHECK_OK(weft_barrier(world));
+    CHECK_OK(weft_device_deadline(world, UINT64_C(30000000000)));
+    CHECK_OK(weft_barrier(world));
+    ep_rig_expect_step(&rig);
+    ep_rig_close(&rig);
+}
+
+/* ---- a fault that something else has latched ---- */
+
+/* A call fails with it on every rank that has it, also if none of its waits is long; and does not write. */
+static void after_a_fault(weft_world *world, int which)
+{
+    ep_rig rig;
+    weft_ep_host_counts counts;
+    ep_rig_open(&rig, world, which == 0 ? WEFT_EP_RANK_MAJOR : WEFT_EP_SLOTS_SOURCE, 0);
+    ep_rig_expect_step(&rig);
+    CHECK_OK(weft_barrier(world));
+    memset(rig.there, EP_RIG_MARK, EP_RIG_ROWS * sizeof(ep_rig_row));
+    if (rig.rank == 0) {
+        const uint64_t fault = WEFTI_DEV_FAULT_SET | (uint32_t)-WEFT_ERR_RANGE;
+        wefti_u64 *latched = &rig.ep->device->group[0].dev.control->fault;
+        CHECK_OK(weft_ep_mask(rig.ep, 1, 0)); /* nobody to wait for */
+        ep_rig_choose(&rig, 0);
+        CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
+        __atomic_store_n(latched, fault, __ATOMIC_RELAXED);
+        CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
+        __atomic_store_n(latched, 0, __ATOMIC_RELAXED);
+        CHECK_STATUS(weft_ep_failure(rig.ep), WEFT_ERR_RANGE);
+        CHECK_STATUS(weft_ep_route_query(rig.route, NULL, &counts), WEFT_ERR_RANGE);
+        CHECK_STATUS(weft_ep_mask(rig.ep, 1, 0), WEFT_ERR_STATE);
+        CHECK(ep_rig_rows_written(&rig) == 0);
+    }
+    ep_rig_close_alone(&rig);
+}
+
+static void alone(void **state)
+{
+    static const ep_rig_case cases[] = {{go_on_alone, 8},     {combine_alone, 2},    {fail_between_halves, 1},
+                                        {own_blocks_late, 2}, {masked_in_a_call, 3}, {after_a_fault, 2}};
+    (void)state;
+    ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {CHECKED_TEST(alone)};
+    (void)setenv("WEFT_FAKE_SMS", "4", 0);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
