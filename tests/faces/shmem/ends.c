@@ -4,6 +4,11 @@
 
 #include "faces/shmem/check.h"
 
+static int me;
+static int pes;
+static int argument; /* the second of the command line, or 0 */
+static long *word; /* symmetric */
+
 static void say(const char *what)
 {
     printf("PE %d %s\n", shmem_my_pe(), what);
@@ -16,117 +21,249 @@ static void compute(void)
     }
 }
 
-int main(int argc, char **argv)
+/* ---- before the library is initialised, and after it was finalized ---- */
+
+static void put_early(void)
 {
-    const char *how = argc > 1 ? argv[1] : "";
-    const int is = argc > 2 ? atoi(argv[2]) : 0;
-    long local = 0;
-    if (strcmp(how, "early") == 0) {
-        shmem_long_p(&local, 1, 0);
-    } else if (strcmp(how, "early malloc") == 0) {
-        free(shmem_malloc(8));
-    } else if (strcmp(how, "level") == 0) {
-        (void)shmem_init_thread(7, NULL);
-    }
-    shmem_init();
-    const int me = shmem_my_pe();
-    const int pes = shmem_n_pes();
-    long *word = ZEROED(long, 64);
-    if (strcmp(how, "return") == 0) { /* without a finalize: what was put before is there for the others' exit */
-        shmem_long_p(word, 1, (me + 1) % pes);
-        say("returns");
-        return 0;
-    }
-    if (strcmp(how, "late") == 0) { /* the others' exit must wait for this one */
-        if (me == pes - 1) {
-            usleep(200000);
-            for (int pe = 0; pe < pes; pe++) {
-                shmem_long_p(word, 1, pe);
-            }
+    long own = 0;
+    shmem_long_p(&own, 1, 0);
+}
+
+static void allocate(void)
+{
+    free(shmem_malloc(8));
+}
+
+static void ask_for_a_wrong_level(void)
+{
+    (void)shmem_init_thread(7, NULL);
+}
+
+/* ---- ends ---- */
+
+/* What was put before is there for the others' exit. */
+static void end_without_finalize(void)
+{
+    shmem_long_p(word, 1, (me + 1) % pes);
+    say("returns");
+    exit(0);
+}
+
+/* The others' exit must wait for the last. */
+static void exit_late(void)
+{
+    if (me == pes - 1) {
+        usleep(200000);
+        for (int pe = 0; pe < pes; pe++) {
+            shmem_long_p(word, 1, pe);
         }
+    }
+    exit(0);
+}
+
+static void exit_alone(void)
+{
+    if (me == pes - 1) {
+        exit(argument);
+    }
+    shmem_barrier_all();
+    shmem_barrier_all();
+}
+
+static void exit_globally(void)
+{
+    say("is here");
+    shmem_barrier_all();
+    if (me == pes - 1) {
+        say("ends all");
+        shmem_global_exit(argument);
+    }
+    if (me % 2 == 0) {
+        compute();
+    }
+    shmem_long_wait_until(word, SHMEM_CMP_EQ, 1);
+}
+
+static void be_killed(void)
+{
+    if (me == pes - 1) {
+        kill(getpid(), SIGKILL);
+    }
+    shmem_barrier_all();
+}
+
+/* The child finalizes nothing. */
+static void exit_in_a_child(void)
+{
+    if (fork() == 0) {
         exit(0);
     }
-    if (strcmp(how, "exit") == 0) {
-        if (me == pes - 1) {
-            exit(is);
-        }
-        shmem_barrier_all();
-        shmem_barrier_all();
-    } else if (strcmp(how, "global") == 0) {
-        say("is here");
-        shmem_barrier_all();
-        if (me == pes - 1) {
-            say("ends all");
-            shmem_global_exit(is);
-        }
-        if (me % 2 == 0) {
-            compute();
-        }
-        shmem_long_wait_until(word, SHMEM_CMP_EQ, 1);
-    } else if (strcmp(how, "range") == 0) {
-        if (me == pes - 1) {
-            shmem_int_put((int *)(void *)word, (int *)(void *)&local, 1, pes);
-        }
-        shmem_barrier_all();
-    } else if (strcmp(how, "local") == 0) {
-        if (me == pes - 1) {
-            shmem_long_atomic_inc(&local, 0);
-        }
-        shmem_barrier_all();
-    } else if (strcmp(how, "mismatch") == 0) {
-        void *block = shmem_calloc(me == 0 ? 64 : 128, 1);
-        (void)block;
-    } else if (strcmp(how, "free") == 0) {
-        shmem_free(word + 1);
-    } else if (strcmp(how, "unlock") == 0) {
-        shmem_clear_lock(word);
-    } else if (strcmp(how, "lock") == 0) {
-        shmem_set_lock(&local);
-    } else if (strcmp(how, "again") == 0) {
-        shmem_set_lock(word + me * 2);
-        shmem_set_lock(word + me * 2);
-    } else if (strcmp(how, "compare") == 0) {
-        shmem_long_wait_until(word, 17, 1);
-    } else if (strcmp(how, "signal") == 0) {
-        shmem_putmem_signal(word, word, 8, (uint64_t *)(void *)word, 1, 17, me);
-    } else if (strcmp(how, "option") == 0) {
-        shmem_ctx_t ctx;
-        (void)shmem_ctx_create(1L << 20, &ctx);
-    } else if (strcmp(how, "context") == 0) {
-        shmem_ctx_long_p(SHMEM_CTX_INVALID, word, 1, me);
-    } else if (strcmp(how, "member") == 0) {
-        shmem_ctx_t ctx;
-        shmem_team_t alone;
-        (void)shmem_team_split_strided(SHMEM_TEAM_WORLD, me, 1, 1, NULL, 0, &alone);
-        (void)shmem_team_create_ctx(alone, 0, &ctx);
-        shmem_ctx_long_p(ctx, word, 1, 1);
-    } else if (strcmp(how, "sync") == 0) {
-        long sync[SHMEM_SYNC_SIZE] = {SHMEM_SYNC_VALUE};
-        if (me < 2) {
-            shmem_barrier(0, 0, 2, sync);
-        }
-        shmem_barrier_all();
-    } else if (strcmp(how, "waits") == 0) { /* nobody writes */
-        shmem_long_wait_until(word, SHMEM_CMP_EQ, 1);
-    } else if (strcmp(how, "fork") == 0) {
-        if (fork() == 0) {
-            exit(0); /* finalizes nothing */
-        }
-        shmem_barrier_all();
-    } else if (strcmp(how, "killed") == 0) {
-        if (me == pes - 1) {
-            kill(getpid(), SIGKILL);
-        }
-        shmem_barrier_all();
-    } else if (strcmp(how, "heap") == 0) {
-        void *block = shmem_malloc((size_t)is << 20);
-        say(block != NULL ? "has it" : "has none");
+    shmem_barrier_all();
+}
+
+/* Nobody writes the word. */
+static void wait_in_vain(void)
+{
+    shmem_long_wait_until(word, SHMEM_CMP_EQ, 1);
+}
+
+/* ---- wrong uses ---- */
+
+static void put_beyond_the_pes(void)
+{
+    const int own = 0;
+    if (me == pes - 1) {
+        shmem_int_put((int *)(void *)word, &own, 1, pes);
     }
+    shmem_barrier_all();
+}
+
+static void change_a_local_word(void)
+{
+    long own = 0;
+    if (me == pes - 1) {
+        shmem_long_atomic_inc(&own, 0);
+    }
+    shmem_barrier_all();
+}
+
+static void allocate_other_sizes(void)
+{
+    void *block = shmem_calloc(me == 0 ? 64 : 128, 1);
+    (void)block;
+}
+
+static void free_inside_a_block(void)
+{
+    shmem_free(word + 1);
+}
+
+static void unlock_what_is_free(void)
+{
+    shmem_clear_lock(word);
+}
+
+static void lock_a_local_word(void)
+{
+    long own = 0;
+    shmem_set_lock(&own);
+}
+
+static void lock_twice(void)
+{
+    shmem_set_lock(word + me * 2);
+    shmem_set_lock(word + me * 2);
+}
+
+static void compare_wrongly(void)
+{
+    shmem_long_wait_until(word, 17, 1);
+}
+
+static void signal_wrongly(void)
+{
+    shmem_putmem_signal(word, word, 8, (uint64_t *)(void *)word, 1, 17, me);
+}
+
+static void make_a_wrong_context(void)
+{
+    shmem_ctx_t ctx;
+    (void)shmem_ctx_create(1L << 20, &ctx);
+}
+
+static void use_no_context(void)
+{
+    shmem_ctx_long_p(SHMEM_CTX_INVALID, word, 1, me);
+}
+
+static void put_beyond_a_team(void)
+{
+    shmem_ctx_t ctx;
+    shmem_team_t alone;
+    (void)shmem_team_split_strided(SHMEM_TEAM_WORLD, me, 1, 1, NULL, 0, &alone);
+    (void)shmem_team_create_ctx(alone, 0, &ctx);
+    shmem_ctx_long_p(ctx, word, 1, 1);
+}
+
+static void sync_with_a_local_word(void)
+{
+    long sync[SHMEM_SYNC_SIZE] = {SHMEM_SYNC_VALUE};
+    if (me < 2) {
+        shmem_barrier(0, 0, 2, sync);
+    }
+    shmem_barrier_all();
+}
+
+static void allocate_much(void)
+{
+    void *block = shmem_malloc((size_t)argument << 20);
+    say(block != NULL ? "has it" : "has none");
+}
+
+/* ---- all ---- */
+
+typedef struct ending {
+    const char *name;
+    void (*act)(void);
+} ending;
+
+static const ending before_init[] = {
+    {"early", put_early},
+    {"early malloc", allocate},
+    {"level", ask_for_a_wrong_level},
+};
+
+static const ending inside[] = {
+    {"return", end_without_finalize},
+    {"late", exit_late},
+    {"exit", exit_alone},
+    {"global", exit_globally},
+    {"range", put_beyond_the_pes},
+    {"local", change_a_local_word},
+    {"mismatch", allocate_other_sizes},
+    {"free", free_inside_a_block},
+    {"unlock", unlock_what_is_free},
+    {"lock", lock_a_local_word},
+    {"again", lock_twice},
+    {"compare", compare_wrongly},
+    {"signal", signal_wrongly},
+    {"option", make_a_wrong_context},
+    {"context", use_no_context},
+    {"member", put_beyond_a_team},
+    {"sync", sync_with_a_local_word},
+    {"waits", wait_in_vain},
+    {"fork", exit_in_a_child},
+    {"killed", be_killed},
+    {"heap", allocate_much},
+};
+
+static const ending after_finalize[] = {
+    {"after", shmem_barrier_all},
+    {"after malloc", allocate},
+};
+
+static void act(const ending *endings, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(endings[i].name, name) == 0) {
+            endings[i].act();
+        }
+    }
+}
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+    argument = argc > 2 ? atoi(argv[2]) : 0;
+    act(before_init, COUNT(before_init), name);
+    shmem_init();
+    me = shmem_my_pe();
+    pes = shmem_n_pes();
+    word = ZEROED(long, 64);
+    act(inside, COUNT(inside), name);
     shmem_finalize();
-    if (strcmp(how, "after") == 0) {
-        shmem_barrier_all();
-    } else if (strcmp(how, "after malloc") == 0) {
-        free(shmem_malloc(8));
-    }
+    act(after_finalize, COUNT(after_finalize), name);
     return 0;
 }
