@@ -8,7 +8,7 @@
 #include "weft/device/dev.h"
 #include "weft/stream.h"
 
-/* A signal, after `bytes` bytes. */
+/* A put of `bytes` bytes, then a signal. */
 typedef struct wefti_device_signal {
     void *dest; /* symmetric */
     const void *source;
@@ -19,8 +19,8 @@ typedef struct wefti_device_signal {
     int pe;
 } wefti_device_signal;
 
-/* Elements that lie apart. What of dest and source is on `pe`: where `locate` gave it, or, when pe is far,
- * symmetric. */
+/* Elements that lie apart. The one of dest and source that is on `pe` is the address that `locate`
+ * gave or, when pe is far, the symmetric address. */
 typedef struct wefti_device_strided {
     int is_get;
     int is_far;

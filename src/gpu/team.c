@@ -1,5 +1,5 @@
-/* What kernels, and collectives on streams, are told of a world and a team, and the device memory that a team has for
- * them. */
+/* gpu/team.c: the structs that tell kernels, and collectives on streams, of a world and a team, and the device memory
+ * that a team has for them. */
 #include "base/error.h"
 #include "gpu/gpu.h"
 
@@ -67,10 +67,11 @@ static weft_status make_area(weft_team *team, const char *call)
 
 /* Inside kernels: one channel, in whose slots a scope sends at most WEFTI_DEV_PACKED_BYTES (weft/device/coll.cuh). */
 #define KERNEL_SLOT_UNITS 256u
-/* On streams: a channel a block. */
+/* On streams: each block has a channel. */
 #define CHANNELS_MAX 24u
 #define STREAM_SLOT_UNITS 512u
-#define STREAM_STEP_UNITS 1536u /* to all others: so that few members, too, pass on 512 KiB in one step */
+#define STREAM_STEP_UNITS                                                                                              \
+    1536u /* of all slots of a member: in a small team they are larger, and 512 KiB still go in one step */
 #define CHANNELS_BYTES_MAX ((uint64_t)16 << 20) /* with smaller slots in a large team */
 
 static uint32_t stream_slot_units(const weft_team *team)

@@ -1,4 +1,4 @@
-/* What a team has of its device's memory, as far as its own end and those of its blocks need it. src/gpu makes it. */
+/* team/device.c: free what a team has in device memory, at its end, and its blocks; src/gpu allocates them. */
 #include "team/team.h"
 
 static weft_status grow_device(weft_team *team, const char *call, uint64_t offset, uint64_t end)

@@ -15,7 +15,7 @@
 #define MPICH_BYTE 0x4c00010d
 
 #define VERSION_BYTES 16384 /* MPI_MAX_LIBRARY_VERSION_STRING is less everywhere */
-#define THREAD_SERIALIZED 2 /* of both */
+#define THREAD_SERIALIZED 2 /* MPI_THREAD_SERIALIZED of both */
 
 typedef struct mpi_of_addresses { /* Open MPI: handles are pointers */
     int (*comm_rank)(void *comm, int *rank);
@@ -33,11 +33,12 @@ typedef struct mpi_of_numbers { /* MPICH: handles are numbers */
 } mpi_of_numbers;
 
 typedef struct mpi {
-    mpi_of_addresses addresses; /* byte NULL: numbers */
+    mpi_of_addresses addresses; /* their `byte` is NULL where handles are numbers */
     mpi_of_numbers numbers;
 } mpi;
 
-/* Of what the program sees, or of a library that something in it has loaded for itself, as Python's modules do. */
+/* Find a symbol among those of the program, or in an MPI library that a part of it has loaded for itself, as Python's
+ * modules do. */
 static int find_symbol(const char *name, void *function)
 {
     static const char *const sonames[] = {"libmpi.so.40", "libmpi.so.12", "libmpich.so.12"};
@@ -130,7 +131,7 @@ static weft_status find(const void *comm, mpi *m)
 static int allgather(void *context, const void *mine, void *all, size_t bytes)
 {
     const mpi *m = context;
-    const int count = (int)bytes; /* a record: a few hundred */
+    const int count = (int)bytes; /* of a record: a few hundred */
     return m->addresses.byte != NULL
                ? m->addresses.allgather(mine, count, m->addresses.byte, all, count, m->addresses.byte,
                                         m->addresses.comm)

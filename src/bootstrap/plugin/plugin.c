@@ -16,7 +16,7 @@ typedef struct plugin {
     void *state;
 } plugin;
 
-/* A variable is not followed in a process with more rights than who started it. */
+/* The path, of the config or of a variable, which a process with more rights than who started it does not read. */
 static weft_status find_path(const weft_world_config *config, const char **path)
 {
     *path = config->bootstrap_plugin != NULL ? config->bootstrap_plugin : wefti_env_word(WEFTI_ENV_BOOTSTRAP_PLUGIN);

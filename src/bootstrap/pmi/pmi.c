@@ -1,8 +1,8 @@
 /* bootstrap/pmi/pmi.c: processes that a launcher with PMI-1 or PMI-2 has started: over the socket PMI_FD (MPICH's and
  * Intel MPI's mpiexec, srun --mpi=pmi2, flux), else by the launcher's library.
  *
- * A process joins at its first world, by one of the two for good, and takes leave at its end: launchers take a process
- * that joined and did not for one that failed. */
+ * A process joins at its first world, by one of the two for all its worlds, and leaves at its end: a process that ends
+ * without leaving has failed, as launchers see it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "bootstrap/pmi/store.h"
 #include "os/socket.h"
 
-#define JOIN_NS UINT64_C(10000000000) /* what the launcher may take to answer, of a local socket */
+#define JOIN_NS UINT64_C(10000000000) /* how long the launcher may take to answer on a local socket */
 #define VARIABLES "PMI_FD, PMI_RANK and PMI_SIZE"
 
 static struct {

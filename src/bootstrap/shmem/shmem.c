@@ -1,7 +1,7 @@
 /* bootstrap/shmem/shmem.c: the PEs of the OpenSHMEM library that the program has loaded and initialised.
  *
- * By what all versions of OpenSHMEM have and what has no types of its own: each PE puts what it says where the others
- * read it. */
+ * It uses calls that all versions of OpenSHMEM have and that need none of its types: each PE puts its contribution
+ * where the others read it. */
 #include <string.h>
 
 #include "base/error.h"

@@ -42,8 +42,8 @@ void wefti_unix_contact_set(wefti_tree_contact *contact, wefti_unix_contact_kind
 size_t wefti_unix_contact_resolve(const wefti_tree_contact *contact, unsigned round, wefti_tree_address *addresses);
 
 /* Listen at the first name of a key, from `first` on, that nobody holds; *number is its number, WEFTI_UNIX_NAMES_MAX
- * where all are held. WEFT_ERR_STATE, without an error being decided: a process of this user listens at name
- * *number, or somebody who takes nobody in, which is believed of the first name only. */
+ * where all are held. WEFT_ERR_STATE, without a text of the error: a process of this user listens at name *number
+ * already; or, at the first name only, some process that does not accept connections, whose user cannot be seen. */
 weft_status wefti_unix_listen(const unsigned char key[WEFTI_HASH_BYTES], unsigned first, int *listener,
                               unsigned *number);
 

@@ -7,18 +7,19 @@
 
 #define WAIT_NS UINT64_C(20000)
 
-/* The numbers of a process, in its row of the table that processes of a GPU share, or here. */
+/* What a process counts of a GPU: its PEs, the multiprocessors (SMs) that it claims, its guests (budget.h), and how
+ * many SMs there are. In its row of the table that the processes of a GPU share, or, alone, in `alone`. */
 typedef enum number { PES, TAKEN, GUESTS, ALL_SMS } number;
 
 static struct device {
-    int holder; /* the process of which a thread changes this; atomic */
-    int owner; /* the process whose numbers these are: what a fork has copied means nothing there */
-    int pes; /* of the process */
+    int holder; /* the process of which a thread holds the lock; atomic */
+    int owner; /* the process that counted these: in a forked copy they mean nothing */
+    int pes; /* of the process that use the GPU */
     int alone[WEFTI_OS_ROW_NUMBERS]; /* where no table is shared */
     wefti_os_rows rows;
 } devices[WEFTI_CUDA_DEVICES_MAX];
 
-/* What some share, and what of that is in use. */
+/* Sums over one or all processes. */
 typedef struct totals {
     int sms;
     int pes;
@@ -65,7 +66,7 @@ static totals own_sums(const wefti_cuda_budget *budget)
     return own;
 }
 
-/* Of all processes; of a process alone the same as its own. */
+/* The sums over all processes of the GPU; where no table is shared, over this one. */
 static totals all_sums(const wefti_cuda_budget *budget)
 {
     const struct device *device = &devices[budget->device];

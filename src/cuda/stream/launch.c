@@ -29,7 +29,7 @@ weft_status wefti_cuda_kernels_load(wefti_cuda *cuda)
         WEFT_TRY(wefti_cuda_check(driver, driver->cuModuleGetFunction(&cuda->kernels[i], cuda->module, kernels[i].name),
                                   "cuModuleGetFunction"));
     }
-    int version; /* of the instructions that the kernels were compiled to */
+    int version; /* of the architecture that the kernels were compiled for */
     WEFT_TRY(wefti_cuda_check(
         driver,
         driver->cuFuncGetAttribute(&version, CU_FUNC_ATTRIBUTE_PTX_VERSION, cuda->kernels[WEFTI_CUDA_KERNEL_sync]),
@@ -55,7 +55,7 @@ weft_status wefti_cuda_stream_ready(wefti_device *device)
 weft_status wefti_cuda_launch(const wefti_cuda *cuda, wefti_cuda_kernel kernel, int blocks, int is_early,
                               const void *args, CUstream stream)
 {
-    void *arguments[] = {(void *)(uintptr_t)args}; /* read, and copied by the launch */
+    void *arguments[] = {(void *)(uintptr_t)args}; /* cuLaunchKernel reads it, and copies what it points to */
     CUlaunchAttribute early = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
     early.value.programmaticStreamSerializationAllowed = 1;
     const CUlaunchConfig config = {

@@ -194,7 +194,7 @@ static wefti_cuda_kernel kernel_of(const wefti_device_coll *coll)
                                             : WEFTI_CUDA_KERNEL_reduce_any;
 }
 
-/* As wefti_dev_is_wide says. */
+/* Whether members are reached through the proxy, by the same rule as wefti_dev_is_wide in kernels. */
 static int is_wide(const weft_dev_team *team, const wefti_device_coll *coll)
 {
     const int is_move = coll->kind <= WEFTI_DEVICE_ALLTOALLV;

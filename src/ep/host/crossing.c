@@ -19,7 +19,8 @@ int wefti_ep_crossing_is_on(const weft_ep *ep)
 
 /* ---- who forwards for whom ---- */
 
-/* The sources below `end` for which `forwarder` forwards: in each other domain those in its slot, counted around. */
+/* How many sources below `end` send through `forwarder`: in each other domain the one in the same slot and, where that
+ * domain is larger, those a multiple of the forwarder's domain further on. */
 static int sources_of(const wefti_ep_domains *domains, int forwarder, int end)
 {
     int domain = domains->of[forwarder];
@@ -35,7 +36,7 @@ static int sources_of(const wefti_ep_domains *domains, int forwarder, int end)
     return count;
 }
 
-/* At least what any rank has, and any from one domain. */
+/* *lines: rings that suffice for any rank; *sources: of these the most that come from one domain. */
 static void count_lines(const wefti_ep_domains *domains, size_t *lines, size_t *sources)
 {
     int least = domains->ranks;
@@ -210,7 +211,8 @@ static int outlet_can_go_on(const weft_ep *ep, int domain)
                                                  crossing->arrivals.epoch) > outlet->taken;
 }
 
-/* Whether any end can go on. A rank that is awaited and has gone on has sent all of it before. */
+/* Whether any ring can be read or written further. For any awaited rank the same: one that has gone on to its next step
+ * has sent all its chunks before. */
 static int can_go_on(const wefti_ep_arrivals *arrivals, int rank)
 {
     const weft_ep *ep = arrivals->ep;

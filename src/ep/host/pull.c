@@ -36,7 +36,7 @@ void wefti_ep_pull_combining(wefti_ep_pull *pull, const wefti_ep_combining *comb
     }
 }
 
-/* The call's own weight of the choice at `at` of [T][K], which takes part. */
+/* The call's own weight of the choice at index `at` of [T][K], one that takes part. */
 static float own_weight(const wefti_ep_pull *pull, size_t at)
 {
     return pull->combining.weights != NULL ? pull->combining.weights[at] : 1.0f;
@@ -102,7 +102,7 @@ static void reduce_token(const wefti_ep_pull *pull, int place, void *sum)
     const float *weights = record.weights;
     size_t count = 0;
     if (pull->sends_choices) {
-        read_choices(pull, place, scratch->choice_weight); /* and are overwritten from the first on below */
+        read_choices(pull, place, scratch->choice_weight); /* the loop below overwrites them from the first on */
         weights = scratch->choice_weight;
     }
     for (int k = 0; k < pull->route->plan.topk; k++) {
@@ -156,7 +156,7 @@ weft_status wefti_ep_pull_post(const wefti_ep_pull *pull)
 
 /* ---- reading ---- */
 
-/* The header of a source has come, and with it its choices. */
+/* The header of a source has come, and with it its choices: make the rows ready that waited for them. */
 static weft_status make_ready_late(const wefti_ep_pull *pull, int source)
 {
     if (source != pull->ep->rank) {
@@ -211,7 +211,7 @@ weft_status wefti_ep_pull_fetch(const wefti_ep_pull *pull, int rank, size_t at, 
 }
 
 /* Make the row of the index-th token that this rank sent to `rank` readable; `copy` is a private row for when it must
- * be fetched. This rank's own it sums only now, or reads where the caller has it. */
+ * be fetched. A row of this rank's own is summed only now, or read where the caller has it. */
 static weft_status fetch_row(const wefti_ep_pull *pull, int rank, int index, void *copy, const void **row)
 {
     const weft_ep *ep = pull->ep;
@@ -313,7 +313,7 @@ static int is_scaled(const wefti_ep_pull *pull)
     return pull->weighted && wefti_ep_is_by_source(pull->route);
 }
 
-/* Of the first `count` rows of scratch the sum, to `sum`. */
+/* Add the first `count` rows of scratch into `sum`. */
 static void add_rows(const wefti_ep_pull *pull, size_t count, int scaled, void *sum)
 {
     const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
@@ -374,7 +374,7 @@ void wefti_ep_pull_add_domains(const wefti_ep_pull *pull, int token, size_t doma
     add_up(pull, token, count, 0);
 }
 
-/* In a group of several domains: the sum of each, rounded to the rows' type, then theirs. */
+/* In a group of several domains: add up each domain's rows, round to the rows' type, then add the domains' sums. */
 static weft_status sum_token_by_domain(const wefti_ep_pull *pull, int token)
 {
     const wefti_ep_routing *route = pull->route;

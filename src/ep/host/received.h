@@ -4,8 +4,8 @@
 
 #include "ep/host/routing.h"
 
-/* Fill those of the arrays of `out` that are not NULL. Local: the route knows. Of the padding, and of one source's
- * rows. */
+/* Fill those arrays of `out` that are not NULL, from what the route knows: for padding rows, and for the rows of one
+ * source. */
 void wefti_ep_received_padding(const wefti_ep_routing *route, const weft_ep_received *out);
 void wefti_ep_received_source(const wefti_ep_routing *route, const weft_ep_received *out, int source);
 

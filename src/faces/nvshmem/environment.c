@@ -89,7 +89,7 @@ static void set_log(void)
             (void)setenv("WEFT_LOG", levels[i][1], 0);
         }
     }
-    /* A call that fails says so itself; and what a program can go on after is no error to tell of. */
+    /* A call that fails returns its error; weft logs it only if the program asked for that. */
     (void)setenv("WEFT_LOG_ERRORS", said != NULL ? "1" : "0", 0);
 }
 

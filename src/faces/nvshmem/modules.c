@@ -11,7 +11,7 @@
 static weft_nvshmem_unit *units;
 int wefti_nv_units_late;
 
-/* How often units that are late have been tried since the last was loaded; then they are given up. */
+/* So often units that are not loaded yet are tried after another was loaded; then they are given up. */
 #define TRIES 64
 static int tries;
 
@@ -23,7 +23,7 @@ static void fill(weft_nvshmem_unit *unit)
             "nvshmem: kernels of this process were compiled with headers of another version of weft (%#x, the "
             "library has %#x); compile them again\n",
             unit->abi, WEFT_NVSHMEM_ABI);
-        unit->is_filled = 1; /* told once */
+        unit->is_filled = 1; /* it is filled in once */
         return;
     }
     unit->is_filled = unit->fill(&wefti_nv_state) == 0;

@@ -26,7 +26,7 @@ void wefti_nv_unlock(void)
 
 /* ---- failures ---- */
 
-/* Another PE may have ended the program: then go, too, as it said. */
+/* Exit if another PE has ended the program, with the code that it gave. */
 static void follow(void)
 {
     const uint64_t word = wefti_nvshmem.notice == NULL ? 0 : __atomic_load_n(wefti_nvshmem.notice, __ATOMIC_ACQUIRE);
@@ -78,7 +78,7 @@ int wefti_nv_fail(const char *call, weft_status status)
     return wefti_nv_refuse(call, status_of(status), cause);
 }
 
-/* The first is kept, since what follows may follow from it, and told of once. */
+/* Whether no failure is latched yet. Only the first is kept and reported: later ones may follow from it. */
 static int latch_is_free(void)
 {
     return __atomic_load_n(&wefti_nvshmem.latched, __ATOMIC_RELAXED) == 0;
@@ -268,11 +268,11 @@ void nvshmemx_hostlib_finalize(void)
     end(__func__);
 }
 
-/* The program ends on all PEs: those in a call of the library hear of it there, others in their next. */
+/* End the program on all PEs: those inside a call of the library end there, others in their next call. */
 void nvshmem_global_exit(int status)
 {
     weft_world *const world = wefti_nvshmem.world;
-    (void)fflush(NULL); /* before others hear of it, since the first exit with an error ends a job */
+    (void)fflush(NULL); /* before others learn of it, since the first exit with an error ends a job */
     for (int pe = 0; world != NULL && pe < weft_world_pes(world); pe++) {
         (void)weft_uint64_atomic_set(world, wefti_nvshmem.notice, WEFTI_NV_EXIT | (uint32_t)status, pe);
     }

@@ -27,7 +27,7 @@ static weft_status enter(layer_call *call, const NVTETensor handle_mem)
     return nvte_enter(call->name, handle_mem, &call->group, &call->plan, &call->memory);
 }
 
-/* A call that needs a routing. */
+/* Prepare a call that needs a routing: attach its route to the memory that it was given. */
 static weft_status attach(const layer_call *call)
 {
     if (!call->plan->is_prepared) {
@@ -99,7 +99,7 @@ static weft_status update(layer_call *call, const weft_ep_choices *choices, cons
     WEFT_TRY(weft_ep_route_attach(route, call->memory, call->plan->bytes, WEFT_EP_CONTENTS_NONE, call->stream));
     WEFT_TRY(weft_ep_route_counts_to(route, counts->on_stream ? counts : NULL));
     weft_status status = weft_ep_route_update(route, choices, call->stream);
-    weft_status after = weft_ep_route_counts_to(route, NULL); /* the arrays are this call's */
+    weft_status after = weft_ep_route_counts_to(route, NULL); /* the arrays belong to this call only */
     call->plan->is_prepared |= status == WEFT_OK;
     return status != WEFT_OK ? status : after;
 }
@@ -207,7 +207,7 @@ static weft_status read_weights(const layer_call *call, const NVTETensor topk_id
     return WEFT_OK;
 }
 
-/* Nobody knows yet how many rows come: weights of the others are 0. */
+/* Set all weights to 0: the host does not know how many rows come, and those that do not keep 0. */
 static weft_status clear_weights(const layer_call *call, const dispatch_arguments *a)
 {
     size_t bytes = a->out.rows_capacity * sizeof(float);

@@ -53,7 +53,7 @@ static uint64_t file_offset(const wefti_executable *e, const weft_sparse *s, uin
     return s->offset + (address - first_address(e));
 }
 
-/* ---- in ---- */
+/* ---- into the heap ---- */
 
 static const char *check(const wefti_executable *e)
 {
@@ -80,7 +80,7 @@ static int store_all(const wefti_executable *e, const weft_sparse *s)
     return 0;
 }
 
-/* Where a later piece cannot be mapped, the earlier ones stay: their values are what they were. */
+/* Where a later piece cannot be mapped, the earlier ones stay mapped: their contents are the same. */
 static int map_all(const wefti_executable *e, const weft_sparse *s)
 {
     for (size_t i = 0; i < e->count; i++) {
@@ -124,12 +124,12 @@ const char *wefti_static_map(weft_world *world)
     return NULL;
 }
 
-/* ---- out ---- */
+/* ---- back out of it ---- */
 
-/* Private pages for each piece, elsewhere. */
+/* A copy of each piece, in private pages elsewhere. */
 typedef struct private_copy {
     int is_taken;
-    int error; /* it could not be */
+    int error; /* whether it could not be made */
     void *pages[WEFTI_EXECUTABLE_PIECES_MAX];
 } private_copy;
 

@@ -80,7 +80,8 @@ int wefti_os_owner_number(void)
     return wefti_os_process_number();
 }
 
-/* Where this process has its number: what is process 1 here is another one elsewhere. Zero where /proc does not say. */
+/* The namespace in which process numbers are counted: process 1 of another one is another process. 0: /proc does not
+ * say. */
 static uint64_t number_space(void)
 {
     struct stat about;

@@ -1,7 +1,7 @@
 /* os/posix/memory.c: sparse shared memory in an anonymous file.
  *
- * The file's size is sealed, so that no process can cut it and turn another's access into a signal. Pages are had by
- * fallocate, which reports the lack of memory as a status; touching a page that was not reserved may raise a signal. */
+ * The file's size is sealed, so that no process can cut it and turn another's access into a signal. Pages are reserved
+ * by fallocate, which reports the lack of memory as a status; touching a page that was not reserved may raise one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -19,11 +19,11 @@
 
 /* An interrupted fallocate undoes all of its work: pieces let a process with a periodic signal get on. */
 #define RESERVE_PIECE_BYTES (UINT64_C(4) << 20)
-/* How many pieces are had between two looks at what is left, since others take at the same time. The system ends
- * processes rather than let fallocate fail. */
+/* How many pieces are reserved between two checks of how much memory is left, since others reserve at the same time.
+ * The check is needed because the system ends processes rather than let fallocate fail. */
 #define RESERVE_LOOK 4
 
-/* Map the file at a multiple of WEFTI_OS_MEMORY_ALIGNMENT, inside a range of addresses that is had first. */
+/* Map the file at a multiple of WEFTI_OS_MEMORY_ALIGNMENT, inside a range of addresses that is reserved first. */
 static void *map_aligned(int descriptor, size_t bytes)
 {
     const size_t page = wefti_os_page_bytes();
@@ -146,7 +146,7 @@ static weft_status check_file(int descriptor, size_t bytes)
                            (intmax_t)about.st_size, bytes);
     }
     int seals = wefti_fault("fcntl", EINVAL) ? -1 : fcntl(descriptor, F_GET_SEALS);
-    if (seals < 0 && errno != EINVAL) { /* that is a file which cannot be sealed */
+    if (seals < 0 && errno != EINVAL) { /* EINVAL: the file cannot be sealed */
         return wefti_error(WEFT_ERR_SYSTEM, "cannot see whether received shared memory is sealed: %s", strerror(errno));
     }
     if (seals < 0 || (seals & SIZE_SEALS) != SIZE_SEALS) {
@@ -199,7 +199,7 @@ static weft_status refuse_reserve(size_t bytes)
                        errno == EFBIG ? "; raise ulimit -f" : "");
 }
 
-/* Whether the rest of a part can still be had. */
+/* Whether the rest of a part can still be reserved. */
 static weft_status expect_rest(size_t rest)
 {
     uint64_t available = wefti_os_memory_available_bytes();
@@ -245,7 +245,7 @@ weft_status wefti_os_memory_reserve(wefti_os_memory *memory, size_t offset, size
 void wefti_os_memory_release(wefti_os_memory *memory, size_t offset, size_t bytes)
 {
     if (bytes > 0 && is_part(memory, offset, bytes) && has_file(memory)) {
-        /* When this fails the memory stays in use, and is had again at the next reserve. */
+        /* When this fails the memory stays in use, and the next reserve finds it reserved. */
         (void)allocate_part(memory->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
     }
 }

@@ -155,7 +155,7 @@ int wefti_os_numa_prefer(int numa)
 
 /* ---- huge pages ---- */
 
-/* Of the words one stands in brackets. */
+/* The setting of huge pages: that word of the file which is in brackets. */
 static wefti_os_huge read_huge(void)
 {
     char text[128];
@@ -183,7 +183,7 @@ void wefti_os_memory_populate(const wefti_os_memory *memory, size_t offset, size
     unsigned char *at = huge_part(memory, offset, bytes, &huge_bytes);
     if (__atomic_load_n(&memory->has_advice, __ATOMIC_RELAXED) && huge_bytes > 0) {
 #ifdef MADV_POPULATE_WRITE
-        (void)wefti_os_placement->advise(at, huge_bytes, MADV_POPULATE_WRITE); /* what it has not, fallocate tells */
+        (void)wefti_os_placement->advise(at, huge_bytes, MADV_POPULATE_WRITE); /* fallocate reports a lack of memory */
 #else
         (void)at;
 #endif

@@ -13,9 +13,9 @@
 
 _Thread_local wefti_sim *wefti_sim_current;
 
-#define EVENT_NS 32 /* an event takes up to this long */
-#define SETTLE_NS 10000 /* no old value is seen for so long */
-#define FAIR_ONE_IN 8 /* the last to become ready does not always run: it may only poll */
+#define EVENT_NS 32 /* the clock advances by up to this at each event */
+#define SETTLE_NS 10000 /* a jump of more lets all see what has committed */
+#define FAIR_ONE_IN 8 /* one choice in so many is not of the latest that became ready, which may only poll */
 #define SPURIOUS_ONE_IN 512 /* events wake a paused fiber */
 
 /* ---- timers: a heap by (wake_ns, number) ---- */
@@ -85,7 +85,7 @@ static void *grown(void *list, size_t capacity, size_t element)
 {
     void *longer = realloc(list, capacity * element);
     if (longer == NULL) {
-        abort(); /* a test program without memory */
+        abort(); /* the test program is out of memory */
     }
     return longer;
 }
@@ -260,7 +260,7 @@ static void find_deadlock(wefti_sim *sim)
              waiting, sim->pes);
 }
 
-/* Nothing is on its way: what has committed is seen by all once it is old. */
+/* Advance the clock when no store is under way. After a long jump all see what had committed before it. */
 static void jump(wefti_sim *sim, uint64_t to_ns)
 {
     if (to_ns > sim->now_ns + SETTLE_NS) {
@@ -447,7 +447,7 @@ void wefti_sim_kill_fiber(wefti_sim *sim, wefti_fiber *fiber)
         return;
     }
     if (fiber->held > 0 || fiber->state == WEFTI_FIBER_ENTERING || fiber->state == WEFTI_FIBER_WAITING) {
-        fiber->doomed = 1; /* a lock is not left behind */
+        fiber->doomed = 1; /* it runs on until it holds no lock */
         return;
     }
     if (fiber == sim->running) {

@@ -76,8 +76,8 @@ typedef struct wefti_sockets {
     uint32_t delay_ns; /* at most */
     size_t room;
     size_t backlog;
-    int is_scarce; /* descriptors, as far as who asks is told */
-    int are_none_left; /* of them, whenever somebody asks; never drawn */
+    int is_scarce; /* whoever asks is told that few descriptors are left */
+    int are_none_left; /* whoever asks is told that no descriptors are left; set by tests only */
 } wefti_sockets;
 
 #define WEFTI_SOCKET_FIRST 3

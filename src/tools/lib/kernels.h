@@ -15,7 +15,7 @@ extern const unsigned char *const tool_kernels;
 /* The most threads of a block in collectives that move data; elsewhere 1024. */
 #define TOOL_COLLECTIVE_THREADS 512
 
-/* What every one of them takes. `rounds` times `trips` calls; what a round took goes to ns[round]. A kernel that moves
+/* The arguments of each such kernel: `rounds` times `trips` calls; its time goes to ns[round]. A kernel that moves
  * data in chunks takes each from a counter and does so until none is left: chunk c goes to, or comes from, PE
  * pe + 1 + c % spread. */
 typedef struct tool_kernel_args {

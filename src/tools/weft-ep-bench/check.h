@@ -5,7 +5,7 @@
 #include "tools/weft-ep-bench/arrays.h"
 
 /* Compare what a dispatch received: every row and scale, its place in the order, its source, weight and expert, and
- * that all came. Then let the experts' results be the token's rows. Returns 0, or 1 after saying what is wrong. */
+ * that all came. Then set the experts' results to the token's rows. Returns 0, or 1 after saying what is wrong. */
 int bench_check_received(const bench_arrays *arrays, bench_backend *backend, const bench_options *options,
                          const bench_shape *shape);
 

@@ -16,20 +16,20 @@ static inline int bench_row_value(int rank, int token, int column)
     return (rank * 31 + token * 7 + column) % 15 - 7;
 }
 
-/* The scale of a group of 128 elements of it. */
+/* The scale of a group of 128 elements of a token's row. */
 static inline float bench_row_scale(int rank, int token, int group)
 {
     return (float)(1 + (rank + token + group) % 4);
 }
 
-/* The bits of an integer, and the value of bits. */
+/* The bits of an integer in a type, and the value that bits have in it. */
 uint32_t bench_integer_bits(weft_ep_dtype dtype, int value);
 double bench_bits_value(weft_ep_dtype dtype, uint32_t bits);
 
 /* Fill a row with `factor` times its token's. */
 void bench_row_fill(weft_ep_dtype dtype, int hidden, int rank, int token, int factor, void *row);
-/* The first column whose value is not within `tolerance` (relative) of that, the row's values times `scales` [groups]
- * unless NULL; -1: none. */
+/* Compare a row, times `scales` [groups] unless NULL, with `factor` times its token's. Returns the first column that is
+ * not within the relative `tolerance`; -1: none. */
 int bench_row_differs(weft_ep_dtype dtype, int hidden, int rank, int token, int factor, const float *scales,
                       double tolerance, const void *row);
 

@@ -30,7 +30,7 @@ EP_DEVICE bool ep_has_own_choices(const ep_combine &args)
 
 /* ---- own choices ---- */
 
-/* Those of the token at `place` of `rank`, in the call of this epoch: K words. */
+/* Where the own choices of the token at `place` of `rank` lie in the call of this epoch: K words. */
 EP_DEVICE wefti_u32 *ep_own_choices(const ep_combine &args, wefti_u64 epoch, int rank, wefti_u64 place)
 {
     return (wefti_u32 *)(args.group.area[rank] + args.group.at.own_choices[epoch & 1]) + place * (wefti_u64)args.topk;
@@ -58,15 +58,16 @@ EP_DEVICE wefti_u32 ep_own_choice(const wefti_cuda_ep_options &options, wefti_u6
 
 /* ---- adding up ---- */
 
-/* What a lane adds: of the rank that is the lane's in the token's order. */
+/* Which result a lane adds: lane i that of the i-th rank in the token's order. */
 typedef struct ep_lineup {
-    wefti_u32 lanes; /* those that add */
+    wefti_u32 lanes; /* as bits, those that add one */
     int rank;
     wefti_u64 row;
     float weight;
 } ep_lineup;
 
-/* `ranks`: those whose results of the token are here; `row`, `weight`: of the lane's rank. A warp. */
+/* `ranks`: bits of the ranks whose results of the token are here; `row`, `weight`: lane r has those of rank r. Called
+ * by a warp. */
 EP_DEVICE ep_lineup ep_line_up(const ep_combine &args, int token, wefti_u32 ranks, wefti_u64 row, float weight)
 {
     const int all = args.group.ranks;
@@ -92,7 +93,7 @@ EP_DEVICE ep_biases ep_biases_of(const ep_combine &args, int token)
     return biases;
 }
 
-/* The weight of a token's results on the lane's rank, by source. */
+/* By source: by what the result of `rank` for a token is multiplied. */
 EP_DEVICE float ep_weight_of_rank(const ep_combine &args, int token, int rank)
 {
     const float *weights =
@@ -116,14 +117,14 @@ EP_DEVICE void ep_fold_any(const FORM &form, const ep_combine &args, const ep_ca
 
 /* ---- values ---- */
 
-/* Where those of `token` from rank `from` lie at its source. */
+/* Where the values of `token` that rank `from` sends lie at the token's source. */
 template <bool BY_EXPERT> EP_DEVICE float *ep_values_from(const ep_combine &args, int source, int from, wefti_u32 token)
 {
     const wefti_u64 before = BY_EXPERT ? 0 : (wefti_u64)from * args.group.at.tokens_max;
     return ep_values(args.group, source, args.topk, 0) + (before + token) * (wefti_u64)args.topk;
 }
 
-/* By source: those of the row at `place` to its source. A warp. */
+/* By source: send the values of the row at `place` to its source. Called by a warp. */
 EP_DEVICE void ep_send_values(const ep_combine &args, int source, wefti_u64 place)
 {
     const wefti_u32 *record = args.tables.records + place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 0);
@@ -133,15 +134,15 @@ EP_DEVICE void ep_send_values(const ep_combine &args, int source, wefti_u64 plac
     }
 }
 
-/* By source: the value at choice k of the token from `from`; `own_place`: where the token is here. */
+/* By source: what rank `from` sent for choice k of the token; `own_place`: the token's place at this rank itself. */
 EP_DEVICE float ep_value_from(const ep_combine &args, int token, int from, int k, wefti_u64 own_place)
 {
     return from == args.group.rank ? args.options.values_in[own_place * (wefti_u64)args.topk + (wefti_u64)k]
                                    : ep_values_from<false>(args, args.group.rank, from, (wefti_u32)token)[k];
 }
 
-/* A token's values, all of which are here, to the caller: of the owner of each choice, or, by source, the sum of those
- * of all `ranks`. A warp. */
+/* Give the caller a token's values, all of which are here: by expert, for each choice that of its owner; by source, the
+ * sum over `ranks`. Called by a warp. */
 template <bool BY_EXPERT>
 EP_DEVICE void ep_take_values_with(const ep_combine &args, int token, wefti_u32 ranks, wefti_u64 own_place)
 {

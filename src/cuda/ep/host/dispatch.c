@@ -61,7 +61,7 @@ wefti_cuda_ep_told wefti_cuda_ep_told_of(const weft_ep_route *route, wefti_u64 *
     };
 }
 
-/* Where T is read when the call runs, it may be 0. */
+/* The fewest tokens that the call may have: 0 where the kernel reads T when it runs. */
 static int tokens_least(const weft_ep_choices *choices)
 {
     return choices->tokens_at == NULL ? choices->tokens : 0;
@@ -118,7 +118,7 @@ static void add_scales(wefti_cuda_ep_dispatch_args *args, const weft_ep_rows *in
                                       .is_ue8m0 = out->scale_type != WEFT_EP_SCALE_F32};
 }
 
-/* `capacity`: rows that `out` holds; UINT32_MAX: as many as there are. */
+/* Add the rows that move and where they go. `capacity`: how many rows `out` holds; UINT32_MAX: any number. */
 static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route, const weft_ep_rows *in,
                      const weft_ep_rows *out, size_t capacity)
 {
@@ -140,7 +140,8 @@ static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *rou
     if (wefti_cuda_ep_find_place(ep, args->out,
                                  least > 0 ? (least - 1) * args->out_pitch + args->row_bytes : args->row_bytes,
                                  capacity >= UINT32_MAX, &args->place, &held)) {
-        const uint64_t rows = (held - args->row_bytes) / args->out_pitch + 1; /* nobody writes behind them */
+        const uint64_t rows =
+            (held - args->row_bytes) / args->out_pitch + 1; /* no rank may write behind the memory that is found */
         args->capacity = rows < args->capacity ? (wefti_u32)rows : args->capacity;
     } else {
         args->flags |= WEFTI_CUDA_EP_STAGE;
@@ -149,7 +150,7 @@ static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *rou
     }
 }
 
-/* What stands beside H. */
+/* A bit of the signature, in the same word as H. */
 static unsigned hidden_bits(const weft_ep_route *route)
 {
     return wefti_ep_plan_is_by_rank(&route->plan) ? WEFTI_CUDA_EP_TO_RANKS : 0;
@@ -257,7 +258,8 @@ weft_status wefti_cuda_ep_dispatch(weft_ep_route *route, const weft_ep_choices *
     return WEFT_OK;
 }
 
-/* Unweighted, and each choice with a row of its own, it is a dispatch on a cached route. */
+/* Without weights, and where each choice has a row of its own, the backward of combine is a dispatch on a cached
+ * route. */
 weft_status wefti_cuda_ep_combine_bwd(weft_ep_route *route, const weft_ep_rows *grad_out, const weft_ep_rows *rows,
                                       const weft_ep_rows *grad_rows, float *grad_weights, unsigned flags,
                                       weft_stream *stream)

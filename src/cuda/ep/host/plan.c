@@ -3,21 +3,21 @@
 
 #include "cuda/ep/host/calls.h"
 
-/* Warps of a block that move rows, their stages, and the rest between two looks of the others. */
-#define SENDER_WARPS 4
-/* Of warps that make rows fp8 and send them, where SENDER_WARPS would have several units each and as many fit. */
+#define SENDER_WARPS 4 /* of a block */
+/* Sender warps of kernels that make rows fp8, where SENDER_WARPS would have several units each. */
 #define QUANTISING_SENDER_WARPS 8
-#define SUMMING_SENDER_WARPS 8 /* that add up rows by expert and move the sums */
+#define SUMMING_SENDER_WARPS 8 /* of kernels that add up rows by expert and send the sums */
 #define STAGE_BYTES_MAX 4096
 #define GROUPS_GRAIN 512 /* bytes: a group of fp8, of the widest elements */
-#define REST_NS 100
+#define REST_NS 100 /* a warp pauses so long between two polls */
 #define BLOCKS_MANY 96
 #define BLOCKS_FEW 32
-#define PUSHES_AT_ONCE                                                                                                 \
-    4 /* by few blocks: a warp posts the words of so many units with one fence, which takes as long as half a unit */
-#define BLOCKS_MIN 16 /* counts are added up by all blocks, also of few tokens */
-#define SUMMING_BLOCKS_MIN 32 /* few sums have many parts, */
-#define SUMMING_BLOCKS_A_UNIT 4 /* each a warp's */
+/* With few blocks a warp posts the words of so many units with one fence, which takes as long as half a unit. */
+#define PUSHES_AT_ONCE 4
+#define BLOCKS_MIN 16 /* also for few tokens: all blocks add up counts */
+/* Few sums are divided into many parts, of which a warp adds up one. */
+#define SUMMING_BLOCKS_MIN 32
+#define SUMMING_BLOCKS_A_UNIT 4
 
 static int at_most(int value, int limit)
 {
@@ -34,7 +34,7 @@ int wefti_cuda_ep_sms_of(const weft_ep_route *route)
     return share > device->claim->sms ? share : device->claim->sms;
 }
 
-#define LOW_LATENCY_TOKENS_MAX 256 /* of a source: more would copy longer than the call headers take */
+#define LOW_LATENCY_TOKENS_MAX 256 /* of a source: the second copy of more rows takes longer than call headers */
 #define LOW_LATENCY_WORDS_A_BLOCK 2
 #define LOW_LATENCY_SENDER_WARPS 12
 
@@ -45,7 +45,8 @@ static wefti_cuda_ep_shared_table shared_table_of(const weft_ep_route *route)
                                          wefti_cuda_ep_is_by_expert(route));
 }
 
-/* Tokens of a source, where its rows may leave before their receivers' call headers are here; else 0. */
+/* Slots of each source if the call is a low-latency one (rows leave before the receivers' call headers are here);
+ * else 0. */
 static wefti_u32 low_latency_slots_of(const weft_ep_route *route, const wefti_cuda_ep_kernel *kernel)
 {
     const wefti_ep_device *device = route->ep->device;
@@ -58,7 +59,7 @@ static wefti_u32 low_latency_slots_of(const weft_ep_route *route, const wefti_cu
     return (wefti_u32)route->plan.slot_tokens;
 }
 
-/* Blocks that a low-latency call has work for: a few words of this rank's rows for each. */
+/* How many blocks a low-latency call has work for: each sends a few records or slices. */
 static int low_latency_blocks_wanted(const weft_ep_route *route)
 {
     const int tokens = route->plan.slot_tokens;
@@ -68,7 +69,7 @@ static int low_latency_blocks_wanted(const weft_ep_route *route)
     return blocks > BLOCKS_MIN ? blocks : BLOCKS_MIN;
 }
 
-/* Blocks that a call has work for: no more than there are units. */
+/* How many blocks a throughput call has work for: no more than there are units. */
 static int blocks_wanted(const weft_ep_route *route, wefti_cuda_ep_work work)
 {
     int is_summed = work >= WEFTI_CUDA_EP_WORK_COMBINE && wefti_cuda_ep_is_by_expert(route);
@@ -150,7 +151,8 @@ static void give_roles(const weft_ep_route *route, wefti_cuda_ep_launch_plan *pl
         plan->roles.sender_warps--;
         share_memory(route, plan);
     }
-    const int least = row_bytes > 0 ? SENDER_WARPS : 0; /* receivers leave as many aside */
+    const int least = row_bytes > 0 ? SENDER_WARPS
+                                    : 0; /* a block has no receiver warps in their place even if it has fewer senders */
     const int aside = plan->roles.sender_warps > least ? plan->roles.sender_warps : least;
     plan->roles.receiver_warps = WEFTI_CUDA_EP_THREADS / 32 - aside;
 }
@@ -161,7 +163,7 @@ int wefti_cuda_ep_adds_up_parts(const wefti_cuda_ep_launch_plan *plan)
            plan->kernel.work < WEFTI_CUDA_EP_WORK_COMBINE && plan->kernel.is_fresh;
 }
 
-/* As many as its send had; 0: others have claimed some of them since. */
+/* The blocks of a recv: as many as its send had. 0: other kernels have claimed some of those multiprocessors since. */
 static int blocks_of_recv(const weft_ep_route *route)
 {
     const wefti_ep_device *device = route->ep->device;
@@ -170,7 +172,7 @@ static int blocks_of_recv(const weft_ep_route *route)
     return route->plan.sms > 0 || route->device->sent_blocks <= room ? route->device->sent_blocks : 0;
 }
 
-/* Of a group of many ranks: all warps of a block do the same, each with shared memory of its own. */
+/* The plan of a group of many ranks: all warps of a block do the same, each with shared memory of its own. */
 static void plan_many(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan)
 {
     const unsigned warps = WEFTI_CUDA_EP_THREADS / 32;

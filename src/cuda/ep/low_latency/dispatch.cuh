@@ -10,7 +10,7 @@
  *     block 0    its call header to all ranks
  *     senders    a record (word 0 of a row), or a slice of a row (the others): to all ranks of its token, then
  *                their words; what later calls are to find of the routing
- *     others     counts to the owners of experts
+ *     others     send counts to the owners of experts
  *     warps      a record or slice of any source, once call headers and its word are here: to where the caller wants it
  *
  * By expert a row's number among those of its source is known when it leaves; its place is found where it arrives, from
@@ -29,12 +29,12 @@ template <bool BY_EXPERT> EP_DEVICE ep_call_header ep_low_latency_header(const e
 {
     ep_call_header header = ep_dispatch_header<BY_EXPERT>(args, call);
     header.place = 0;
-    header.pitch = 0; /* nobody writes to where it would be */
+    header.pitch = 0; /* rows arrive in low-latency memory, not at the caller's */
     return header;
 }
 
-/* All that waits for no other rank. `id`: this thread's first choice, if ep_shared_table_first read it. All threads of
- * all blocks. */
+/* Send: all that waits for no other rank. `id`: this thread's first choice, if ep_shared_table_first read it. Called by
+ * all threads of all blocks. */
 template <bool BY_EXPERT, int GROUP>
 EP_DEVICE void ep_low_latency_leave(const ep_dispatch &args, ep_call *call, const ep_shared_table &table, int id,
                                     bool posts_header)
@@ -66,7 +66,7 @@ EP_DEVICE void ep_low_latency_leave(const ep_dispatch &args, ep_call *call, cons
     }
 }
 
-/* What lane r knows of source r. */
+/* Lane r: what comes from source r. */
 template <bool BY_EXPERT> EP_DEVICE ep_inflow ep_inflow_of(const ep_dispatch &args, const ep_call *call)
 {
     const int rank = ep_lane();
@@ -82,7 +82,7 @@ template <bool BY_EXPERT> EP_DEVICE ep_inflow ep_inflow_of(const ep_dispatch &ar
     return inflow;
 }
 
-/* The rest. */
+/* Receive: wait for call headers and rows, and write the routing down. Called by all threads of all blocks. */
 template <bool BY_EXPERT, int GROUP> EP_DEVICE void ep_low_latency_arrive(const ep_dispatch &args, ep_call *call)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
@@ -116,7 +116,7 @@ template <bool BY_EXPERT, int GROUP> EP_DEVICE void ep_low_latency_arrive(const 
     }
 }
 
-/* What is read before it is known which call this is. Before ep_low_latency_begin. The prologue warps. */
+/* Read what does not depend on the call's epoch. Called by the prologue warps, before ep_low_latency_begin. */
 template <bool BY_EXPERT, int GROUP, ep_part PART>
 EP_DEVICE void ep_low_latency_open(const ep_dispatch &args, ep_call *call, const ep_shared_table &table)
 {

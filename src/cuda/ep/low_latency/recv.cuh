@@ -9,7 +9,7 @@
 
 /* ---- the routing ---- */
 
-/* The rows of `expert` that the sources before `end` have. A lane. */
+/* How many rows the sources before `end` have for `expert`. Called by a lane. */
 EP_DEVICE wefti_u32 ep_rows_of_sources(const ep_dispatch &args, const ep_call *call, int expert, int end)
 {
     wefti_u32 rows = 0;
@@ -24,8 +24,8 @@ EP_DEVICE wefti_u32 ep_rows_of_sources(const ep_dispatch &args, const ep_call *c
     return rows;
 }
 
-/* By expert: the rows of this rank's own choices at their owners, for calls that send straight to them. A warp a token,
- * the one that kept their numbers. */
+/* By expert: find the rows of this rank's own choices at their owners, for later calls that send straight there. A warp
+ * does the tokens whose numbers it kept. */
 EP_DEVICE void ep_find_own_rows(const ep_dispatch &args, const ep_call *call)
 {
     const ep_group &group = args.group;
@@ -54,14 +54,14 @@ EP_DEVICE void ep_find_own_rows(const ep_dispatch &args, const ep_call *call)
     }
 }
 
-/* What lane r knows of source r. */
+/* What comes from a source: lane r has that of source r. */
 typedef struct ep_inflow {
     wefti_u32 count; /* tokens */
     wefti_u32 from; /* the place of the first */
     int tokens; /* T */
 } ep_inflow;
 
-/* Counts of this rank's experts. The warps that send. */
+/* Write down the counts of this rank's experts. Called by the sender warps. */
 template <bool BY_EXPERT> EP_DEVICE void ep_note_experts(const ep_dispatch &args, const ep_call *call)
 {
     const ep_group &group = args.group;
@@ -88,7 +88,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_note_experts(const ep_dispatch &args
     }
 }
 
-/* The place at the lane's rank of this rank's first token. */
+/* Lane r: the place at rank r of this rank's first token. */
 template <bool BY_EXPERT> EP_DEVICE wefti_u32 ep_low_latency_place(const ep_dispatch &args, const ep_call *call)
 {
     const ep_group &group = args.group;
@@ -105,7 +105,7 @@ template <bool BY_EXPERT> EP_DEVICE wefti_u32 ep_low_latency_place(const ep_disp
     return place;
 }
 
-/* What is received. A warp. */
+/* Write down how many rows come from each source, and where they begin. Called by a warp. */
 template <bool BY_EXPERT>
 EP_DEVICE void ep_note_received(const ep_dispatch &args, const ep_call *call, const ep_inflow &inflow)
 {
@@ -135,7 +135,7 @@ EP_DEVICE void ep_note_received(const ep_dispatch &args, const ep_call *call, co
 
 /* ---- rows ---- */
 
-/* What has come of a row: number `index` of `source`, at `place` among all that came. */
+/* A row of which something has come: number `index` of `source`, at `place` among all that came. */
 typedef struct ep_arrival {
     int source;
     wefti_u32 index;
@@ -143,8 +143,8 @@ typedef struct ep_arrival {
     int first_word; /* of its words */
 } ep_arrival;
 
-/* By expert: lane i's row of the record, that of choice base + i; and whether it is the first choice that has it. A
- * warp. */
+/* By expert: lane i reads from the record the row of choice base + i, and whether no choice before has the same row.
+ * Called by a warp. */
 EP_DEVICE bool ep_low_latency_row(const ep_dispatch &args, const ep_call *call, const wefti_u32 *record, int source,
                                   int base, wefti_u32 *row)
 {
@@ -163,7 +163,8 @@ EP_DEVICE bool ep_low_latency_row(const ep_dispatch &args, const ep_call *call, 
     return has && !again;
 }
 
-/* The record of a token, into the route, with its rows, and what the caller's arrays get of it. A warp. */
+/* Copy the record of a token into the route, with its rows, and fill in the caller's arrays from it. Called by a
+ * warp. */
 template <bool BY_EXPERT>
 EP_DEVICE void ep_take_record(const ep_dispatch &args, const ep_call *call, const ep_arrival &came)
 {
@@ -189,7 +190,7 @@ EP_DEVICE void ep_take_record(const ep_dispatch &args, const ep_call *call, cons
     }
 }
 
-/* A row's scales, as many words as are given with rows, to those of row `row`. A warp. */
+/* Copy the scales that came with a row to those of row `row`. Called by a warp. */
 EP_DEVICE void ep_take_given(const ep_dispatch &args, const wefti_u32 *from, wefti_u64 row)
 {
     wefti_u32 *to = ep_scales_of_row(args, row);
@@ -198,7 +199,7 @@ EP_DEVICE void ep_take_given(const ep_dispatch &args, const wefti_u32 *from, wef
     }
 }
 
-/* The scales of a slice that was made fp8, the last with what fills the last word up. A warp. */
+/* Copy the scales of a slice that was made fp8; the last slice also fills up the row's last word. Called by a warp. */
 template <int GROUP>
 EP_DEVICE void ep_take_made(const ep_dispatch &args, const wefti_u32 *from, wefti_u64 row, const ep_slice &slice)
 {
@@ -219,7 +220,7 @@ EP_DEVICE void ep_take_made(const ep_dispatch &args, const wefti_u32 *from, weft
     }
 }
 
-/* A slice to the rows of `lanes`: its bytes, and its scales if it was made fp8. A warp. */
+/* Copy a slice to the rows of `lanes`: its bytes, and its scales if it was made fp8. Called by a warp. */
 template <int GROUP>
 EP_DEVICE void ep_take_slice(const ep_dispatch &args, const ep_call *call, const ep_arrival &came,
                              const ep_slice &slice, wefti_u32 lanes, wefti_u64 row)
@@ -241,14 +242,14 @@ EP_DEVICE void ep_take_slice(const ep_dispatch &args, const ep_call *call, const
     }
 }
 
-/* Record (word 0) or slice of a row that came, once it is here. A warp. False: it did not come. */
+/* Wait for a record (word 0) or a slice of a row, and take it in. Called by a warp. False: it did not come. */
 template <bool BY_EXPERT, int GROUP>
 EP_DEVICE bool ep_take_word(const ep_dispatch &args, const ep_call *call, const ep_arrival &came, int word,
                             const wefti_cuda_ep_slices &slices)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     bool well = true;
-    if (ep_lane() == 0 || (BY_EXPERT && fresh && ep_lane() == 1)) { /* rows by expert stand in the record */
+    if (ep_lane() == 0 || (BY_EXPERT && fresh && ep_lane() == 1)) { /* by expert the record has the rows, too */
         well = ep_low_latency_await(args.group, call, came.source, came.first_word + (ep_lane() == 0 ? word : 0));
     }
     __syncwarp(); /* what a lane has acquired is every lane's */
@@ -282,7 +283,7 @@ EP_DEVICE bool ep_take_word(const ep_dispatch &args, const ep_call *call, const 
     return true;
 }
 
-/* All warps. False: something did not come. */
+/* Take in all rows. Called by all warps. False: something did not come. */
 template <bool BY_EXPERT, int GROUP>
 EP_DEVICE bool ep_take_rows(const ep_dispatch &args, const ep_call *call, const ep_inflow &inflow)
 {

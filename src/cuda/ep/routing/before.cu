@@ -21,8 +21,8 @@ EP_DEVICE void ep_make_ids(const ep_dispatch &args)
 
 /* ---- the order of results ---- */
 
-/* What lane r finds of rank r for a token: the last choice there that takes part, or -1, and the sum of their own
- * weights, in ascending choice. */
+/* What lane r finds of rank r for a token: the last choice there that takes part (-1: none), and the sum of the call's
+ * own weights of those that do, added in ascending choice. */
 typedef struct ep_share_of_rank {
     int last;
     float weight;
@@ -70,7 +70,8 @@ EP_DEVICE void ep_write_order(const ep_combine &args, int token, wefti_u32 ranks
     }
 }
 
-/* By expert: a token's own choices to the ranks that received it, at these places. A warp. */
+/* By expert: send a token's own choices to the ranks that received it; lane r has the place at rank r. Called by a
+ * warp. */
 EP_DEVICE void ep_send_own_choices(const ep_combine &args, wefti_u64 epoch, int token, wefti_u32 ranks, wefti_u64 place)
 {
     for (wefti_u32 left = ranks; left != 0; left &= left - 1) {
@@ -82,7 +83,7 @@ EP_DEVICE void ep_send_own_choices(const ep_combine &args, wefti_u64 epoch, int 
     }
 }
 
-/* All tokens, a warp each; waits for nobody. */
+/* The kernel `order`: a warp a token; no block waits for another. */
 template <bool BY_EXPERT> EP_DEVICE void ep_combine_order(const ep_combine &args)
 {
     const ep_group &group = args.group;
@@ -94,7 +95,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_combine_order(const ep_combine &args
     const int unit_tokens = wefti_cuda_ep_unit(tokens);
     const int rank = ep_lane();
     if (wefti_ld_relaxed(&control->failed) != 0 || tables.route_header->routed == WEFT_ERR_OVERFLOW) {
-        return; /* places of a routing that overflows are more than there are */
+        return; /* after an overflow places may lie behind the end of the tables */
     }
     for (int token = ep_warp() * (int)gridDim.x + (int)blockIdx.x; token < tokens;
          token += ep_warps() * (int)gridDim.x) {
