@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -25,6 +26,11 @@
  * and where there are not. */
 #define PATIENCE_NS UINT64_C(300000000)
 #define PATIENCE_ONLY_NS UINT64_C(3000000000)
+/* While another address is silent those of this host are tried this seldom, more seldom where many do: PE 0 may come
+ * there meanwhile. */
+#define NEAR_NS UINT64_C(10000000)
+#define NEAR_EACH_NS UINT64_C(500000)
+#define NEAR_LONGEST_NS UINT64_C(500000000)
 /* With a connection that the system is at: where the other end has a crowd at its door, asking anew is what helps. */
 #define CONNECT_NS UINT64_C(200000000)
 #define CONNECT_MAX_NS UINT64_C(3000000000)
@@ -50,6 +56,12 @@ static size_t resolve(wefti_caller *caller)
     return caller->address_count;
 }
 
+/* Whether an address is of this host only, where connecting takes no time. */
+static int is_near(const wefti_tree_address *address)
+{
+    return ((const struct sockaddr *)(const void *)address->sockaddr)->sa_family == AF_UNIX;
+}
+
 static int has_others(const wefti_caller *caller)
 {
     return caller->address_count > 1 || caller->site->net->is_shared;
@@ -67,6 +79,7 @@ weft_status wefti_caller_init(wefti_caller *caller, wefti_tree_site *site, wefti
     caller->search_pause_ns = SEARCH_FIRST_NS + (unsigned)hello->pes * SEARCH_EACH_NS / 4;
     caller->search_ns = caller->begun_ns + caller->search_pause_ns;
     wefti_link_init(&caller->link, -1, pe);
+    wefti_link_init(&caller->near, -1, pe);
     if (resolve(caller) == 0) {
         return wefti_error(WEFT_ERR_MISMATCH, "what is said to be the address of PE %d makes no sense", pe);
     }
@@ -79,6 +92,7 @@ weft_status wefti_caller_init(wefti_caller *caller, wefti_tree_site *site, wefti
 void wefti_caller_fini(wefti_caller *caller)
 {
     wefti_link_fini(&caller->link);
+    wefti_link_fini(&caller->near);
 }
 
 int wefti_caller_is_done(const wefti_caller *caller)
@@ -149,6 +163,7 @@ static weft_status retry(wefti_caller *caller)
     caller->due_ns = now_ns;
     if (++caller->at == caller->address_count) {
         caller->round++;
+        caller->talked = 0;
         caller->due_ns = now_ns + rest_ns(caller, now_ns);
         (void)resolve(caller); /* as many as before */
     }
@@ -178,12 +193,6 @@ static weft_status note_failure(wefti_caller *caller, int error)
         caller->refused &= ~bit;
     }
     return retry(caller);
-}
-
-/* When to try another address, or whom else this one leads to, unless an answer comes before. */
-static uint64_t patience_end_ns(const wefti_caller *caller)
-{
-    return has_others(caller) ? wefti_os_now_ns() + caller->patience_ns : UINT64_MAX;
 }
 
 /* Listen where whoever can reach the other end of this connection can reach this PE. */
@@ -223,7 +232,25 @@ static weft_status introduce(wefti_caller *caller)
     return WEFT_OK;
 }
 
-/* The connection stands. Somebody else may take over an address, so patience with the silent grows each time. */
+static void put_off_near(wefti_caller *caller)
+{
+    uint64_t pause_ns = NEAR_NS + NEAR_EACH_NS * (unsigned)caller->hello->pes;
+    caller->near_ns = wefti_os_now_ns() + (pause_ns < NEAR_LONGEST_NS ? pause_ns : NEAR_LONGEST_NS);
+}
+
+/* Wait for the other end's challenge; with patience where there are other addresses, or this one may lead to somebody
+ * else next time. It grows each time: PE 0 may be slow. */
+static weft_status listen_for(wefti_caller *caller)
+{
+    caller->due_ns = has_others(caller) ? wefti_os_now_ns() + caller->patience_ns : UINT64_MAX;
+    put_off_near(caller);
+    caller->patience_ns *= 2;
+    caller->talked |= 1u << caller->at;
+    caller->stage = WEFTI_CALLER_LISTENS;
+    return wefti_os_random(caller->nonce, sizeof caller->nonce);
+}
+
+/* The connection stands. */
 static weft_status begin_talk(wefti_caller *caller)
 {
     caller->refused &= ~(1u << caller->at);
@@ -232,20 +259,29 @@ static weft_status begin_talk(wefti_caller *caller)
         return retry(caller);
     }
     caller->is_trusted = trust == WEFTI_TREE_TRUSTED;
-    caller->due_ns = patience_end_ns(caller);
-    caller->patience_ns *= 2;
-    WEFT_TRY(wefti_os_random(caller->nonce, sizeof caller->nonce));
-    caller->stage = WEFTI_CALLER_LISTENS;
-    return WEFT_OK;
+    return listen_for(caller);
+}
+
+static int is_kept(const wefti_caller *caller, size_t at)
+{
+    return wefti_link_is_open(&caller->near) &&
+           memcmp(&caller->near_address, &caller->addresses[at], sizeof caller->near_address) == 0;
 }
 
 static weft_status dial(wefti_caller *caller)
 {
     const wefti_tree_address *address = &caller->addresses[caller->at];
     const struct sockaddr *sockaddr = (const struct sockaddr *)(const void *)address->sockaddr;
+    if (is_kept(caller, caller->at)) {
+        return retry(caller);
+    }
     int descriptor = wefti_fault("socket", EMFILE) ? -1 : wefti_os_socket_open(sockaddr->sa_family);
     if (descriptor < 0 && errno == EAFNOSUPPORT) {
         return note_failure(caller, errno);
+    }
+    if (descriptor < 0 && wefti_link_is_open(&caller->near)) {
+        wefti_link_fini(&caller->near); /* which frees one */
+        return retry(caller);
     }
     if (descriptor < 0) {
         return wefti_error(WEFT_ERR_SYSTEM, "cannot make a socket: %s; allow more open files (ulimit -n)",
@@ -261,6 +297,7 @@ static weft_status dial(wefti_caller *caller)
         return note_failure(caller, errno);
     }
     caller->stage = WEFTI_CALLER_CONNECTS;
+    put_off_near(caller);
     caller->due_ns = wefti_os_now_ns() + caller->connect_ns;
     caller->connect_ns = caller->connect_ns < CONNECT_MAX_NS / 2 ? 2 * caller->connect_ns : CONNECT_MAX_NS;
     return WEFT_OK;
@@ -334,7 +371,89 @@ static weft_status talk(wefti_caller *caller)
     return WEFT_OK;
 }
 
+/* ---- addresses of this host beside a silent one ---- */
+
+/* The other end has been silent for too long. One of this host stays, since it may be PE 0, about to speak. */
+static weft_status leave_silent(wefti_caller *caller)
+{
+    if (caller->stage == WEFTI_CALLER_LISTENS && is_near(&caller->addresses[caller->at])) {
+        wefti_link_fini(&caller->near);
+        caller->near = caller->link;
+        caller->near_address = caller->addresses[caller->at];
+        caller->near_at = caller->at;
+        wefti_link_init(&caller->link, -1, caller->pe);
+    }
+    return retry(caller);
+}
+
+/* Go on with a connection of this host instead. */
+static void turn_to(wefti_caller *caller, size_t at, const wefti_link *link)
+{
+    wefti_link_fini(&caller->link);
+    caller->link = *link;
+    caller->at = at;
+    caller->is_trusted = 1;
+    caller->refused &= ~(1u << at);
+}
+
+static weft_status hear_near(wefti_caller *caller)
+{
+    const wefti_link link = caller->near;
+    turn_to(caller, caller->near_at, &link);
+    wefti_link_init(&caller->near, -1, caller->pe);
+    WEFT_TRY(listen_for(caller));
+    return talk(caller);
+}
+
+/* Returns the descriptor of a connection to who may prove itself, or -1. */
+static int reach_near(const wefti_caller *caller, const wefti_tree_address *address)
+{
+    const struct sockaddr *sockaddr = (const struct sockaddr *)(const void *)address->sockaddr;
+    int descriptor = wefti_os_socket_open(sockaddr->sa_family);
+    if (descriptor < 0) {
+        return -1;
+    }
+    if (wefti_os_socket_connect(descriptor, sockaddr, address->bytes) != 0 ||
+        caller->site->net->admit(caller->site, descriptor) != WEFTI_TREE_TRUSTED) {
+        wefti_os_socket_close(descriptor);
+        return -1;
+    }
+    return descriptor;
+}
+
+/* Try those that have not led to anybody in this round. */
+static weft_status try_near(wefti_caller *caller)
+{
+    size_t silent = caller->at;
+    caller->round++;
+    (void)resolve(caller); /* the same but for names of this host */
+    caller->at = silent;
+    put_off_near(caller);
+    for (size_t at = 0; at < caller->address_count; at++) {
+        int is_open = !(caller->talked & 1u << at) && is_near(&caller->addresses[at]) && !is_kept(caller, at);
+        int descriptor = is_open ? reach_near(caller, &caller->addresses[at]) : -1;
+        if (descriptor >= 0) {
+            wefti_link link;
+            wefti_link_init(&link, descriptor, caller->pe);
+            turn_to(caller, at, &link);
+            return listen_for(caller);
+        }
+    }
+    return WEFT_OK;
+}
+
 /* ---- the owner's loop ---- */
+
+/* Whether nobody has been told yet who this PE is. */
+static int may_turn(const wefti_caller *caller)
+{
+    return caller->stage < WEFTI_CALLER_PROVES;
+}
+
+static int tries_near(const wefti_caller *caller)
+{
+    return caller->stage == WEFTI_CALLER_CONNECTS || caller->stage == WEFTI_CALLER_LISTENS;
+}
 
 uint64_t wefti_caller_watch(wefti_caller *caller, wefti_polls *polls)
 {
@@ -343,12 +462,21 @@ uint64_t wefti_caller_watch(wefti_caller *caller, wefti_polls *polls)
     } else {
         wefti_link_watch(&caller->link, polls);
     }
-    return wefti_caller_is_done(caller) ? UINT64_MAX : caller->due_ns;
+    if (may_turn(caller)) {
+        wefti_link_watch(&caller->near, polls);
+    }
+    if (wefti_caller_is_done(caller)) {
+        return UINT64_MAX;
+    }
+    return tries_near(caller) && caller->near_ns < caller->due_ns ? caller->near_ns : caller->due_ns;
 }
 
 weft_status wefti_caller_step(wefti_caller *caller, const wefti_polls *polls)
 {
     int is_due = !wefti_caller_is_done(caller) && wefti_os_now_ns() >= caller->due_ns;
+    if (may_turn(caller) && wefti_link_is_open(&caller->near) && wefti_link_ready(&caller->near, polls)) {
+        return hear_near(caller);
+    }
     if (caller->stage == WEFTI_CALLER_RESTS) {
         return is_due ? dial(caller) : WEFT_OK;
     }
@@ -358,5 +486,8 @@ weft_status wefti_caller_step(wefti_caller *caller, const wefti_polls *polls)
     if (is_talking(caller) && wefti_link_ready(&caller->link, polls)) {
         return talk(caller);
     }
-    return is_due ? retry(caller) : WEFT_OK;
+    if (is_due) {
+        return leave_silent(caller);
+    }
+    return tries_near(caller) && wefti_os_now_ns() >= caller->near_ns ? try_near(caller) : WEFT_OK;
 }

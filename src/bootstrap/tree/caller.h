@@ -1,6 +1,7 @@
 /* bootstrap/tree/caller.h: the side that connects.
  *
- * Tries the addresses of one PE in turn, as often as it takes, until that PE has proved that it is the one. The owner
+ * Tries the addresses of one PE in turn, as often as it takes, until that PE has proved that it is the one. While an
+ * address is silent those of this host are tried beside it, so that a stranger there keeps nobody from PE 0. The owner
  * keeps the deadline. */
 #ifndef WEFTI_BOOTSTRAP_TREE_CALLER_H
 #define WEFTI_BOOTSTRAP_TREE_CALLER_H
@@ -30,6 +31,11 @@ typedef struct wefti_caller {
     size_t at; /* the address being tried */
     unsigned char nonce[WEFTI_TREE_NONCE_BYTES];
     unsigned char their_nonce[WEFTI_TREE_NONCE_BYTES];
+    /* A connection of this host that was silent for too long, and its address: it may be PE 0's, which is slow. */
+    wefti_link near;
+    wefti_tree_address near_address;
+    size_t near_at;
+    uint64_t near_ns; /* when to try those of this host again while another is silent */
     uint64_t due_ns; /* when to go on or give this address up */
     uint64_t begun_ns;
     uint64_t search_ns; /* when to search next, and how long after the last time */
@@ -38,6 +44,7 @@ typedef struct wefti_caller {
     uint64_t patience_ns; /* with an address that is silent */
     uint64_t connect_ns; /* with the system, that connects */
     uint64_t refused_since_ns;
+    unsigned talked; /* bit a: somebody listens at address a, as this round has shown */
     unsigned refused; /* bit a: nobody listens at address a */
     uint64_t turned_away_since_ns;
     unsigned strangers; /* bit a: the one who listens at address a turned us away */

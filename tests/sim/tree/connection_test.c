@@ -1,6 +1,6 @@
 /* Goal: a connection is kept only with who may be at its other end, for as long as that is worth while, and ends in a
  * way that loses nothing.
- * Method: other ends are played (fake_net.h): one that is silent, one that the network does not trust, one that
+ * Method: other ends are played (fake_net.h): one that is silent, one that is so beside PE 0, one that the network does not trust, one that
  * refuses, takes a connection and refuses again, one that sends back what it hears, one that was not heard. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,6 +79,56 @@ static void test_silent_strangers_go(void **state)
 {
     (void)state;
     fake_run(2, be_silent);
+}
+
+/* ---- a silent address beside another ---- */
+
+#define SLOW_NS (3 * S_NS)
+
+/* Somebody has PE 0's port and says nothing. PE 0 comes to its name when PE 1 is at that port, and is slow: PE 1 is with
+ * PE 0 from then on, whatever it tries besides, and hears at once what PE 0 says at last. */
+static void be_silent_elsewhere(void *argument)
+{
+    wefti_tree_site site = fake_site();
+    wefti_tree_hello hello = fake_hello(1, 2);
+    wefti_link link;
+    (void)argument;
+    fake_calm(ROOM);
+    fake_far_port = 29000;
+    if (weft_sim_pe() == 1) {
+        weft_sim_sleep_ns(MS_NS);
+        fake_call(&site, &hello, 0, &site.root, &link);
+        wefti_link_fini(&link);
+        return;
+    }
+    wefti_tree_listeners far = fake_listen_far();
+    wefti_tree_hello said;
+    fake_sleep_until(500 * MS_NS);
+    wefti_tree_listeners root = fake_listen("root");
+    weft_sim_sleep_ns(100 * MS_NS);
+    int early = wefti_os_socket_accept(root.descriptors[0]);
+    if (early < 0) {
+        weft_sim_fail("PE 1 was not there after 100 ms");
+    }
+    wefti_link_init(&link, early, 1);
+    weft_sim_sleep_ns(SLOW_NS);
+    wefti_tree_challenge challenge = {{0}};
+    fake_send(&link, WEFTI_FRAME_CHALLENGE, 0, &challenge, sizeof challenge);
+    fake_await_frame(&link, WEFTI_FRAME_HELLO);
+    wefti_link_fini(&link);
+    if (!fake_accept(&site, &root, 0, 10 * S_NS, &link, &said)) { /* for the call to end */
+        weft_sim_fail("PE 1 did not come again");
+    }
+    (void)fake_await(&link, S_NS);
+    wefti_link_fini(&link);
+    wefti_os_socket_stop(root.descriptors[0]);
+    wefti_os_socket_stop(far.descriptors[0]);
+}
+
+static void test_silence_elsewhere(void **state)
+{
+    (void)state;
+    fake_run(2, be_silent_elsewhere);
 }
 
 /* ---- a listener that is not trusted ---- */
@@ -258,8 +308,11 @@ static void test_own_words_are_no_answer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_silent_strangers_go),     cmocka_unit_test(test_no_proof_for_who_is_not_trusted),
-        cmocka_unit_test(test_refusals_are_forgotten),  cmocka_unit_test(test_nothing_is_reset),
+        cmocka_unit_test(test_silent_strangers_go),
+        cmocka_unit_test(test_silence_elsewhere),
+        cmocka_unit_test(test_no_proof_for_who_is_not_trusted),
+        cmocka_unit_test(test_refusals_are_forgotten),
+        cmocka_unit_test(test_nothing_is_reset),
         cmocka_unit_test(test_own_words_are_no_answer),
     };
     (void)setenv("WEFT_LOG", "none", 1);

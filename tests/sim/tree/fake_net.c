@@ -5,8 +5,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#include <arpa/inet.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
@@ -21,6 +23,7 @@
 
 wefti_tree_trust fake_trust[8];
 int fake_refusal_is_final;
+unsigned fake_far_port;
 
 /* ---- the network ---- */
 
@@ -33,16 +36,30 @@ static wefti_tree_address address_of(const wefti_tree_contact *contact)
     return address;
 }
 
+static wefti_tree_address far_address(void)
+{
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons((uint16_t)fake_far_port)};
+    wefti_tree_address address = {.bytes = sizeof name};
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    memcpy(address.sockaddr, &name, sizeof name);
+    return address;
+}
+
+static int listen_at_address(const wefti_tree_address *address)
+{
+    const struct sockaddr *sockaddr = (const struct sockaddr *)(const void *)address->sockaddr;
+    int listener = wefti_os_socket_open(sockaddr->sa_family);
+    if (wefti_os_socket_bind(listener, sockaddr, address->bytes) != 0 || wefti_os_socket_listen(listener, 100) != 0) {
+        weft_sim_fail("cannot listen: %s", strerror(errno));
+    }
+    return listener;
+}
+
 static int listen_at(const char *name)
 {
     wefti_tree_contact contact = fake_contact(name);
     wefti_tree_address address = address_of(&contact);
-    int listener = wefti_os_socket_open(AF_UNIX);
-    if (wefti_os_socket_bind(listener, (const struct sockaddr *)(const void *)address.sockaddr, address.bytes) != 0 ||
-        wefti_os_socket_listen(listener, 100) != 0) {
-        weft_sim_fail("cannot listen at %s: %s", name, strerror(errno));
-    }
-    return listener;
+    return listen_at_address(&address);
 }
 
 static weft_status listen_as_root(wefti_tree_site *site, wefti_tree_listeners *listeners, wefti_tree_contact *occupied)
@@ -70,7 +87,11 @@ static size_t resolve(const wefti_tree_site *site, const wefti_tree_contact *con
     (void)site;
     (void)round;
     addresses[0] = address_of(contact);
-    return 1;
+    if (fake_far_port == 0) {
+        return 1;
+    }
+    addresses[1] = far_address();
+    return 2;
 }
 
 static wefti_tree_trust admit(const wefti_tree_site *site, int descriptor)
@@ -133,6 +154,7 @@ void fake_run(int pes, void (*pe_main)(void *argument))
             fake_trust[i] = WEFTI_TREE_TRUSTED;
         }
         fake_refusal_is_final = 0;
+        fake_far_port = 0;
         assert_int_equal(weft_sim_run(&config, pes, pe_main, NULL), WEFT_OK);
     }
 }
@@ -194,6 +216,12 @@ void fake_call(wefti_tree_site *site, wefti_tree_hello *hello, int pe, const wef
 wefti_tree_listeners fake_listen(const char *name)
 {
     return (wefti_tree_listeners){.descriptors = {listen_at(name)}, .count = 1};
+}
+
+wefti_tree_listeners fake_listen_far(void)
+{
+    wefti_tree_address address = far_address();
+    return (wefti_tree_listeners){.descriptors = {listen_at_address(&address)}, .count = 1};
 }
 
 int fake_accept(wefti_tree_site *site, const wefti_tree_listeners *listeners, int pe, uint64_t wait_ns,

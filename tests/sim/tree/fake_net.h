@@ -18,6 +18,8 @@
 extern wefti_tree_trust fake_trust[8];
 /* Whether a refused connection means that a PE is gone; reset by fake_run. */
 extern int fake_refusal_is_final;
+/* Not 0: the port of loopback at which PE 0 may be as well as at its name; reset by fake_run. */
+extern unsigned fake_far_port;
 
 /* Run pe_main on so many PEs, over a number of seeds. */
 void fake_run(int pes, void (*pe_main)(void *argument));
@@ -36,8 +38,9 @@ weft_status fake_open(wefti_tree *tree, wefti_tree_site *site, int pe, int pes, 
 /* Connect to PE `pe` at a contact and say hello until it has answered. */
 void fake_call(wefti_tree_site *site, wefti_tree_hello *hello, int pe, const wefti_tree_contact *contact,
                wefti_link *link);
-/* Listen at a name. */
+/* Listen at a name; at the far port. */
 wefti_tree_listeners fake_listen(const char *name);
+wefti_tree_listeners fake_listen_far(void);
 /* Take the next that proves itself to PE `pe`; returns 0 when nobody does for so long. */
 int fake_accept(wefti_tree_site *site, const wefti_tree_listeners *listeners, int pe, uint64_t wait_ns,
                 wefti_link *link, wefti_tree_hello *said);
