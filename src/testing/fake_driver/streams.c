@@ -11,7 +11,6 @@
 static __thread unsigned long copies;
 static __thread unsigned long long copies_ns;
 
-/* How often the calling thread has copied and filled, and the time of that. */
 /* How many streams the process has made and not destroyed. */
 static int streams; /* atomic */
 FAKE int fakeStreams(void);
@@ -20,6 +19,7 @@ FAKE int fakeStreams(void)
     return __atomic_load_n(&streams, __ATOMIC_RELAXED);
 }
 
+/* How often the calling thread has copied and filled, and the time of that. */
 FAKE unsigned long fakeCopies(unsigned long long *ns);
 FAKE unsigned long fakeCopies(unsigned long long *ns)
 {
