@@ -95,7 +95,7 @@ static trial *begin(const bootstrap_subject *subject, int pes, uint64_t deadline
     t->pes = pes;
     t->shared = (weft_world_config)WEFT_WORLD_CONFIG_INIT;
     CHECK_OK(subject->begin(pes, &t->shared));
-    make_configs(t, deadline_ns);
+    make_configs(t, load_patience_ns(deadline_ns));
     return t;
 }
 
@@ -475,7 +475,7 @@ static void names_the_missing_to_the_patient(void **state)
     }
     trial *t = begin(subject_of(state), 5, LONG_NS);
     t->actors[3].is_absent = 1;
-    t->actors[2].config.deadline_ns = SHORT_NS;
+    t->actors[2].config.deadline_ns = load_patience_ns(SHORT_NS);
     run(t);
     expect_failure(t, WEFT_ERR_TIMEOUT, 3);
     end(t);

@@ -54,7 +54,7 @@ static uint64_t patience_ns(const exchange *now)
     const wefti_tree *tree = now->tree;
     int levels = now->stage != STAGE_RESULT ? wefti_tree_height(tree->pe, tree->pes)
                                             : wefti_tree_levels(tree->pes) + 1 + wefti_tree_depth(tree->pe);
-    return WEFTI_TREE_LEVEL_NS * (unsigned)levels;
+    return wefti_tree_level_ns(tree) * (unsigned)levels;
 }
 
 static void ask(exchange *now)

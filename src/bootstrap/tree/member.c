@@ -177,8 +177,9 @@ static weft_status check_time(wefti_tree *tree, const placing *now)
 {
     int levels = wefti_tree_levels(tree->pes);
     uint64_t now_ns = wefti_os_now_ns();
-    uint64_t child_ns = tree->until_ns + WEFTI_TREE_LEVEL_NS * (unsigned)wefti_tree_height(tree->pe, tree->pes);
-    uint64_t parent_ns = tree->until_ns + WEFTI_TREE_LEVEL_NS * (unsigned)(levels + 1 + wefti_tree_depth(tree->pe));
+    uint64_t child_ns = tree->until_ns + wefti_tree_level_ns(tree) * (unsigned)wefti_tree_height(tree->pe, tree->pes);
+    uint64_t parent_ns =
+        tree->until_ns + wefti_tree_level_ns(tree) * (unsigned)(levels + 1 + wefti_tree_depth(tree->pe));
     for (int i = 0; i < tree->child_count && now_ns >= child_ns; i++) {
         if (!wefti_link_is_open(&tree->children[i])) {
             return name_missing(tree, now, tree->children[i].pe);
@@ -219,7 +220,7 @@ static weft_status place_step(wefti_tree *tree, placing *now)
     }
     wefti_link_watch(&tree->star[0], &tree->polls);
     uint64_t now_ns = wefti_os_now_ns();
-    uint64_t until_ns = now_ns < tree->until_ns ? tree->until_ns : now_ns + WEFTI_TREE_LEVEL_NS / 8;
+    uint64_t until_ns = now_ns < tree->until_ns ? tree->until_ns : now_ns + wefti_tree_level_ns(tree) / 8;
     WEFT_TRY(wefti_polls_wait(&tree->polls, sooner(due_ns, until_ns)));
     if (wefti_link_ready(&tree->star[0], &tree->polls)) {
         WEFT_TRY(receive_root(tree, now));

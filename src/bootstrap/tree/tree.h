@@ -17,8 +17,11 @@
 #include "bootstrap/tree/link.h"
 #include "bootstrap/tree/net.h"
 
-/* How much later than one level of the tree the next one names those who are silent. */
+/* How much later than one level of the tree the next one names those who are silent: a part of the deadline, since who
+ * answers may have to wait for a processor, between these two. */
+#define WEFTI_TREE_LEVEL_PART 20
 #define WEFTI_TREE_LEVEL_NS UINT64_C(50000000)
+#define WEFTI_TREE_LEVEL_MAX_NS UINT64_C(250000000)
 /* Exchanges are counted from here; before is the star. */
 #define WEFTI_TREE_SEQUENCE_FORMING 1
 /* What forming may take after all have come, whatever is left of the deadline. */
@@ -58,6 +61,14 @@ weft_status wefti_tree_check(wefti_tree *tree);
 void wefti_tree_close(wefti_tree *tree);
 
 /* ---- for the files of the tree ---- */
+
+static inline uint64_t wefti_tree_level_ns(const wefti_tree *tree)
+{
+    uint64_t part_ns = tree->deadline_ns / WEFTI_TREE_LEVEL_PART;
+    return part_ns < WEFTI_TREE_LEVEL_NS       ? WEFTI_TREE_LEVEL_NS
+           : part_ns > WEFTI_TREE_LEVEL_MAX_NS ? WEFTI_TREE_LEVEL_MAX_NS
+                                               : part_ns;
+}
 
 /* Form: of PE 0, with its listeners; and of all others. `status` not WEFT_OK: PE 0 cannot take part, with this thread's
  * error, which it tells to those who come. */
