@@ -1,15 +1,17 @@
 /* Goal: what a node tells, and what other processes of it do, does no harm: files of control groups, whatever they say;
- * both ends of the socket at which memory is handed over; sizes in the variables of OpenSHMEM and NVSHMEM. Nothing is
+ * both ends of the socket at which memory is handed over; sizes in the variables of OpenSHMEM and NVSHMEM, milliseconds in NCCL EP's. Nothing is
  * read or written where it should not be; who does not show the token gets nothing; no descriptor stays open.
  * Method: the first byte of the input chooses what reads the rest. Files are pieces of the input; the other end of the
  * socket is an end of a pair here, and says what the input says, with as many descriptors. */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "common/milliseconds.h"
 #include "common/size.h"
 
 static ssize_t read_piece(const char *path, char *text, size_t bytes);
@@ -153,9 +155,23 @@ static void serve_to(const uint8_t *input, size_t bytes)
     }
 }
 
-/* ---- sizes ---- */
+/* ---- numbers in variables ---- */
 
-static void read_size(const uint8_t *input, size_t bytes)
+/* Decimal digits say what they say, and nothing else is taken. */
+static void check_milliseconds(const char *text)
+{
+    uint64_t ns = 0;
+    char again[TEXT_MAX];
+    if (wefti_milliseconds_parse(text, &ns)) {
+        text += strspn(text, "0");
+        (void)snprintf(again, sizeof again, "%llu", (unsigned long long)(ns / WEFTI_MILLISECOND_NS));
+        if (ns % WEFTI_MILLISECOND_NS != 0 || strcmp(again, *text == '\0' ? "0" : text) != 0) {
+            abort();
+        }
+    }
+}
+
+static void read_number(const uint8_t *input, size_t bytes)
 {
     char text[TEXT_MAX];
     uint64_t size = 0;
@@ -165,11 +181,12 @@ static void read_size(const uint8_t *input, size_t bytes)
     if (wefti_size_parse(text, &size) && (size == 0 || size > UINT64_C(1) << 56)) {
         abort();
     }
+    check_milliseconds(text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 {
-    static void (*const readers[])(const uint8_t *, size_t) = {read_groups, take_from, serve_to, read_size};
+    static void (*const readers[])(const uint8_t *, size_t) = {read_groups, take_from, serve_to, read_number};
     if (bytes < 3) {
         return 0;
     }

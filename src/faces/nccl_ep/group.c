@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "common/milliseconds.h"
 #include "faces/nccl_ep/face.h"
 
 /* Groups that live, so that a call on one that was destroyed is an error and not a crash. */
@@ -121,17 +122,24 @@ static int allgather(void *context, const void *mine, void *all, size_t bytes)
     return failed;
 }
 
-static uint64_t timeout_of(const ncclEpGroupConfig_t *config)
+/* What NCCL_EP_TIMEOUT_MS says, 0 where it is not set. */
+static ncclResult_t read_timeout(uint64_t *ns)
 {
     const char *text = getenv("NCCL_EP_TIMEOUT_MS");
-    unsigned long long ms = text != NULL ? strtoull(text, NULL, 10) : 0;
-    if (ms != 0) {
-        return ms * 1000000u;
+    *ns = 0;
+    if (text != NULL && text[0] != '\0' && !wefti_milliseconds_parse(text, ns)) {
+        return nep_fail(ncclInvalidArgument,
+                        CALL ": NCCL_EP_TIMEOUT_MS is \"%.100s\"; give a whole number of milliseconds", text);
     }
-    return config->timeout_ns != 0 ? config->timeout_ns : TIMEOUT_DEFAULT_NS;
+    return ncclSuccess;
 }
 
-static weft_status make_world(struct ncclEpGroup *group, meeting *at)
+static uint64_t timeout_of(const ncclEpGroupConfig_t *config, uint64_t told_ns)
+{
+    return told_ns != 0 ? told_ns : config->timeout_ns != 0 ? config->timeout_ns : TIMEOUT_DEFAULT_NS;
+}
+
+static weft_status make_world(struct ncclEpGroup *group, meeting *at, uint64_t told_ns)
 {
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
     const weft_device_config device = WEFT_DEVICE_CONFIG_INIT;
@@ -141,7 +149,7 @@ static weft_status make_world(struct ncclEpGroup *group, meeting *at)
     config.pe = group->rank;
     config.pes = group->ranks;
     config.device = &device;
-    config.deadline_ns = timeout_of(&group->config);
+    config.deadline_ns = timeout_of(&group->config, told_ns);
     return weft_world_create(&config, &group->world);
 }
 
@@ -202,10 +210,15 @@ static ncclResult_t fill_group(struct ncclEpGroup *group, const nep_cuda *cuda, 
     unsigned topk = topk_of(&group->config);
     group->topk_max = (int)(group->config.num_topk != 0 || topk < experts ? topk : experts);
     group->local_experts = (int)experts / group->ranks;
+    uint64_t told_ns;
+    ncclResult_t result = read_timeout(&told_ns);
+    if (result != ncclSuccess) {
+        return result;
+    }
     if (cuda->stream_create(&at.stream, 1, 0) != 0) { /* 1: CU_STREAM_NON_BLOCKING */
         return nep_fail(ncclUnhandledCudaError, CALL ": no stream can be made; is a device current in this thread?");
     }
-    weft_status status = make_world(group, &at);
+    weft_status status = make_world(group, &at, told_ns);
     (void)cuda->stream_destroy(at.stream);
     if (status == WEFT_OK) {
         status = make_ep(group);

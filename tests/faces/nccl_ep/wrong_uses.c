@@ -417,6 +417,27 @@ static void step(ncclEpHandle_t handle, int is_ll)
     }
 }
 
+/* NCCL_EP_TIMEOUT_MS is a number or nothing. */
+static void try_timeouts(void)
+{
+    static const char *const wrong[] = {"soon", "3s", "-1", "1e3", " 5", "99999999999999999999", "20000000000000"};
+    given g;
+    ncclEpGroup_t group;
+    fill(&g, 0);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        (void)setenv("NCCL_EP_TIMEOUT_MS", wrong[i], 1);
+        if (ncclEpCreateGroup(&group, comm, &g.group) != ncclInvalidArgument ||
+            strstr(weft_last_error(), wrong[i]) == NULL || strstr(weft_last_error(), "NCCL_EP_TIMEOUT_MS") == NULL) {
+            (void)fprintf(stderr, "NCCL_EP_TIMEOUT_MS=%s: \"%s\"\n", wrong[i], weft_last_error());
+            failures++;
+        }
+    }
+    (void)setenv("NCCL_EP_TIMEOUT_MS", "", 1);
+    OK(ncclEpCreateGroup(&group, comm, &g.group));
+    OK(ncclEpGroupDestroy(group));
+    (void)unsetenv("NCCL_EP_TIMEOUT_MS");
+}
+
 static int take_device(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -465,6 +486,7 @@ int main(void)
     for (size_t row = 0; row < sizeof uses / sizeof *uses; row++) {
         run(row);
     }
+    try_timeouts();
     step(flat, 0);
     step(slots, 1);
     OK(ncclEpHandleDestroy(flat));
