@@ -263,8 +263,9 @@ static holder probe(const struct sockaddr_un *address, socklen_t bytes)
 
 static weft_status refuse_name(const struct sockaddr_un *address)
 {
-    return wefti_error(WEFT_ERR_SYSTEM, "cannot listen at the abstract socket \"%s\": %s", address->sun_path + 1,
-                       strerror(errno));
+    return wefti_error(WEFT_ERR_SYSTEM, "cannot listen at the abstract socket \"%s\": %s%s", address->sun_path + 1,
+                       strerror(errno),
+                       errno == EMFILE || errno == ENFILE ? "; allow more open files (ulimit -n)" : "");
 }
 
 static weft_status listen_hidden(const unsigned char key[WEFTI_HASH_BYTES], int *listener)

@@ -40,8 +40,10 @@ static weft_status query_host(uint64_t *host)
     char text[64];
     ssize_t bytes = wefti_os_file_read(path, text, sizeof text);
     if (bytes <= 0) {
-        return wefti_error(WEFT_ERR_SYSTEM, "cannot tell which machine this is: %s: %s; set WEFT_NODE_ID", path,
-                           bytes < 0 ? strerror(errno) : "empty");
+        int lacks = bytes < 0 && (errno == EMFILE || errno == ENFILE);
+        return wefti_error(WEFT_ERR_SYSTEM, "cannot tell which machine this is: %s: %s; %s", path,
+                           bytes < 0 ? strerror(errno) : "empty",
+                           lacks ? "allow more open files (ulimit -n)" : "set WEFT_NODE_ID");
     }
     wefti_hash(booted_key, text, (size_t)bytes, hash);
     memcpy(host, hash, sizeof *host);
