@@ -1,6 +1,7 @@
 /* Goal: what a node tells, and what other processes of it do, does no harm: files of control groups, whatever they say;
- * both ends of the socket at which memory is handed over; sizes in the variables of OpenSHMEM and NVSHMEM, milliseconds in NCCL EP's. Nothing is
- * read or written where it should not be; who does not show the token gets nothing; no descriptor stays open.
+ * both ends of the socket at which memory is handed over; sizes in the variables of OpenSHMEM and NVSHMEM, milliseconds
+ * in NCCL EP's. Nothing is read or written where it should not be; who does not show the token gets nothing; no
+ * descriptor stays open.
  * Method: the first byte of the input chooses what reads the rest. Files are pieces of the input; the other end of the
  * socket is an end of a pair here, and says what the input says, with as many descriptors. */
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* Goal: a PE that fails before it has met the others leaves nobody to a deadline where it can tell them: they get its
  * status and its number at once. Where it cannot, since the system gives it no socket, they name it at their deadline,
  * and it says what it lacks.
- * Method: PEs are processes that find each other by weftrun's variables and by torchrun's; one of them, the first or the
- * last, has a setting that is no number, a config of newer headers, no descriptor free, or a filter of system calls that
- * refuses sockets. Those who can be told have a deadline that is far longer than the test. */
+ * Method: PEs are processes that find each other by weftrun's variables and by torchrun's; one of them, the first or
+ * the last, has a setting that is no number, a config of newer headers, no descriptor free, or a filter of system calls
+ * that refuses sockets. Those who can be told have a deadline that is far longer than the test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

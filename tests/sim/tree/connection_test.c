@@ -1,7 +1,8 @@
 /* Goal: a connection is kept only with who may be at its other end, for as long as that is worth while, and ends in a
  * way that loses nothing.
- * Method: other ends are played (fake_net.h): one that is silent, one that is so beside PE 0, one that the network does not trust, one that
- * refuses, takes a connection and refuses again, one that sends back what it hears, one that was not heard. */
+ * Method: other ends are played (fake_net.h): one that is silent, one that is so beside PE 0, one that the network does
+ * not trust, one that refuses, takes a connection and refuses again, one that sends back what it hears, one that was
+ * not heard. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -85,8 +86,8 @@ static void test_silent_strangers_go(void **state)
 
 #define SLOW_NS (3 * S_NS)
 
-/* Somebody has PE 0's port and says nothing. PE 0 comes to its name when PE 1 is at that port, and is slow: PE 1 is with
- * PE 0 from then on, whatever it tries besides, and hears at once what PE 0 says at last. */
+/* Somebody has PE 0's port and says nothing. PE 0 comes to its name when PE 1 is at that port, and is slow: PE 1 is
+ * with PE 0 from then on, whatever it tries besides, and hears at once what PE 0 says at last. */
 static void be_silent_elsewhere(void *argument)
 {
     wefti_tree_site site = fake_site();
