@@ -104,7 +104,7 @@ typedef struct wefti_am_peer {
     uint32_t owed; /* requests of it that have been taken, and it has not been told */
     uint8_t is_known; /* its address */
     uint8_t is_lost; /* it has left, or the wire cannot reach it any more */
-    uint8_t has_left; /* and said so: nothing that was sent to it matters any more */
+    uint8_t has_left; /* and said so: nothing that was sent to it matters any more; atomic */
     uint8_t is_silent; /* it did not answer a read_soon, and nothing came from it since */
     uint8_t is_met; /* messages have gone to it or come from it */
 } wefti_am_peer;
@@ -133,7 +133,7 @@ struct wefti_am {
     wefti_watch *watch;
     wefti_os_thread *thread;
     int bell; /* that ends the thread's sleep */
-    int is_asleep; /* the thread, until somebody writes to that */
+    int is_asleep; /* the thread, and how, until somebody writes to that (progress.c) */
     uint64_t polled_ns; /* when somebody who waits last saw to completions */
     uint64_t came_ns; /* when there was last something to see to */
     uint32_t looks; /* of who waits */
@@ -147,6 +147,8 @@ struct wefti_am {
 int wefti_am_progress(wefti_am *am);
 /* The same by who waits, for the thread to keep out of its way. */
 int wefti_am_poll(wefti_am *am);
+/* `pe` has said that it leaves. */
+void wefti_am_note_left(wefti_am *am, uint32_t pe);
 /* Leave the lock, let another thread run or, if sleep_ns is not 0, sleep so long or until something may have happened,
  * and enter again. Soon after something has come, more is expected: there is no sleep, and a PE that has its core for
  * itself does not let another thread run. */
@@ -196,6 +198,7 @@ typedef struct wefti_am_wait {
     int pe; /* whom it waits for */
     uint64_t idle_ns; /* since when nothing has come; 0: something just has */
     int is_silent; /* a failure is expected, and the caller's to explain */
+    int has_looked; /* once more, when the time was over */
 } wefti_am_wait;
 
 /* A call enters and leaves the lock; leave returns `status`. */

@@ -99,8 +99,11 @@ static void lose(void *context, int pe, wefti_transport_fate fate)
     wefti_am_enter(am);
     for (int looks = 0; fate == WEFTI_FATE_LEFT && looks < LOOKS_MAX && wefti_am_progress(am); looks++) {
     }
-    am->peers[pe].has_left |= fate == WEFTI_FATE_LEFT;
-    wefti_am_lose(am, (uint32_t)pe);
+    if (fate == WEFTI_FATE_LEFT) {
+        wefti_am_note_left(am, (uint32_t)pe);
+    } else {
+        wefti_am_lose(am, (uint32_t)pe);
+    }
     (void)wefti_am_leave(am, WEFT_OK);
 }
 
@@ -249,9 +252,12 @@ void wefti_am_close(wefti_transport *transport)
     transport->state = NULL;
 }
 
+/* The end of a connection may look like the PE's; its own word, that it leaves, counts for more. */
 wefti_transport_fate wefti_am_fate(const wefti_transport *transport, int pe)
 {
-    return wefti_watch_fate(((const wefti_am *)transport->state)->watch, pe);
+    const wefti_am *am = transport->state;
+    const int has_left = __atomic_load_n(&am->peers[pe].has_left, __ATOMIC_ACQUIRE);
+    return has_left ? WEFTI_FATE_LEFT : wefti_watch_fate(am->watch, pe);
 }
 
 int wefti_am_reaches(const wefti_transport *transport, int pe)

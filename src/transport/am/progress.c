@@ -104,6 +104,12 @@ void wefti_am_lose(wefti_am *am, uint32_t pe)
     }
 }
 
+void wefti_am_note_left(wefti_am *am, uint32_t pe)
+{
+    __atomic_store_n(&am->peers[pe].has_left, 1, __ATOMIC_RELEASE);
+    wefti_am_lose(am, pe);
+}
+
 /* A message that could not be sent tells that its PE is gone. */
 void wefti_am_failed(wefti_am *am, wefti_am_buffer *buffer)
 {
@@ -168,6 +174,8 @@ int wefti_am_poll(wefti_am *am)
 
 /* ---- sleeping ---- */
 
+enum { AWAKE, RESTS, SLEEPS }; /* the thread: for a while, or until something comes */
+
 /* Whether a sleep will end when there is something to see to. */
 static int can_sleep(wefti_am *am)
 {
@@ -178,7 +186,7 @@ static int can_sleep(wefti_am *am)
 void wefti_am_wake(wefti_am *am)
 {
     if (am->is_asleep) {
-        am->is_asleep = 0;
+        am->is_asleep = AWAKE;
         wefti_os_bell_ring(am->bell);
     }
 }
@@ -205,7 +213,11 @@ static void sleep_until_woken(const wefti_am *am, int rests)
 void wefti_am_idle(wefti_am *am, uint64_t sleep_ns)
 {
     const uint64_t quiet_ns = am->polled_ns - am->came_ns;
-    const int sleeps = sleep_ns != 0 && quiet_ns >= AWAKE_NS && can_sleep(am);
+    const int may_sleep = sleep_ns != 0 && quiet_ns >= AWAKE_NS;
+    if (may_sleep && am->is_asleep == SLEEPS) {
+        wefti_am_wake(am); /* to ask whether one can sleep takes away what would have ended the thread's sleep */
+    }
+    const int sleeps = may_sleep && can_sleep(am);
     const int is_alert = quiet_ns < ALERT_NS && *am->setup.pes_per_core == 1 && !wefti_am_is_wanted(am);
     wefti_os_monitor_leave(am->lock);
     if (sleeps) {
@@ -242,7 +254,7 @@ static void run(void *argument)
         wefti_am_try_gathered(am, wefti_os_now_ns() - WEFTI_AM_GATHER_NS);
         const int rests = is_polled(am) && am->gathering == NULL;
         const int sleeps = !rests && !wefti_am_progress(am) && can_sleep(am);
-        am->is_asleep = rests || sleeps;
+        am->is_asleep = rests ? RESTS : sleeps ? SLEEPS : AWAKE;
         wefti_os_monitor_leave(am->lock);
         if (rests || sleeps) {
             sleep_until_woken(am, rests);
@@ -250,7 +262,7 @@ static void run(void *argument)
             let_callers_in(am);
         }
         wefti_os_monitor_enter(am->lock);
-        am->is_asleep = 0;
+        am->is_asleep = AWAKE;
     }
     wefti_os_monitor_leave(am->lock);
 }

@@ -7,6 +7,8 @@
 
 /* A put that comes so soon after another is one of many. */
 #define AT_ONCE_NS WEFTI_AM_GATHER_NS
+/* What has come is seen to so often before a wait is given up. */
+#define LAST_LOOKS 64
 
 /* ---- the lock ---- */
 
@@ -57,7 +59,13 @@ weft_status wefti_am_wait_step(wefti_am_wait *now)
     const int happened = wefti_am_poll(am);
     const uint64_t now_ns = am->polled_ns;
     if (now_ns >= now->until_ns) { /* though others may send without end */
-        return wefti_am_timed_out(now);
+        if (now->has_looked) {
+            return wefti_am_timed_out(now);
+        }
+        now->has_looked = 1; /* this PE may have been stopped since it looked */
+        for (int looks = 0; looks < LAST_LOOKS && wefti_am_progress(am); looks++) {
+        }
+        return WEFT_OK;
     }
     if (!happened) {
         now->idle_ns = now->idle_ns == 0 ? now_ns : now->idle_ns;

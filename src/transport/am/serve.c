@@ -192,8 +192,7 @@ static size_t take(wefti_am *am, wefti_am_header *header, size_t bytes)
 {
     wefti_am_peer *peer = &am->peers[header->from];
     if (header->kind == WEFTI_AM_LEAVE) {
-        peer->has_left = 1;
-        wefti_am_lose(am, header->from);
+        wefti_am_note_left(am, header->from);
         return 0;
     }
     size_t reply = apply(am, header, bytes);

@@ -17,6 +17,7 @@
 
 #define HELLO_NS UINT64_C(5000000000) /* for who has connected to say who it is */
 #define LEAVING_NS UINT64_C(200000000)
+#define LEAVING_LOOK_NS UINT64_C(100000)
 #define STRANGERS_MAX 16 /* connections of which nobody knows whose they are */
 #define LINKS_SPARE 64
 #define ACCEPTS_AT_ONCE 64
@@ -436,6 +437,22 @@ static void serve_links(wefti_watch *watch)
     }
 }
 
+/* What a PE still says is read, else the system would take back what it has been told; it ends the connection once it
+ * has heard. Who has only now said who it is will be told, too. Returns whether its end is awaited. */
+static int hear_out(wefti_watch *watch, wefti_watch_link *link)
+{
+    int got = 1;
+    for (int taken = 0; got == 1 && taken < MESSAGES_AT_ONCE; taken++) {
+        int error;
+        got = wefti_watch_link_receive(link, &error);
+        if (got < 0 || (got == 1 && link->state != WEFTI_WATCH_KNOWN && !take(watch, link))) {
+            wefti_watch_link_close(link);
+            return 0;
+        }
+    }
+    return may_send(link);
+}
+
 /* Connections that wait at the listener are served first: who has connected must not take this leaving for an end. */
 static void send_leaving(wefti_watch *watch)
 {
@@ -449,10 +466,17 @@ static void send_leaving(wefti_watch *watch)
         is_left = 0;
         send_gone(watch);
         for (size_t i = 0; i < watch->links_max; i++) {
-            is_left |= has_to_send(watch, &watch->links[i]);
+            wefti_watch_link *link = &watch->links[i];
+            if (link->state == WEFTI_WATCH_FREE || link->state == WEFTI_WATCH_DIALLING) {
+                continue;
+            }
+            if (may_send(link) && !has_to_send(watch, link)) {
+                wefti_os_socket_finish(link->descriptor);
+            }
+            is_left |= hear_out(watch, link);
         }
         if (is_left) {
-            wefti_os_sleep_ns(1000000);
+            wefti_os_sleep_ns(LEAVING_LOOK_NS);
         }
     }
 }
