@@ -12,6 +12,7 @@
 typedef struct case_run {
     uint64_t seed;
     int pes;
+    int messages; /* between link domains run the messages of networks */
     uint64_t board[2048]; /* zeroed: what the PEs of the run tell each other beside weft */
 } case_run;
 

@@ -386,13 +386,24 @@ static void leave_for_good(wefti_sim *sim)
     wefti_coroutine_switch_last(&self->coroutine, next == NULL ? &sim->main : &next->coroutine);
 }
 
+/* A thread that holds a lock outlives its PE until it leaves that. */
+static int has_threads(const wefti_sim *sim, int pe)
+{
+    for (size_t i = 0; i < sim->fiber_count; i++) {
+        if (sim->fibers[i]->pe == pe && sim->fibers[i]->state < WEFTI_FIBER_DONE) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static void retire(wefti_sim *sim, wefti_fiber *fiber, wefti_fiber_state state)
 {
     wefti_memory_unwatch(sim, fiber);
     wefti_memory_end_streams(sim, fiber);
     wefti_reads_release(sim, fiber);
     fiber->state = state;
-    if (state == WEFTI_FIBER_DEAD) {
+    if (state == WEFTI_FIBER_DEAD && !has_threads(sim, fiber->pe)) {
         wefti_sim_sockets_orphan(sim, fiber->pe);
     }
     sim->alive--;

@@ -127,11 +127,22 @@ static wefti_socket *make(wefti_sim *sim, int family)
     return socket;
 }
 
-static void notify(wefti_sim *sim, const wefti_socket *socket)
+static void end_poll(wefti_sim *sim, wefti_fiber *waiter)
 {
-    wefti_fiber *waiter = socket == NULL ? NULL : socket->waiter;
     if (waiter != NULL && waiter->is_polling && waiter->state == WEFTI_FIBER_SLEEPING) {
         wefti_sim_wake(sim, waiter);
+    }
+}
+
+/* Several threads of a PE may sleep on one bell. */
+static void notify(wefti_sim *sim, const wefti_socket *socket)
+{
+    if (socket == NULL) {
+        return;
+    }
+    end_poll(sim, socket->waiter);
+    for (size_t i = 0; socket->stage == WEFTI_SOCKET_BELL && i < sim->fiber_count; i++) {
+        end_poll(sim, sim->fibers[i]->pe == socket->pe ? sim->fibers[i] : NULL);
     }
 }
 
