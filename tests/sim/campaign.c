@@ -126,8 +126,8 @@ static void draw_shape(weft_sim_config *config, int pes, int *domains, uint64_t 
  * cannot be asked for: who gave up half-way does not know whether it stands in the queue. */
 static int draw_messages(const one_case *one, int pes, uint64_t *state)
 {
-    const int may_have = pes <= MESSAGES_PES_MAX && strcmp(one->name, "late_locks") != 0 &&
-                         strncmp(one->name, "meet", 4) != 0;
+    const int may_have =
+        pes <= MESSAGES_PES_MAX && strcmp(one->name, "late_locks") != 0 && strncmp(one->name, "meet", 4) != 0;
     return may_have && common_below(state, one->deadlock == WEFT_SIM_DEADLOCK_FAIL ? 3 : 12) == 0;
 }
 

@@ -77,7 +77,7 @@ static void strike(const ep_blow *blow, int call)
     }
 }
 
-/* What goes to all comes back from all that are left. */
+/* What goes to all comes back from all that are left; -1: nobody knows who is. */
 static weft_status step_among(weft_ep_route *route, int ranks, int left, const ep_blow *blow)
 {
     _Alignas(16) float in[LOST_HIDDEN];
@@ -98,7 +98,7 @@ static weft_status step_among(weft_ep_route *route, int ranks, int left, const e
     strike(blow, 2);
     WEFT_TRY(weft_ep_combine(route, &to.rows, &sums, 0, NULL));
     strike(blow, 3);
-    for (int i = 0; i < LOST_HIDDEN; i++) {
+    for (int i = 0; i < LOST_HIDDEN && left >= 0; i++) {
         if (out[i] != (float)left * in[i]) {
             weft_sim_fail("element %d came back as %g from %d ranks, not %g", i, (double)out[i], left,
                           (double)((float)left * in[i]));
@@ -316,6 +316,90 @@ void case_ep_late(void *argument)
     meet_all(run, run->pes);
     if (is_told) {
         check_late(run, late);
+    }
+    MUST(weft_world_destroy(world));
+}
+
+/* ---- ranks that go on without who is late ---- */
+
+#define MASK_STEPS 5
+
+/* Who is masked here, a bit each. */
+static uint64_t read_mask(const weft_ep *ep, int ranks)
+{
+    unsigned char masked[64];
+    uint64_t bits = 0;
+    MUST(weft_ep_mask_query(ep, masked, NULL));
+    for (int rank = 0; rank < ranks; rank++) {
+        bits |= (uint64_t)(masked[rank] != 0) << rank;
+    }
+    return bits;
+}
+
+/* After all steps: all that are left have masked the dead rank; nobody has masked any if none was late for as long as a
+ * deadline. Who waited for the dead rank may have come too late for others. Returns whether all that are left have
+ * masked the dead one alone. */
+static int compare_masks(case_run *run, const weft_ep *ep, int dead, int late_enough)
+{
+    const uint64_t bits = read_mask(ep, run->pes);
+    int is_alone = dead >= 0;
+    if ((dead >= 0 && (bits >> dead & 1) == 0) || (!late_enough && bits != 0)) {
+        weft_sim_fail("rank %d masks 0x%llx when rank %d is dead", weft_sim_pe(), (unsigned long long)bits, dead);
+    }
+    run->board[64 + weft_sim_pe()] = bits + 1;
+    meet_all(run, run->pes - (dead >= 0));
+    for (int pe = 0; pe < run->pes; pe++) {
+        is_alone &= pe == dead || run->board[64 + pe] == (UINT64_C(1) << (dead & 63)) + 1;
+    }
+    return is_alone;
+}
+
+/* A rank is killed, or stands still for less than a deadline or for several, wherever it is in a step. The others go on
+ * without it by themselves; when all of them have masked it alone they have each other's rows. Without a deadline they
+ * wait, and who has done its part leaves. */
+void case_ep_masks(void *argument)
+{
+    case_run *run = argument;
+    uint64_t common = run->seed;
+    int late = common_below(&common, run->pes);
+    int helper = (late + 1) % run->pes;
+    int when = 1 + common_below(&common, 2); /* once the first step is complete, all have made the group */
+    int is_patient = common_below(&common, 4) == 0; /* nobody dies then: others of its process would not see it */
+    int dies = !is_patient && common_below(&common, 2);
+    static const unsigned percents[] = {60, 130, 600};
+    const unsigned percent = percents[common_below(&common, 3) * !run->messages]; /* a network gives up by itself */
+    const ep_blow blow = {
+        .call = common_below(&common, 3), .to = late, .stall_ns = dies ? 0 : LOST_DEADLINE_NS / 100 * percent};
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    weft_ep *ep;
+    weft_ep_route *route;
+    (void)setenv("WEFT_EP_COUNTS", run->seed % 2 == 0 ? "owners" : "direct", 1);
+    weft_world *world = world_until(is_patient ? WEFT_FOREVER : LOST_DEADLINE_NS);
+    config.experts = plan.topk = config.topk_max = run->pes;
+    config.tokens_max = 1;
+    config.row_bytes_max = LOST_HIDDEN * sizeof(float);
+    config.flags = WEFT_EP_MASK_ON_TIMEOUT;
+    config.pairs_max = 1 + common_below(&common, 2);
+    MUST(weft_ep_create(weft_team_world(world), &config, &ep));
+    MUST(weft_ep_route_create(ep, &plan, NULL, &route));
+    const int is_late = weft_sim_pe() == late;
+    for (int i = 0; i < MASK_STEPS; i++) {
+        const ep_blow *now = weft_sim_pe() == helper && i == when ? &blow : &no_blow;
+        const int is_sure = i < when || is_patient || (!dies && percent < 100);
+        weft_status status = step_among(route, run->pes, is_sure ? run->pes : -1, now);
+        if (!is_late) {
+            must(status, "a step of ranks that go on without who is late");
+        }
+    }
+    if (is_patient) { /* also while others wait */
+        MUST(weft_world_destroy(world));
+        return;
+    }
+    if (dies && compare_masks(run, ep, late, 1)) {
+        must(step_among(route, run->pes, run->pes - 1, &no_blow), "a step without who is dead");
+    } else if (!dies && percent < 100) {
+        (void)compare_masks(run, ep, -1, 0);
     }
     MUST(weft_world_destroy(world));
 }

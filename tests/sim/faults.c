@@ -51,6 +51,22 @@ static void fail_apart(weft_world *world, int odd)
     }
 }
 
+/* A list in which two have changed places behind the first is another list: all are told of who has it. */
+static void pass_lists(weft_world *world, int odd)
+{
+    int list[64];
+    weft_team *team;
+    const int pes = weft_world_pes(world);
+    for (int i = 0; i < pes; i++) {
+        list[i] = i;
+    }
+    if (odd == weft_world_pe(world)) {
+        list[pes - 2] = pes - 1;
+        list[pes - 1] = pes - 2;
+    }
+    expect_mismatch(weft_team_create(weft_team_world(world), list, pes, &team), odd);
+}
+
 /* Until all have come as far as this, beside weft; each time with another number. */
 static void await_all(case_run *run, int time)
 {
@@ -75,6 +91,9 @@ void case_mismatch(void *argument)
         weft_status status = weft_malloc(world, is_odd ? 128 : 64, &block);
         expect_mismatch(status, odd);
         fail_apart(world, odd);
+        if (run->pes > 2) {
+            pass_lists(world, odd);
+        }
         MUST(weft_malloc(world, 64, &block));
         MUST(weft_free(world, block));
     }
@@ -109,6 +128,9 @@ static int use(weft_world *world)
     status = TOLD(weft_team_split_strided(weft_team_world(world), 0, 1, weft_world_pes(world), &team));
     if (status == WEFT_OK) {
         status = TOLD(weft_team_barrier(team));
+        if (status == WEFT_OK) {
+            status = TOLD(weft_uint64_sum_reduce(team, block, (uint64_t *)block + 1, 1));
+        }
         if (status == WEFT_OK) {
             status = TOLD(weft_team_destroy(team));
         }
@@ -273,8 +295,13 @@ static void stand_in_line(case_run *run, weft_world *world, uint64_t common, int
     if (me == run->pes - 1) {
         weft_sim_sleep_ns(MS_NS);
         strike(lost, dies);
+        run->board[64] = weft_sim_now_ns();
     }
     status = me > 0 ? weft_set_lock(world, lock) : status;
+    if (me > dead && weft_sim_now_ns() - run->board[64] > 3 * (100 + 2 * (uint64_t)run->pes) * MS_NS) {
+        weft_sim_fail("PE %d stands behind one that has died and was told so after %llu ms", weft_sim_pe(),
+                      (unsigned long long)((weft_sim_now_ns() - run->board[64]) / MS_NS));
+    }
     if (status != (me > dead ? WEFT_ERR_PEER : WEFT_OK) || (me > dead && !text_names_pe(weft_last_error(), lost))) {
         weft_sim_fail("PE %d stands at %d behind %d where a PE has died, and there was %s: %s", weft_sim_pe(), me, dead,
                       weft_status_name(status), status == WEFT_OK ? "" : weft_last_error());

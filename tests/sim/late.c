@@ -253,6 +253,27 @@ static void come_in_turn(const late_run *late)
     meet(late->run, &late->run->board[1088], 1);
 }
 
+/* The same with a call that has one deadline, however many its waits: who waits for one after the other gives up at
+ * it, also if none of them is late by itself. */
+static void meet_in_turn(late_run *late)
+{
+    const int pes = late->run->pes;
+    const uint64_t apart_ns = DEADLINE_NS / 4 * 3;
+    weft_sim_sleep_ns((uint64_t)weft_team_pe(late->team) * apart_ns);
+    const uint64_t start_ns = weft_sim_now_ns();
+    const weft_status status = weft_team_barrier(late->team);
+    const uint64_t took_ns = weft_sim_now_ns() - start_ns;
+    const uint64_t last_ns = (uint64_t)(pes - 1 - weft_team_pe(late->team)) * apart_ns;
+    if ((status != WEFT_OK && status != WEFT_ERR_TIMEOUT) || (last_ns > DEADLINE_NS + EDGE_NS && status == WEFT_OK)) {
+        weft_sim_fail("the last comes %llu ms later, and a barrier gave %s", (unsigned long long)(last_ns / 1000000),
+                      weft_status_name(status));
+    }
+    if (!late->run->messages && took_ns > DEADLINE_NS + DEADLINE_NS / 4) {
+        weft_sim_fail("a barrier took %llu ms", (unsigned long long)(took_ns / 1000000));
+    }
+    meet(late->run, &late->run->board[1152], 1);
+}
+
 void case_late(void *argument)
 {
     late_run late = {.run = argument};
@@ -268,7 +289,11 @@ void case_late(void *argument)
         go_on(&late);
     }
     come_in_turn(&late);
-    MUST(weft_team_destroy(late.team));
+    meet_in_turn(&late);
+    weft_status status = weft_team_destroy(late.team);
+    if (status != WEFT_ERR_TIMEOUT && status != WEFT_ERR_PEER) { /* others may have left */
+        must(status, "to destroy a team");
+    }
     MUST(weft_world_destroy(late.world));
 }
 
@@ -307,6 +332,11 @@ static void set_lock(weft_world *world, case_run *run, long *lock, uint64_t *hol
         status = weft_set_lock(world, lock);
         if (status == WEFT_ERR_TIMEOUT) {
             check_holder(before, *holder);
+        }
+        int taken = 0;
+        if (status == WEFT_ERR_TIMEOUT && weft_sim_random(3) == 0) { /* its place may still be in the queue */
+            MUST(weft_test_lock(world, lock, &taken));
+            status = taken ? WEFT_OK : status;
         }
         tries += *holder == 0; /* nobody had it at that moment */
         if (tries == TRIES * run->pes) {

@@ -144,6 +144,37 @@ static void flood(weft_world *world)
     }
 }
 
+/* Who sees the last of what was put behind a fence sees the signal before it, and its data. */
+static void write_behind_signal(weft_world *world)
+{
+    enum { WORDS_EACH = 150, ROUNDS = 4 }; /* more than a network moves by message */
+    uint64_t *words; /* a signal, its data, and what follows */
+    uint64_t *from;
+    uint64_t seen[1 + WORDS_EACH];
+    int pe = weft_world_pe(world);
+    int pes = weft_world_pes(world);
+    MUST(weft_calloc(world, 1 + 2 * WORDS_EACH, sizeof *words, (void **)&words));
+    MUST(weft_malloc(world, WORDS_EACH * sizeof *from, (void **)&from));
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        for (int i = 0; i < WORDS_EACH; i++) {
+            from[i] = round;
+        }
+        MUST(weft_putmem_signal(world, words + 1, from, WORDS_EACH * sizeof *from, words, round, WEFT_SIGNAL_SET,
+                                (pe + 1) % pes));
+        MUST(weft_fence(world));
+        MUST(weft_putmem(world, words + 1 + WORDS_EACH, from, WORDS_EACH * sizeof *from, (pe + 1) % pes));
+        MUST(weft_uint64_wait_until(world, words + 2 * WORDS_EACH, WEFT_CMP_GE, round));
+        MUST(weft_getmem(world, seen, words, sizeof seen, pe));
+        for (int i = 0; i <= WORDS_EACH; i++) {
+            if (seen[i] < round) {
+                weft_sim_fail("round %d: what follows a signal is there, and word %d of it is %d", (int)round, i,
+                              (int)seen[i]);
+            }
+        }
+        MUST(weft_barrier(world));
+    }
+}
+
 /* Two of several words are set, one after the other: each is found once, by one of the calls that wait for any. */
 static void wait_for_any(weft_world *world, uint64_t *common)
 {
@@ -204,6 +235,9 @@ void case_signals(void *argument)
     }
     if (common_below(&common, 4) == 0) {
         flood(world);
+    }
+    if (common_below(&common, 2) == 0) {
+        write_behind_signal(world);
     }
     uint64_t old;
     MUST(weft_uint64_atomic_fetch_add(world, &boxes[0].data[0], 1, 0, &old));
