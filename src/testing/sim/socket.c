@@ -151,6 +151,8 @@ static uint64_t arrival_ns(wefti_sim *sim)
     return sim->now_ns + wefti_random_below(&sim->random, sim->sockets->delay_ns);
 }
 
+#define CALM (-1) /* the next call goes through: storms do not follow one another */
+
 /* Whether this call fails for no reason, with errno set. */
 static int is_in_storm(wefti_sim *sim, wefti_socket *socket)
 {
@@ -163,10 +165,11 @@ static int is_in_storm(wefti_sim *sim, wefti_socket *socket)
         socket->storm = 1 + (int)wefti_random_below(&sim->random, STORM_CALLS);
     }
     if (socket->storm > 0) {
-        socket->storm--;
+        socket->storm = socket->storm == 1 ? CALM : socket->storm - 1;
         errno = EAGAIN;
         return 1;
     }
+    socket->storm = 0;
     return 0;
 }
 

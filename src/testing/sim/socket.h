@@ -56,7 +56,7 @@ struct wefti_socket {
     int has_finished; /* sends nothing more */
     int is_rung; /* of a bell */
     int error; /* of a connect that was decided and has not been asked for */
-    int storm; /* so many calls still fail */
+    int storm; /* so many calls still fail; negative: the next one does not */
     uint64_t due_ns; /* when a connect is decided, or the connection can be accepted */
     wefti_socket **queue; /* of a listener, not accepted yet */
     size_t queue_count;
