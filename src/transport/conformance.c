@@ -357,6 +357,25 @@ static void part_signal_add(tester *t)
     run_rounds(t, BY_ADD);
 }
 
+/* A word among its own data is the signal's in the end. */
+static void part_signal_in_data(tester *t)
+{
+    unsigned char data[64];
+    const uint64_t at = (offset_of(t, inbox(t, t->pe)) + 7) / 8 * 8;
+    uint64_t *word = (uint64_t *)(void *)(inbox(t, t->pe) + (at - offset_of(t, inbox(t, t->pe))) + 24);
+    uint64_t seen;
+    memset(data, 0xff, sizeof data);
+    for (int to = 0; to < t->pes; to++) {
+        if (must_reach(t->pe, to)) {
+            CHECK_OK(ops_under_test->put_signal(&t->transport, to, at, data, sizeof data, at + 24, 5, WEFT_SIGNAL_SET));
+            CHECK_OK(amo(t, to, word, WEFTI_AMO_FETCH, 64, 0, 0, &seen));
+            CHECK(seen == 5);
+            CHECK_OK(amo(t, to, word + 1, WEFTI_AMO_FETCH, 64, 0, 0, &seen));
+            CHECK(seen == UINT64_MAX);
+        }
+    }
+}
+
 static void part_empty_signal(tester *t)
 {
     run_rounds(t, BY_EMPTY_SIGNAL);
@@ -770,6 +789,7 @@ PART_TEST(put)
 PART_TEST(get)
 PART_TEST(signal_set)
 PART_TEST(signal_add)
+PART_TEST(signal_in_data)
 PART_TEST(empty_signal)
 PART_TEST(flag)
 PART_TEST(fence)
@@ -784,12 +804,24 @@ PART_TEST(threads)
 int conformance_run(const wefti_transport_ops *ops, conformance_reach reach)
 {
     const struct CMUnitTest tests[] = {
-        CHECKED_TEST(test_reaches),        CHECKED_TEST(test_put),           CHECKED_TEST(test_get),
-        CHECKED_TEST(test_signal_set),     CHECKED_TEST(test_signal_add),    CHECKED_TEST(test_empty_signal),
-        CHECKED_TEST(test_flag),           CHECKED_TEST(test_fence),         CHECKED_TEST(test_quiet),
-        CHECKED_TEST(test_amo_values),     CHECKED_TEST(test_left_alone),    CHECKED_TEST(test_few_left_alone),
-        CHECKED_TEST(test_small_in_order), CHECKED_TEST(test_amo_contended), CHECKED_TEST(test_threads),
-        CHECKED_TEST(test_leaves_nothing), CHECKED_TEST(test_open_failing),
+        CHECKED_TEST(test_reaches),
+        CHECKED_TEST(test_put),
+        CHECKED_TEST(test_get),
+        CHECKED_TEST(test_signal_set),
+        CHECKED_TEST(test_signal_add),
+        CHECKED_TEST(test_empty_signal),
+        CHECKED_TEST(test_signal_in_data),
+        CHECKED_TEST(test_flag),
+        CHECKED_TEST(test_fence),
+        CHECKED_TEST(test_quiet),
+        CHECKED_TEST(test_amo_values),
+        CHECKED_TEST(test_left_alone),
+        CHECKED_TEST(test_few_left_alone),
+        CHECKED_TEST(test_small_in_order),
+        CHECKED_TEST(test_amo_contended),
+        CHECKED_TEST(test_threads),
+        CHECKED_TEST(test_leaves_nothing),
+        CHECKED_TEST(test_open_failing),
     };
     ops_under_test = ops;
     reach_under_test = reach;
