@@ -259,11 +259,13 @@ static void meet_in_turn(late_run *late)
 {
     const int pes = late->run->pes;
     const uint64_t apart_ns = DEADLINE_NS / 4 * 3;
-    weft_sim_sleep_ns((uint64_t)weft_team_pe(late->team) * apart_ns);
+    const int pe = weft_team_pe(late->team);
+    const int place = late->run->seed % 2 == 0 ? pe : pes - 1 - pe; /* in turn, or the last first */
+    weft_sim_sleep_ns((uint64_t)place * apart_ns);
     const uint64_t start_ns = weft_sim_now_ns();
     const weft_status status = weft_team_barrier(late->team);
     const uint64_t took_ns = weft_sim_now_ns() - start_ns;
-    const uint64_t last_ns = (uint64_t)(pes - 1 - weft_team_pe(late->team)) * apart_ns;
+    const uint64_t last_ns = (uint64_t)(pes - 1 - place) * apart_ns;
     if ((status != WEFT_OK && status != WEFT_ERR_TIMEOUT) || (last_ns > DEADLINE_NS + EDGE_NS && status == WEFT_OK)) {
         weft_sim_fail("the last comes %llu ms later, and a barrier gave %s", (unsigned long long)(last_ns / 1000000),
                       weft_status_name(status));
