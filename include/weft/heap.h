@@ -27,7 +27,7 @@ WEFT_API weft_status weft_team_malloc(weft_team *team, size_t bytes, void **bloc
 /* As weft_malloc, for count * bytes bytes, zeroed on every PE before any returns. */
 WEFT_API weft_status weft_calloc(weft_world *world, size_t count, size_t bytes, void **block) WEFT_MUST_CHECK;
 
-/* As weft_malloc, the address a multiple of `alignment` in every process, a power of two of at most 2 MiB: that is what
+/* As weft_malloc, the address a multiple of `alignment` in every process, a power of two up to 16 MiB: that is what
  * processes have in common in where they map the heap. */
 WEFT_API weft_status weft_align(weft_world *world, size_t alignment, size_t bytes, void **block) WEFT_MUST_CHECK;
 

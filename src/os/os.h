@@ -100,7 +100,8 @@ int wefti_os_owned_give(void *memory, size_t bytes);
 
 /* ---- shared memory (os/posix/memory.c) ---- */
 
-#define WEFTI_OS_MEMORY_ALIGNMENT ((size_t)2 << 20) /* of its address in every process: a huge page */
+#define WEFTI_OS_MEMORY_ALIGNMENT ((size_t)16 << 20) /* of its address in every process */
+#define WEFTI_OS_HUGE_PAGE ((size_t)2 << 20)
 
 /* A sparse, anonymous, sealed-size file in memory and its one mapping in this process. `descriptor` can be handed to
  * other processes of the node. Where the program closed it, what needs it is refused or left out, and what its number

@@ -244,7 +244,7 @@ COVERED(weft_align)
 CASE(weft_malloc)
 {
     const size_t too_large[] = {SIZE_MAX, SIZE_MAX - 63, SIZE_MAX / 2, (size_t)1 << 40};
-    const size_t no_alignment[] = {0, 3, 65, (size_t)4 << 20, SIZE_MAX};
+    const size_t no_alignment[] = {0, 3, 65, (size_t)32 << 20, SIZE_MAX};
     void *block = UNTOUCHED;
     CHECK_STATUS(weft_malloc(NULL, 8, &block), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_malloc(s->world, 8, NULL), WEFT_ERR_ARGUMENT);

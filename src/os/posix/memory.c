@@ -223,7 +223,7 @@ weft_status wefti_os_memory_reserve(wefti_os_memory *memory, size_t offset, size
     }
     unsigned pieces = 0;
     for (size_t done = 0; done < bytes; pieces++) {
-        const size_t most = RESERVE_PIECE_BYTES - (offset + done) % WEFTI_OS_MEMORY_ALIGNMENT; /* cuts no huge page */
+        const size_t most = RESERVE_PIECE_BYTES - (offset + done) % WEFTI_OS_HUGE_PAGE; /* cuts none */
         size_t piece = bytes - done < most ? bytes - done : most;
         weft_status status =
             bytes > RESERVE_PIECE_BYTES && pieces % RESERVE_LOOK == 0 ? expect_rest(bytes - done) : WEFT_OK;

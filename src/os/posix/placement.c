@@ -170,7 +170,7 @@ static wefti_os_huge read_huge(void)
 /* The whole huge pages of a part. */
 static unsigned char *huge_part(const wefti_os_memory *memory, size_t offset, size_t bytes, size_t *huge_bytes)
 {
-    const size_t mask = WEFTI_OS_MEMORY_ALIGNMENT - 1;
+    const size_t mask = WEFTI_OS_HUGE_PAGE - 1;
     const size_t first = (offset + mask) & ~mask;
     const size_t end = (offset + bytes) & ~mask;
     *huge_bytes = first < end ? end - first : 0;

@@ -61,7 +61,7 @@ int main(void)
         check_block_of(zeroed, 3 * bytes);
         shmem_free(zeroed);
     }
-    for (size_t alignment = sizeof(void *); alignment <= 65536; alignment *= 2) {
+    for (size_t alignment = sizeof(void *); alignment <= (size_t)16 << 20; alignment *= 2) {
         unsigned char *block = shmem_align(alignment, 100);
         CHECK(block != NULL && ((uintptr_t)block & (alignment - 1)) == 0);
         check_block_of(block, 100);
