@@ -51,6 +51,8 @@
     X(NIC_MAPPING, "WEFT_NIC_MAPPING", WORD, "",                                                                       \
       "ports of NICs for the GPUs of a node in PCI order, as mlx5_0:1:3,mlx5_0:2:5")                                   \
     X(NIC_ROUND_ROBIN, "WEFT_NIC_ROUND_ROBIN", COUNT, "0", "1: GPUs take ports of NICs in turn, not the nearest")      \
+    X(NIC_RAILS, "WEFT_NIC_RAILS", WORD, "all",                                                                        \
+      "ports of its plan that a PE uses: all, one, or same-slot (all, and to a PE by the port of the same slot)")      \
     X(NODE_ID, "WEFT_NODE_ID", WORD, "", "overrides the identity of this node, so that one host can count as several") \
     X(UID_INTERFACE, "WEFT_UID_INTERFACE", WORD, "",                                                                   \
       "where a unique id listens: unix, an address, or interfaces as eth,ib0 or ^docker; ip4: or ip6: before it")      \

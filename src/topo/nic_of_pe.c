@@ -6,15 +6,33 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/log.h"
+#include "topo/discover.h"
 
-weft_status wefti_topo_wish_read(wefti_topo_wish *wish, int *is_asked)
+static weft_status read_rails(wefti_topo_rails_wish *wish)
+{
+    static const char *const words[] = {
+        [WEFTI_TOPO_RAILS_ALL] = "all", [WEFTI_TOPO_RAILS_ONE] = "one", [WEFTI_TOPO_RAILS_SAME_SLOT] = "same-slot"};
+    const char *given = wefti_env_word(WEFTI_ENV_NIC_RAILS);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(given, words[i]) == 0) {
+            *wish = (wefti_topo_rails_wish)i;
+            return WEFT_OK;
+        }
+    }
+    return wefti_error(WEFT_ERR_ARGUMENT, "WEFT_NIC_RAILS is \"%s\"; give all, one or same-slot", given);
+}
+
+weft_status wefti_topo_rails_ask_read(wefti_topo_rails_ask *ask)
 {
     uint64_t is_round_robin;
     WEFT_TRY(wefti_env_count(WEFTI_ENV_NIC_ROUND_ROBIN, &is_round_robin));
-    *wish = (wefti_topo_wish){.list = wefti_env_word(WEFTI_ENV_NIC_LIST),
-                              .mapping = wefti_env_word(WEFTI_ENV_NIC_MAPPING),
-                              .is_round_robin = is_round_robin != 0};
-    *is_asked = wish->list[0] != '\0' || wish->mapping[0] != '\0' || wish->is_round_robin;
+    WEFT_TRY(read_rails(&ask->rails));
+    ask->wish = (wefti_topo_wish){.list = wefti_env_word(WEFTI_ENV_NIC_LIST),
+                                  .mapping = wefti_env_word(WEFTI_ENV_NIC_MAPPING),
+                                  .is_round_robin = is_round_robin != 0};
+    ask->is_asked = ask->wish.list[0] != '\0' || ask->wish.mapping[0] != '\0' || ask->wish.is_round_robin;
+    ask->is_described = wefti_env_is_set(WEFTI_ENV_TOPO_FILE);
     return WEFT_OK;
 }
 
@@ -51,10 +69,32 @@ static int find_numa(const wefti_topo *topo, int host, int number)
     return -1;
 }
 
-static void set_nic(wefti_topo_nic_of_pe *out, const wefti_topo_object *nic)
+static int slot_of(const wefti_topo_plan *plan, int nic)
 {
-    (void)snprintf(out->name, sizeof out->name, "%s", nic->name);
-    out->port = nic->port;
+    int slot = 0;
+    while (slot < plan->nic_count && plan->nics[slot] != nic) {
+        slot++;
+    }
+    return slot;
+}
+
+/* One that is there already is not added again. Returns 0 if there is no room. */
+static int add_rail(wefti_topo_rails *out, const wefti_topo_plan *plan, const wefti_topo *topo, int nic)
+{
+    const int slot = slot_of(plan, nic);
+    for (int i = 0; i < out->count; i++) {
+        if (out->rails[i].slot == slot) {
+            return 1;
+        }
+    }
+    if (out->count == WEFTI_TOPO_RAILS_MAX) {
+        return 0;
+    }
+    wefti_topo_rail *rail = &out->rails[out->count++];
+    (void)snprintf(rail->name, sizeof rail->name, "%s", topo->objects[nic].name);
+    rail->port = topo->objects[nic].port;
+    rail->slot = slot;
+    return 1;
 }
 
 static int has_gpu(const wefti_topo_plan *plan, const wefti_topo *topo, wefti_topo_pci pci)
@@ -68,29 +108,33 @@ static int has_gpu(const wefti_topo_plan *plan, const wefti_topo *topo, wefti_to
 }
 
 /* The ports behind the GPU's first. */
-static void add_further(const wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_use *first,
-                        wefti_topo_nic_of_pe *out)
+static void add_further(const wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_use *first, int own_max,
+                        wefti_topo_rails *out)
 {
     const char *between = "; further ports of the plan, not used: ";
     for (const wefti_topo_use *use = first + 1; use < plan->uses + plan->use_count && !use->is_first; use++) {
         const size_t length = strlen(out->reason);
+        if (out->count < own_max) {
+            (void)add_rail(out, plan, topo, use->nic);
+            continue;
+        }
         (void)snprintf(out->reason + length, sizeof out->reason - length, "%s%s:%d", between,
                        topo->objects[use->nic].name, topo->objects[use->nic].port);
         between = ", ";
     }
 }
 
-static weft_status choose_by_gpu(const wefti_topo_plan *plan, const wefti_topo *topo, wefti_topo_pci gpu,
-                                 wefti_topo_nic_of_pe *out)
+static weft_status choose_by_gpu(const wefti_topo_plan *plan, const wefti_topo *topo, wefti_topo_pci gpu, int own_max,
+                                 wefti_topo_rails *out)
 {
     const wefti_topo_use *use = wefti_topo_plan_find(plan, topo, gpu);
     char pci[WEFTI_TOPO_PCI_BYTES];
     if (use != NULL) {
         char reason[WEFTI_TOPO_REASON_BYTES];
-        set_nic(out, &topo->objects[use->nic]);
+        (void)add_rail(out, plan, topo, use->nic);
         (void)snprintf(out->reason, sizeof out->reason, "of GPU %s: %s", wefti_topo_pci_text(gpu, pci),
                        wefti_topo_reason_text(use, reason));
-        add_further(plan, topo, use, out);
+        add_further(plan, topo, use, own_max, out);
         return WEFT_OK;
     }
     return has_gpu(plan, topo, gpu)
@@ -99,30 +143,49 @@ static weft_status choose_by_gpu(const wefti_topo_plan *plan, const wefti_topo *
                              topo->objects[plan->host].name, wefti_topo_pci_text(gpu, pci));
 }
 
-static void choose_by_numa(const wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_pe *pe,
-                           wefti_topo_nic_of_pe *out)
+/* Where ports outnumber the PEs of the world here, what is left is dealt out in the same turn. */
+static void choose_by_numa(const wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_pe *pe, int own_max,
+                           wefti_topo_rails *out)
 {
     const int numa = pe->numa < 0 ? -1 : find_numa(topo, plan->host, pe->numa);
-    const int nic = wefti_topo_plan_without_gpu(plan, topo, numa, pe->number);
-    if (nic >= 0) {
-        set_nic(out, &topo->objects[nic]);
-        (void)snprintf(out->reason, sizeof out->reason, "in turn among those nearest to %s%s",
-                       numa < 0 ? "the host" : "NUMA node ", numa < 0 ? "" : topo->objects[numa].name);
+    const int nearest = wefti_topo_plan_nearest_count(plan, topo, numa);
+    const int step = pe->count > 0 ? pe->count : nearest;
+    for (int turn = pe->number; out->count < own_max && (turn == pe->number || turn < nearest); turn += step) {
+        const int nic = wefti_topo_plan_without_gpu(plan, topo, numa, turn);
+        if (nic < 0) {
+            return;
+        }
+        (void)add_rail(out, plan, topo, nic);
     }
+    (void)snprintf(out->reason, sizeof out->reason, "in turn among those nearest to %s%s",
+                   numa < 0 ? "the host" : "NUMA node ", numa < 0 ? "" : topo->objects[numa].name);
 }
 
-static weft_status choose(const wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_pe *pe,
-                          wefti_topo_nic_of_pe *out)
+static weft_status choose(const wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_pe *pe, int own_max,
+                          wefti_topo_rails *out)
 {
     if (pe->gpu != WEFTI_TOPO_PCI_NONE) {
-        return choose_by_gpu(plan, topo, pe->gpu, out);
+        return choose_by_gpu(plan, topo, pe->gpu, own_max, out);
     }
-    choose_by_numa(plan, topo, pe, out);
+    choose_by_numa(plan, topo, pe, own_max, out);
     return WEFT_OK;
 }
 
-weft_status wefti_topo_nic_of(const wefti_topo *topo, const wefti_topo_wish *wish, const wefti_topo_pe *pe,
-                              wefti_topo_nic_of_pe *out)
+static weft_status add_slots(const wefti_topo_plan *plan, const wefti_topo *topo, wefti_topo_rails *out)
+{
+    for (int i = 0; i < plan->nic_count; i++) {
+        if (!add_rail(out, plan, topo, plan->nics[i])) {
+            return wefti_error(WEFT_ERR_RANGE,
+                               "WEFT_NIC_RAILS is same-slot, but host \"%s\" has %d ports, and a PE at most %d; name "
+                               "those to use in WEFT_NIC_LIST",
+                               topo->objects[plan->host].name, plan->nic_count, WEFTI_TOPO_RAILS_MAX);
+        }
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_topo_rails_of(const wefti_topo *topo, const wefti_topo_rails_ask *ask, const wefti_topo_pe *pe,
+                                wefti_topo_rails *out)
 {
     wefti_topo_plan plan;
     const int host = find_host(topo);
@@ -130,8 +193,38 @@ weft_status wefti_topo_nic_of(const wefti_topo *topo, const wefti_topo_wish *wis
     if (host < 0) {
         return WEFT_OK; /* a description of nothing */
     }
-    WEFT_TRY(wefti_topo_plan_make(&plan, topo, host, wish));
-    weft_status status = choose(&plan, topo, pe, out);
+    WEFT_TRY(wefti_topo_plan_make(&plan, topo, host, &ask->wish));
+    weft_status status = choose(&plan, topo, pe, ask->rails == WEFTI_TOPO_RAILS_ONE ? 1 : WEFTI_TOPO_RAILS_OWN, out);
+    out->own = out->count;
+    if (status == WEFT_OK && ask->rails == WEFTI_TOPO_RAILS_SAME_SLOT && out->count > 0) {
+        status = add_slots(&plan, topo, out);
+    }
     wefti_topo_plan_fini(&plan);
+    return status;
+}
+
+static void warn_of_gpus(const wefti_topo_wish *wish, const wefti_topo_pe *pe)
+{
+    if (pe->gpu == WEFTI_TOPO_PCI_NONE && (wish->mapping[0] != '\0' || wish->is_round_robin)) {
+        wefti_log(
+            WEFTI_LOG_WARN,
+            "WEFT_NIC_MAPPING and WEFT_NIC_ROUND_ROBIN are for GPUs, and which GPU this PE will have is not known "
+            "yet: it takes a port near its processors. Give weft_world_create the device (config.device), or "
+            "choose it before (cudaSetDevice)");
+    }
+}
+
+weft_status wefti_topo_rails_here(const wefti_topo_rails_ask *ask, const wefti_topo_pe *pe, wefti_topo_rails *out)
+{
+    wefti_topo topo;
+    wefti_topo_pe without = *pe;
+    warn_of_gpus(&ask->wish, pe);
+    WEFT_TRY(wefti_topo_discover(&topo));
+    weft_status status = wefti_topo_rails_of(&topo, ask, pe, out);
+    if (status == WEFT_ERR_RANGE && !ask->is_asked && pe->gpu != WEFTI_TOPO_PCI_NONE) {
+        without.gpu = WEFTI_TOPO_PCI_NONE;
+        status = wefti_topo_rails_of(&topo, ask, &without, out);
+    }
+    wefti_topo_fini(&topo);
     return status;
 }

@@ -219,22 +219,39 @@ const wefti_topo_use *wefti_topo_plan_find(const wefti_topo_plan *plan, const we
     return NULL;
 }
 
-int wefti_topo_plan_without_gpu(const wefti_topo_plan *plan, const wefti_topo *topo, int numa, int number)
+static wefti_topo_distance distance_from(const wefti_topo *topo, int numa, int nic)
+{
+    return numa < 0 ? WEFTI_TOPO_NODE : wefti_topo_distance_of(topo, numa, nic);
+}
+
+static wefti_topo_distance nearest_distance(const wefti_topo_plan *plan, const wefti_topo *topo, int numa)
 {
     wefti_topo_distance nearest = WEFTI_TOPO_NONE;
-    int count = 0;
     for (int i = 0; i < plan->nic_count; i++) {
-        const wefti_topo_distance distance =
-            numa < 0 ? WEFTI_TOPO_NODE : wefti_topo_distance_of(topo, numa, plan->nics[i]);
-        count = distance < nearest ? 1 : count + (distance == nearest);
+        const wefti_topo_distance distance = distance_from(topo, numa, plan->nics[i]);
         nearest = distance < nearest ? distance : nearest;
     }
+    return nearest;
+}
+
+int wefti_topo_plan_nearest_count(const wefti_topo_plan *plan, const wefti_topo *topo, int numa)
+{
+    const wefti_topo_distance nearest = nearest_distance(plan, topo, numa);
+    int count = 0;
+    for (int i = 0; i < plan->nic_count; i++) {
+        count += distance_from(topo, numa, plan->nics[i]) == nearest;
+    }
+    return count;
+}
+
+int wefti_topo_plan_without_gpu(const wefti_topo_plan *plan, const wefti_topo *topo, int numa, int number)
+{
+    const wefti_topo_distance nearest = nearest_distance(plan, topo, numa);
+    const int count = wefti_topo_plan_nearest_count(plan, topo, numa);
     int turn = count > 0 ? number % count : 0;
     for (int i = 0; i < plan->nic_count; i++) {
-        if (numa < 0 || wefti_topo_distance_of(topo, numa, plan->nics[i]) == nearest) {
-            if (turn-- == 0) {
-                return plan->nics[i];
-            }
+        if (distance_from(topo, numa, plan->nics[i]) == nearest && turn-- == 0) {
+            return plan->nics[i];
         }
     }
     return -1;

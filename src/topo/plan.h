@@ -62,8 +62,9 @@ void wefti_topo_plan_fini(wefti_topo_plan *plan);
 /* The first use of a GPU by its PCI address, or NULL. */
 const wefti_topo_use *wefti_topo_plan_find(const wefti_topo_plan *plan, const wefti_topo *topo, wefti_topo_pci pci);
 
-/* The port of a PE without a GPU: of the ports nearest to `numa` (an object, -1: all), those of a world's PEs on this
- * host in turn by their number there. -1 when there is none. */
+/* The port of a PE without a GPU: of the ports nearest to `numa` (an object, -1: all), and how many those are, those of
+ * a world's PEs on this host in turn by their number there. -1 when there is none. */
+int wefti_topo_plan_nearest_count(const wefti_topo_plan *plan, const wefti_topo *topo, int numa);
 int wefti_topo_plan_without_gpu(const wefti_topo_plan *plan, const wefti_topo *topo, int numa, int number);
 
 /* A use's reason as a sentence. */

@@ -31,6 +31,7 @@ typedef struct effort {
     int is_read; /* from its buffer */
     int is_taken; /* by the receiver */
     wefti_wire_piece piece;
+    wefti_wire_key at; /* the other PE's, as it was when it was handed over */
     uint64_t due_ns;
     uint64_t told_ns;
 } effort;
@@ -132,7 +133,8 @@ static weft_status wire_open(wefti_wire *wire, const wefti_wire_wish *wish, void
     end->is_open = 1;
     draw(sim, end, wish->rma);
     wire->state = end;
-    wire->wake[0] = wire->wake[1] = bell;
+    wire->wake[0] = bell;
+    wire->wakes = 1;
     const uint64_t told = (uint64_t)end->number + 1;
     memcpy(address, &told, sizeof told);
     return WEFT_OK;
@@ -291,7 +293,9 @@ static wefti_wire_answer wire_send(wefti_wire *wire, int channel, wefti_am_buffe
 
 static wefti_wire_answer wire_move(wefti_wire *wire, wefti_am_buffer *op, const wefti_wire_piece *piece)
 {
-    return take(wire, &(effort){.buffer = op, .channel = WEFTI_WIRE_REQUESTS, .is_move = 1, .piece = *piece});
+    return take(
+        wire,
+        &(effort){.buffer = op, .channel = WEFTI_WIRE_REQUESTS, .is_move = 1, .piece = *piece, .at = piece->keys[0]});
 }
 
 /* ---- memory ---- */
@@ -304,8 +308,7 @@ static int wire_share(wefti_wire *wire, void *memory, size_t bytes, wefti_wire_r
     }
     end->ranges[end->range_count] = (range){.base = memory, .bytes = bytes, .is_shared = 1};
     out->registration = &end->ranges[end->range_count];
-    out->base = (uint64_t)(uintptr_t)memory;
-    out->key = end->range_count++;
+    out->keys[0] = (wefti_wire_key){.base = (uint64_t)(uintptr_t)memory, .key = end->range_count++};
     return 1;
 }
 
@@ -326,8 +329,8 @@ static void move(wefti_sim *sim, const wefti_wire_end *end, effort *one)
 {
     const wefti_wire_end *to = end_at(sim, one->to);
     const wefti_wire_piece *piece = &one->piece;
-    unsigned char *there = (unsigned char *)(uintptr_t)piece->address;
-    if (piece->key >= to->range_count || !is_in(&to->ranges[piece->key], there, piece->bytes) ||
+    unsigned char *there = (unsigned char *)(uintptr_t)(one->at.base + piece->offset);
+    if (one->at.key >= to->range_count || !is_in(&to->ranges[one->at.key], there, piece->bytes) ||
         (piece->registration != NULL && !is_in(piece->registration, piece->local, piece->bytes)) ||
         (piece->registration == NULL && end->wire->needs_registration &&
          piece->local != (const void *)one->buffer->header)) {

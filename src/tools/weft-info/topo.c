@@ -170,9 +170,10 @@ static int show(const info_topo *all, const info_topo_options *options)
 int info_topo_main(int argc, char **argv)
 {
     info_topo all;
-    int is_asked;
+    wefti_topo_rails_ask ask = {0};
     info_topo_options options = {0};
-    weft_status status = wefti_topo_wish_read(&options.wish, &is_asked);
+    weft_status status = wefti_topo_rails_ask_read(&ask);
+    options.wish = ask.wish;
     const int code = parse(&options, argc, argv);
     if (code != GO_ON) {
         return code;

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "transport/am/wire.h"
+
 typedef enum wefti_am_kind {
     WEFTI_AM_PUT = 1, /* the data follows; no reply */
     WEFTI_AM_PUT_SIGNAL, /* the same, and then the signal */
@@ -14,11 +16,10 @@ typedef enum wefti_am_kind {
     WEFTI_AM_PUTS, /* several small ones, each a wefti_am_small with its data; no reply */
     WEFTI_AM_AMO, /* DONE with the value before; no reply to request 0 */
     WEFTI_AM_FLUSH, /* DONE once everything that came before is in memory */
-    WEFTI_AM_KEY, /* KEY_IS, for reading and writing by the network's own means */
+    WEFTI_AM_KEY, /* DATA: a wefti_am_key, for reading and writing by the network's own means */
     WEFTI_AM_LEAVE, /* no reply: the sender takes and answers nothing any more */
     WEFTI_AM_DATA,
     WEFTI_AM_DONE,
-    WEFTI_AM_KEY_IS, /* `value` for `signal_offset` bytes (0: none) from `offset` on, which begin at `cond` */
     WEFTI_AM_CREDITS, /* a reply to no request: puts have been taken */
 } wefti_am_kind;
 
@@ -39,6 +40,13 @@ typedef struct wefti_am_header {
     uint64_t cond;
 } wefti_am_header;
 _Static_assert(sizeof(wefti_am_header) == 64, "no padding is sent");
+
+/* Of memory from `first` on, counted in the slot; no bytes: there is none. */
+typedef struct wefti_am_key {
+    uint64_t first;
+    uint64_t bytes;
+    wefti_wire_key keys[WEFTI_WIRE_RAILS_MAX];
+} wefti_am_key;
 
 /* Of several puts in one message: where `bytes` bytes go, which follow, padded to whole words. */
 typedef struct wefti_am_small {

@@ -138,7 +138,7 @@ static weft_status make(wefti_transport *transport, const wefti_wire_ops *wire, 
     am->setup = transport->setup;
     am->setup.gpu = NULL;
     am->bell = -1;
-    am->wire = (wefti_wire){.ops = wire, .am = am, .wake = {-1, -1}, .sleep_ms = -1};
+    am->wire = (wefti_wire){.ops = wire, .am = am, .sleep_ms = -1};
     wefti_wire_wish wish = {
         .can_wake = !am->setup.progress_inline, .world = am->setup.world, .number = am->setup.pe, .pes = am->setup.pes};
     WEFT_TRY(wefti_am_rma_settings(am, &wish.rma));
@@ -157,7 +157,8 @@ static weft_status make(wefti_transport *transport, const wefti_wire_ops *wire, 
     WEFT_TRY(wefti_os_monitor_create(&am->lock));
     wish.pe = (wefti_topo_pe){.gpu = find_gpu(&transport->setup),
                               .numa = wefti_os_numa_here(),
-                              .number = am->setup.pe - (int)am->setup.view->near_first};
+                              .number = am->setup.pe - (int)am->setup.view->near_first,
+                              .count = (int)am->setup.view->near_count};
     wish.memory = am->memory;
     wish.bytes = memory;
     WEFT_TRY(wire->open(&am->wire, &wish, mine + 1));

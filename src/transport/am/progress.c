@@ -191,22 +191,23 @@ void wefti_am_wake(wefti_am *am)
     }
 }
 
-static void await_channels(const wefti_am *am, struct pollfd items[WEFTI_WIRE_CHANNELS])
+static size_t await_wire(const wefti_am *am, struct pollfd items[WEFTI_WIRE_WAKES])
 {
-    for (int channel = 0; channel < WEFTI_WIRE_CHANNELS; channel++) {
-        items[channel] = (struct pollfd){.fd = am->wire.wake[channel], .events = POLLIN};
+    for (int i = 0; i < am->wire.wakes; i++) {
+        items[i] = (struct pollfd){.fd = am->wire.wake[i], .events = POLLIN};
     }
+    return (size_t)am->wire.wakes;
 }
 
 /* The thread's, without the lock: until it is woken and, unless it only rests, until there are completions. */
 static void sleep_until_woken(const wefti_am *am, int rests)
 {
-    struct pollfd items[1 + WEFTI_WIRE_CHANNELS] = {{.fd = am->bell, .events = POLLIN}};
-    await_channels(am, items + 1);
+    struct pollfd items[1 + WEFTI_WIRE_WAKES] = {{.fd = am->bell, .events = POLLIN}};
+    const size_t wakes = await_wire(am, items + 1);
     const uint64_t rest_ns = am->setup.progress_inline ? REST_INLINE_NS : REST_NS;
     const uint64_t sleep_ns = am->wire.sleep_ms < 0 ? LONG_NS : (uint64_t)am->wire.sleep_ms * 1000000;
     rests |= am->setup.progress_inline;
-    (void)wefti_os_socket_poll(items, rests ? 1 : 1 + WEFTI_WIRE_CHANNELS, rests ? rest_ns : sleep_ns);
+    (void)wefti_os_socket_poll(items, rests ? 1 : 1 + wakes, rests ? rest_ns : sleep_ns);
     wefti_os_bell_hush(am->bell);
 }
 
@@ -221,9 +222,9 @@ void wefti_am_idle(wefti_am *am, uint64_t sleep_ns)
     const int is_alert = quiet_ns < ALERT_NS && *am->setup.pes_per_core == 1 && !wefti_am_is_wanted(am);
     wefti_os_monitor_leave(am->lock);
     if (sleeps) {
-        struct pollfd items[WEFTI_WIRE_CHANNELS];
-        await_channels(am, items);
-        (void)wefti_os_socket_poll(items, WEFTI_WIRE_CHANNELS, sleep_ns);
+        struct pollfd items[WEFTI_WIRE_WAKES];
+        const size_t wakes = await_wire(am, items);
+        (void)wefti_os_socket_poll(items, wakes, sleep_ns);
     } else if (!is_alert) {
         wefti_os_yield();
     }

@@ -77,8 +77,8 @@ static weft_status submit(wefti_am_wait *now, wefti_am_buffer *op, wefti_wire_pi
     wefti_am *am = now->am;
     wefti_am_peer *peer = &am->peers[now->pe];
     weft_status status = WEFT_OK;
-    what->address = peer->range.at.base + (offset - peer->range.first);
-    what->key = peer->range.at.key;
+    what->keys = peer->range.keys;
+    what->offset = offset - peer->range.first;
     while (status == WEFT_OK && !peer->is_lost) {
         const wefti_wire_answer answer = am->wire.ops->move(&am->wire, op, what);
         if (answer == WEFTI_WIRE_TAKEN) {
@@ -119,19 +119,29 @@ static weft_status await(wefti_am_wait *now, wefti_am_buffer *op, unsigned char 
 
 /* ---- which way ---- */
 
-static int has_key(const wefti_am_range *range, uint64_t offset, size_t bytes)
+/* Whether `count` bytes from `first` on hold those at `offset`. */
+static int holds(uint64_t first, uint64_t count, uint64_t offset, size_t bytes)
 {
-    return offset >= range->first && bytes <= range->bytes && offset - range->first <= range->bytes - bytes;
+    return offset >= first && bytes <= count && offset - first <= count - bytes;
+}
+
+static int has_key(const wefti_am_peer *peer, uint64_t offset, size_t bytes)
+{
+    return holds(peer->range.first, peer->range.bytes, offset, bytes);
 }
 
 /* What the PE's memory is now; it may be too small to be asked for again at once. */
 static weft_status ask_key(wefti_am_wait *now)
 {
+    wefti_am_peer *peer = &now->am->peers[now->pe];
     wefti_am_buffer *buffer;
     wefti_am_request *request;
-    WEFT_TRY(wefti_am_begin_request(now, WEFTI_AM_KEY, NULL, 0, &buffer, &request));
+    wefti_am_key told;
+    WEFT_TRY(wefti_am_begin_request(now, WEFTI_AM_KEY, &told, sizeof told, &buffer, &request));
     WEFT_TRY(wefti_am_submit(now, buffer));
-    return wefti_am_close_request(now, request, NULL);
+    WEFT_TRY(wefti_am_close_request(now, request, NULL));
+    peer->range = told;
+    return WEFT_OK;
 }
 
 weft_status wefti_am_rma_is_used(wefti_am_wait *now, uint64_t offset, size_t bytes, int *is_so)
@@ -144,12 +154,11 @@ weft_status wefti_am_rma_is_used(wefti_am_wait *now, uint64_t offset, size_t byt
         return WEFT_OK;
     }
     const uint64_t now_ns = wefti_os_now_ns();
-    if (!has_key(&peer->range, offset, bytes) &&
-        (peer->key_asked_ns == 0 || now_ns - peer->key_asked_ns > ASK_AGAIN_NS)) {
+    if (!has_key(peer, offset, bytes) && (peer->key_asked_ns == 0 || now_ns - peer->key_asked_ns > ASK_AGAIN_NS)) {
         peer->key_asked_ns = now_ns;
         status = ask_key(now);
     }
-    *is_so = status == WEFT_OK && has_key(&peer->range, offset, bytes);
+    *is_so = status == WEFT_OK && has_key(peer, offset, bytes);
     return status;
 }
 
@@ -164,9 +173,9 @@ static int is_taken_in_place(wefti_am *am, const unsigned char *source, size_t b
     if (am->wire.needs_registration) {
         const wefti_am_range *range = wefti_am_rma_share(am);
         *registration = range != NULL ? range->at.registration : NULL;
-        return range != NULL && has_key(range, at, bytes);
+        return range != NULL && holds(range->first, range->bytes, at, bytes);
     }
-    return has_key(&(wefti_am_range){.bytes = wefti_ld64(&control->reserved, WEFTI_RELAXED)}, at, bytes);
+    return holds(0, wefti_ld64(&control->reserved, WEFTI_RELAXED), at, bytes);
 }
 
 /* A call that moves its bytes piece by piece. */

@@ -9,6 +9,7 @@
 #define AT_ONCE_NS WEFTI_AM_GATHER_NS
 /* What has come is seen to so often before a wait is given up. */
 #define LAST_LOOKS 64
+#define RAILS_BYTES 200
 
 /* ---- the lock ---- */
 
@@ -32,25 +33,39 @@ weft_status wefti_am_leave(wefti_am *am, weft_status status)
 
 /* ---- waiting ---- */
 
+/* Which of several rails to the PE has not done yet what it was to do. */
+static const char *rails_of(const wefti_am_wait *now, char text[RAILS_BYTES])
+{
+    const wefti_wire *wire = &now->am->wire;
+    text[0] = '\0';
+    if (wire->ops->tell_rails != NULL) {
+        wire->ops->tell_rails(wire, now->pe, text, RAILS_BYTES);
+    }
+    return text;
+}
+
 weft_status wefti_am_lost(const wefti_am_wait *now)
 {
+    char rails[RAILS_BYTES];
     static const char *const words[WEFTI_FATES] = {
         [WEFTI_FATE_THERE] = "the network cannot deliver to it",
         [WEFTI_FATE_LEFT] = "it has left the world",
         [WEFTI_FATE_ENDED] = "its process has ended",
         [WEFTI_FATE_SILENT] = "its host has become unreachable",
     };
-    return now->is_silent ? WEFT_ERR_PEER
-                          : wefti_error(WEFT_ERR_PEER, "PE %d is gone: %s, and PE %d has asked something of it",
-                                        now->pe, words[wefti_watch_fate(now->am->watch, now->pe)], now->am->setup.pe);
+    return now->is_silent
+               ? WEFT_ERR_PEER
+               : wefti_error(WEFT_ERR_PEER, "PE %d is gone: %s, and PE %d has asked something of it%s", now->pe,
+                             words[wefti_watch_fate(now->am->watch, now->pe)], now->am->setup.pe, rails_of(now, rails));
 }
 
 weft_status wefti_am_timed_out(const wefti_am_wait *now)
 {
+    char rails[RAILS_BYTES];
     *wefti_thread_is_hopeless() = 0; /* it is the deadline's */
     return now->is_silent ? WEFT_ERR_TIMEOUT
-                          : wefti_error(WEFT_ERR_TIMEOUT, "PE %d did not answer PE %d over the network in time",
-                                        now->pe, now->am->setup.pe);
+                          : wefti_error(WEFT_ERR_TIMEOUT, "PE %d did not answer PE %d over the network in time%s",
+                                        now->pe, now->am->setup.pe, rails_of(now, rails));
 }
 
 weft_status wefti_am_wait_step(wefti_am_wait *now)

@@ -1,5 +1,7 @@
 /* What others ask of this PE. Whoever asks has checked its arguments; here they are checked again, since anybody in the
  * network may send: what does not fit is dropped. */
+#include <string.h>
+
 #include "transport/am/am.h"
 #include "weft/inline/rma.h"
 #include "weft/protocol/layout.h"
@@ -121,19 +123,19 @@ static size_t serve_amo(const wefti_am *am, wefti_am_header *header)
     return header->request != 0 ? sizeof *header : 0;
 }
 
-/* Where it has no key to give, the bytes are 0. */
 static size_t serve_key(wefti_am *am, wefti_am_header *header)
 {
-    static const wefti_am_range none;
     const wefti_am_range *range = wefti_am_rma_share(am);
-    range = range != NULL ? range : &none;
-    header->kind = WEFTI_AM_KEY_IS;
-    header->offset = range->first;
-    header->bytes = 0;
-    header->signal_offset = range->bytes;
-    header->value = range->at.key;
-    header->cond = range->at.base;
-    return sizeof *header;
+    wefti_am_key *told = (wefti_am_key *)(void *)(header + 1);
+    memset(told, 0, sizeof *told);
+    if (range != NULL) {
+        told->first = range->first;
+        told->bytes = range->bytes;
+        memcpy(told->keys, range->at.keys, sizeof told->keys);
+    }
+    header->kind = WEFTI_AM_DATA;
+    header->bytes = sizeof *told;
+    return sizeof *header + sizeof *told;
 }
 
 /* Does what a request asks; returns the bytes of the reply, 0 if there is none. */
@@ -339,12 +341,6 @@ void wefti_am_take_reply(wefti_am *am, const wefti_am_header *reply, size_t byte
             return;
         }
         memcpy(request->dest, reply + 1, request->bytes);
-    }
-    if (reply->kind == WEFTI_AM_KEY_IS) {
-        peer->range.first = reply->offset;
-        peer->range.bytes = reply->signal_offset;
-        peer->range.at.key = reply->value;
-        peer->range.at.base = reply->cond;
     }
     request->value = reply->value;
     request->status = WEFT_OK;

@@ -23,6 +23,8 @@ enum { WEFTI_WIRE_REQUESTS, WEFTI_WIRE_REPLIES, WEFTI_WIRE_CHANNELS };
 
 /* Words of a buffer that are the wire's while it has the buffer. */
 #define WEFTI_WIRE_CONTEXT 8
+/* Descriptors of a wire to sleep on. */
+#define WEFTI_WIRE_WAKES 16
 /* What a PE may have to tell the others, at most. */
 #define WEFTI_WIRE_ADDRESS_BYTES_MAX 2048
 
@@ -40,11 +42,19 @@ typedef enum wefti_wire_answer {
     WEFTI_WIRE_LOST, /* never: the PE cannot be reached */
 } wefti_wire_answer;
 
+/* Ways by which one PE may be written to and read from at the same time. */
+#define WEFTI_WIRE_RAILS_MAX 4
+
+/* What others need for memory of a PE, one of each of its rails. */
+typedef struct wefti_wire_key {
+    uint64_t base; /* its first byte's address for the others */
+    uint64_t key;
+} wefti_wire_key;
+
 /* Memory that others may read and write. */
 typedef struct wefti_wire_range {
     void *registration; /* NULL: of another PE */
-    uint64_t base; /* its first byte's address for the others */
-    uint64_t key;
+    wefti_wire_key keys[WEFTI_WIRE_RAILS_MAX];
 } wefti_wire_range;
 
 /* What one write or read moves, and where. */
@@ -52,8 +62,8 @@ typedef struct wefti_wire_piece {
     void *local;
     void *registration; /* of the range that `local` is in; NULL: it is in the wire's own memory, or needs none */
     size_t bytes;
-    uint64_t address; /* for the other PE */
-    uint64_t key;
+    const wefti_wire_key *keys; /* of a range of the other PE */
+    uint64_t offset; /* in that */
 } wefti_wire_piece;
 
 typedef struct wefti_wire_wish {
@@ -87,8 +97,8 @@ typedef struct wefti_wire_ops {
     int (*post)(wefti_wire *wire, int channel, wefti_am_buffer *buffer);
     /* Send buffer->bytes bytes from buffer->header on to buffer->pe. */
     wefti_wire_answer (*send)(wefti_wire *wire, int channel, wefti_am_buffer *buffer);
-    /* Write to (op->is_write) or read from memory of op->pe; op is completed. NULL, as share and unshare: it has no
-     * such means, and `rma` stays WEFTI_WIRE_NO_RMA. */
+    /* Write to (op->is_write) or read from memory of op->pe, by whichever rail; op is completed. NULL, as share and
+     * unshare: it has no such means, and `rma` stays WEFTI_WIRE_NO_RMA. */
     wefti_wire_answer (*move)(wefti_wire *wire, wefti_am_buffer *op, const wefti_wire_piece *piece);
     /* See to what has happened on a channel, and perhaps on the other; returns 0 if there was nothing. */
     int (*poll)(wefti_wire *wire, int channel);
@@ -99,6 +109,9 @@ typedef struct wefti_wire_ops {
     void (*unshare)(wefti_wire *wire, wefti_wire_range *range);
     /* How one names another interface, for errors. */
     const char *remedy;
+    /* Of several rails, behind the words of an error, which of them has not done yet what it was to do for a PE; else
+     * an empty text. NULL: it has no rails of its own. */
+    void (*tell_rails)(const wefti_wire *wire, int pe, char *text, size_t bytes);
 } wefti_wire_ops;
 
 struct wefti_wire {
@@ -107,7 +120,8 @@ struct wefti_wire {
     void *state;
     wefti_wire_rma rma; /* what there is of what was wished; set by open, as what follows */
     int needs_registration; /* of the memory that is sent from */
-    int wake[WEFTI_WIRE_CHANNELS]; /* descriptors to sleep on, once can_sleep says so; or -1 */
+    int wake[WEFTI_WIRE_WAKES]; /* descriptors to sleep on, once can_sleep says so */
+    int wakes; /* so many */
     int sleep_ms; /* the longest sleep, where not all that comes makes them readable; -1: any */
 };
 

@@ -76,11 +76,20 @@ static struct fi_info *make_hints(uint64_t caps, uint64_t order)
 
 static weft_status choose(wefti_fabric *fabric, const struct fi_info *offered, const wefti_topo_pe *pe)
 {
-    wefti_ofi_interface chosen;
-    WEFT_TRY(wefti_ofi_interface_choose(offered, pe, &chosen));
-    fabric->info = lib.dupinfo(chosen.info);
+    wefti_ofi_interfaces chosen;
+    WEFT_TRY(wefti_ofi_interfaces_choose(offered, pe, &chosen));
+    fabric->own = chosen.own;
+    fabric->wish = chosen.wish;
     memcpy(fabric->reason, chosen.reason, sizeof fabric->reason);
-    return fabric->info != NULL ? WEFT_OK : wefti_error(WEFT_ERR_MEMORY, "no memory for libfabric's interface");
+    while (fabric->count < chosen.count) {
+        wefti_fabric_rail *rail = &fabric->rails[fabric->count];
+        rail->info = lib.dupinfo(chosen.infos[fabric->count]);
+        rail->slot = chosen.slots[fabric->count++];
+        if (rail->info == NULL) {
+            return wefti_error(WEFT_ERR_MEMORY, "no memory for libfabric's interface");
+        }
+    }
+    return WEFT_OK;
 }
 
 static weft_status find_provider(wefti_fabric *fabric, const wefti_topo_pe *pe)
@@ -134,19 +143,48 @@ static struct fi_info *find_again(const struct fi_info *chosen, uint64_t caps, u
     return found;
 }
 
-/* Ask for RMA once the interface has been chosen: it is no reason to take another. */
-static void ask_for_rma(wefti_fabric *fabric, wefti_fabric_rma wanted)
+/* The same with RMA of that kind. */
+static struct fi_info *find_rma(const struct fi_info *chosen, wefti_fabric_rma wanted)
 {
-    const uint64_t order = wanted == WEFTI_FABRIC_RMA_ORDERED ? ORDER : 0;
-    struct fi_info *found = wanted == WEFTI_FABRIC_NO_RMA ? NULL : find_again(fabric->info, FI_RMA, order);
+    struct fi_info *found = find_again(chosen, FI_RMA, wanted == WEFTI_FABRIC_RMA_ORDERED ? ORDER : 0);
     if (found != NULL && wanted == WEFTI_FABRIC_RMA_COUNTED && found->domain_attr->cq_data_size < sizeof(uint32_t)) {
         lib.freeinfo(found);
         found = NULL;
     }
-    if (found != NULL) {
-        lib.freeinfo(fabric->info);
-        fabric->info = found;
-        fabric->rma = wanted;
+    return found;
+}
+
+/* Ask for RMA once the interfaces have been chosen: it is no reason to take others. All rails have it, or none. */
+static void ask_for_rma(wefti_fabric *fabric, wefti_fabric_rma wanted)
+{
+    struct fi_info *found[WEFTI_TOPO_RAILS_MAX];
+    int count = 0;
+    while (count < fabric->count && (found[count] = find_rma(fabric->rails[count].info, wanted)) != NULL) {
+        count++;
+    }
+    const int has_all = count == fabric->count;
+    for (int i = 0; i < count; i++) {
+        struct fi_info **kept = &fabric->rails[i].info;
+        struct fi_info *dropped = has_all ? *kept : found[i];
+        *kept = has_all ? found[i] : *kept;
+        lib.freeinfo(dropped);
+    }
+    fabric->rma = has_all ? wanted : fabric->rma;
+}
+
+/* What is wished, or the least: what is complete needs no order. Without it there is no use for rails that carry
+ * nothing else. */
+static void find_rma_of_all(wefti_fabric *fabric, wefti_fabric_rma wish)
+{
+    if (wish != WEFTI_FABRIC_NO_RMA && (wish != WEFTI_FABRIC_RMA_ORDERED || fabric->count == 1)) {
+        ask_for_rma(fabric, wish);
+    }
+    if (wish != WEFTI_FABRIC_NO_RMA && fabric->rma == WEFTI_FABRIC_NO_RMA) {
+        ask_for_rma(fabric, WEFTI_FABRIC_RMA_COMPLETES);
+    }
+    while (fabric->rma == WEFTI_FABRIC_NO_RMA && fabric->wish != WEFTI_TOPO_RAILS_SAME_SLOT && fabric->count > 1) {
+        lib.freeinfo(fabric->rails[--fabric->count].info);
+        fabric->own = fabric->count;
     }
 }
 
@@ -162,21 +200,28 @@ static uint64_t wanted_key(const struct fi_domain_attr *domain)
     return domain->mr_key_size < sizeof key ? key & ((UINT64_C(1) << 8 * domain->mr_key_size) - 1) : key;
 }
 
-static int is_by_endpoint(const wefti_fabric *fabric)
+static int is_by_endpoint(const wefti_fabric_rail *rail)
 {
-    return (fabric->info->domain_attr->mr_mode & FI_MR_ENDPOINT) != 0;
+    return (rail->info->domain_attr->mr_mode & FI_MR_ENDPOINT) != 0;
+}
+
+static void close_one(void *object)
+{
+    if (object != NULL) {
+        (void)fi_close(object);
+    }
 }
 
 /* For an endpoint, which is enabled, where the provider asks which. Returns the library's error. */
-static int register_memory(wefti_fabric *fabric, int which, void *memory, size_t bytes, uint64_t access,
+static int register_memory(wefti_fabric_rail *rail, int which, void *memory, size_t bytes, uint64_t access,
                            struct fid_mr **registration)
 {
-    int error = fi_mr_reg(fabric->domain, memory, bytes, access, 0, wanted_key(fabric->info->domain_attr), 0,
-                          registration, NULL);
-    if (error != 0 || !is_by_endpoint(fabric)) {
+    int error =
+        fi_mr_reg(rail->domain, memory, bytes, access, 0, wanted_key(rail->info->domain_attr), 0, registration, NULL);
+    if (error != 0 || !is_by_endpoint(rail)) {
         return error;
     }
-    error = fi_mr_bind(*registration, &fabric->endpoints[which]->fid, 0);
+    error = fi_mr_bind(*registration, &rail->endpoints[which]->fid, 0);
     error = error == 0 ? fi_mr_enable(*registration) : error;
     if (error != 0) {
         (void)fi_close(&(*registration)->fid);
@@ -188,88 +233,125 @@ static int register_memory(wefti_fabric *fabric, int which, void *memory, size_t
 int wefti_fabric_share(wefti_fabric *fabric, void *memory, size_t bytes, wefti_fabric_range *range)
 {
     const uint64_t access = FI_REMOTE_READ | FI_REMOTE_WRITE | FI_READ | FI_WRITE;
-    const struct fi_domain_attr *domain = fabric->info->domain_attr;
-    if (register_memory(fabric, WEFTI_FABRIC_REQUESTS, memory, bytes, access, &range->registration) != 0) {
-        return 0;
+    memset(range, 0, sizeof *range);
+    for (int i = 0; i < fabric->count; i++) {
+        wefti_fabric_rail *rail = &fabric->rails[i];
+        if (register_memory(rail, WEFTI_FABRIC_REQUESTS, memory, bytes, access, &range->registrations[i]) != 0) {
+            range->registrations[i] = NULL;
+            wefti_fabric_unshare(range);
+            return 0;
+        }
+        const int is_by_address = (rail->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
+        if (i < fabric->own) {
+            range->keys[i] = (wefti_wire_key){.base = is_by_address ? (uint64_t)(uintptr_t)memory : 0,
+                                              .key = fi_mr_key(range->registrations[i])};
+        }
     }
-    range->base = (domain->mr_mode & FI_MR_VIRT_ADDR) != 0 ? (uint64_t)(uintptr_t)memory : 0;
-    range->key = fi_mr_key(range->registration);
     return 1;
+}
+
+void wefti_fabric_unshare(wefti_fabric_range *range)
+{
+    for (int i = 0; i < WEFTI_TOPO_RAILS_MAX; i++) {
+        close_one(range->registrations[i]);
+    }
 }
 
 /* ---- opening ---- */
 
-static weft_status failed(const wefti_fabric *fabric, const char *what, int error)
+static weft_status failed(const wefti_fabric_rail *rail, const char *what, int error)
 {
     return wefti_error(WEFT_ERR_UNREACHABLE, "libfabric's provider %s, on %s, cannot open %s: %s",
-                       fabric->info->fabric_attr->prov_name, fabric->info->domain_attr->name, what,
+                       rail->info->fabric_attr->prov_name, rail->info->domain_attr->name, what,
                        wefti_fabric_error(error));
 }
 
-static weft_status open_domain(wefti_fabric *fabric)
+static weft_status open_domain(wefti_fabric_rail *rail)
 {
-    struct fi_av_attr addresses = {.type = fabric->info->domain_attr->av_type};
-    int error = lib.fabric(fabric->info->fabric_attr, &fabric->fabric, NULL);
+    struct fi_av_attr addresses = {.type = rail->info->domain_attr->av_type};
+    int error = lib.fabric(rail->info->fabric_attr, &rail->fabric, NULL);
     if (error != 0) {
-        return failed(fabric, "the network", error);
+        return failed(rail, "the network", error);
     }
-    error = fi_domain(fabric->fabric, fabric->info, &fabric->domain, NULL);
+    error = fi_domain(rail->fabric, rail->info, &rail->domain, NULL);
     if (error != 0) {
-        return failed(fabric, "the interface", error);
+        return failed(rail, "the interface", error);
     }
-    error = fi_av_open(fabric->domain, &addresses, &fabric->addresses, NULL);
-    return error == 0 ? WEFT_OK : failed(fabric, "a list of addresses", error);
+    error = fi_av_open(rail->domain, &addresses, &rail->addresses, NULL);
+    return error == 0 ? WEFT_OK : failed(rail, "a list of addresses", error);
 }
 
-static weft_status register_buffers(wefti_fabric *fabric, int which, void *memory, size_t bytes)
+static weft_status register_buffers(wefti_fabric_rail *rail, int which, int is_moved, void *memory, size_t bytes)
 {
-    if ((fabric->info->domain_attr->mr_mode & FI_MR_LOCAL) == 0) {
+    if ((rail->info->domain_attr->mr_mode & FI_MR_LOCAL) == 0) {
         return WEFT_OK;
     }
-    if (which > 0 && !is_by_endpoint(fabric)) {
-        fabric->descriptors[which] = fabric->descriptors[0];
+    if (which > 0 && !is_by_endpoint(rail)) {
+        rail->descriptors[which] = rail->descriptors[0];
         return WEFT_OK;
     }
-    const uint64_t access = FI_SEND | FI_RECV | (fabric->rma != WEFTI_FABRIC_NO_RMA ? FI_READ | FI_WRITE : 0);
-    int error = register_memory(fabric, which, memory, bytes, access, &fabric->buffers[which]);
+    const uint64_t access = FI_SEND | FI_RECV | (is_moved ? FI_READ | FI_WRITE : 0);
+    int error = register_memory(rail, which, memory, bytes, access, &rail->buffers[which]);
     if (error != 0) {
-        return failed(fabric, "memory for messages", error);
+        return failed(rail, "memory for messages", error);
     }
-    fabric->descriptors[which] = fi_mr_desc(fabric->buffers[which]);
+    rail->descriptors[which] = fi_mr_desc(rail->buffers[which]);
     return WEFT_OK;
 }
 
-static weft_status open_completions(wefti_fabric *fabric, int which, int can_wake)
+static weft_status open_completions(wefti_fabric_rail *rail, int which, int can_wake)
 {
     struct fi_cq_attr completions = {
         .size = COMPLETIONS, .format = FI_CQ_FORMAT_DATA, .wait_obj = can_wake ? FI_WAIT_FD : FI_WAIT_NONE};
-    int error = fi_cq_open(fabric->domain, &completions, &fabric->completions[which], NULL);
-    fabric->wake[which] = -1;
+    int error = fi_cq_open(rail->domain, &completions, &rail->completions[which], NULL);
     if (error == 0 && can_wake) {
-        error = fi_control(&fabric->completions[which]->fid, FI_GETWAIT, &fabric->wake[which]);
+        error = fi_control(&rail->completions[which]->fid, FI_GETWAIT, &rail->wake[which]);
     }
-    return error == 0 ? WEFT_OK : failed(fabric, "a queue of completions", error);
+    return error == 0 ? WEFT_OK : failed(rail, "a queue of completions", error);
 }
 
-static weft_status open_endpoint(wefti_fabric *fabric, int which, wefti_fabric_address *address)
+static weft_status open_endpoint(wefti_fabric_rail *rail, int which, wefti_fabric_name *name)
 {
-    size_t bytes = WEFTI_FABRIC_NAME_MAX;
-    struct fid_ep **endpoint = &fabric->endpoints[which];
-    int error = fi_endpoint(fabric->domain, fabric->info, endpoint, NULL);
+    size_t bytes = sizeof name->name;
+    struct fid_ep **endpoint = &rail->endpoints[which];
+    int error = fi_endpoint(rail->domain, rail->info, endpoint, NULL);
     if (error == 0) {
-        error = fi_ep_bind(*endpoint, &fabric->addresses->fid, 0);
+        error = fi_ep_bind(*endpoint, &rail->addresses->fid, 0);
     }
     if (error == 0) {
-        error = fi_ep_bind(*endpoint, &fabric->completions[which]->fid, FI_SEND | FI_RECV);
+        error = fi_ep_bind(*endpoint, &rail->completions[which]->fid, FI_SEND | FI_RECV);
     }
     if (error == 0) {
         error = fi_enable(*endpoint);
     }
     if (error == 0) {
-        error = fi_getname(&(*endpoint)->fid, address->name[which], &bytes);
+        error = fi_getname(&(*endpoint)->fid, name->name, &bytes);
     }
-    address->bytes[which] = (uint32_t)bytes;
-    return error == 0 ? WEFT_OK : failed(fabric, "an endpoint", error);
+    name->bytes = (uint32_t)bytes;
+    name->slot = (uint32_t)rail->slot;
+    return error == 0 ? WEFT_OK : failed(rail, "an endpoint", error);
+}
+
+static weft_status open_rail(wefti_fabric *fabric, int number, const wefti_fabric_wish *wish, void *memory,
+                             size_t bytes, wefti_fabric_address *address)
+{
+    wefti_fabric_rail *rail = &fabric->rails[number];
+    const int is_for_messages = number == 0 || fabric->wish == WEFTI_TOPO_RAILS_SAME_SLOT;
+    rail->endpoint_count = is_for_messages ? WEFTI_FABRIC_ENDPOINTS : 1;
+    WEFT_TRY(open_domain(rail));
+    for (int which = 0; which < rail->endpoint_count; which++) {
+        wefti_fabric_name name;
+        memset(&name, 0, sizeof name);
+        WEFT_TRY(open_completions(rail, which, wish->can_wake));
+        WEFT_TRY(open_endpoint(rail, which, &name));
+        WEFT_TRY(register_buffers(rail, which, fabric->rma != WEFTI_FABRIC_NO_RMA, memory, bytes));
+        if (which == WEFTI_FABRIC_REQUESTS && number < fabric->own) {
+            address->requests[number] = name;
+        } else if (number == 0) {
+            address->replies = name;
+        }
+    }
+    return WEFT_OK;
 }
 
 static weft_status open_all(wefti_fabric *fabric, const wefti_fabric_wish *wish, void *memory, size_t bytes,
@@ -277,16 +359,10 @@ static weft_status open_all(wefti_fabric *fabric, const wefti_fabric_wish *wish,
 {
     WEFT_TRY(load());
     WEFT_TRY(find_provider(fabric, &wish->pe));
-    ask_for_rma(fabric, wish->rma);
-    if (fabric->rma == WEFTI_FABRIC_NO_RMA && wish->rma != WEFTI_FABRIC_NO_RMA) {
-        ask_for_rma(fabric, WEFTI_FABRIC_RMA_COMPLETES);
-    }
-    strncpy(address->provider, fabric->info->fabric_attr->prov_name, sizeof address->provider - 1);
-    WEFT_TRY(open_domain(fabric));
-    for (int which = 0; which < WEFTI_FABRIC_ENDPOINTS; which++) {
-        WEFT_TRY(open_completions(fabric, which, wish->can_wake));
-        WEFT_TRY(open_endpoint(fabric, which, address));
-        WEFT_TRY(register_buffers(fabric, which, memory, bytes));
+    find_rma_of_all(fabric, wish->rma);
+    strncpy(address->provider, fabric->rails[0].info->fabric_attr->prov_name, sizeof address->provider - 1);
+    for (int i = 0; i < fabric->count; i++) {
+        WEFT_TRY(open_rail(fabric, i, wish, memory, bytes, address));
     }
     return WEFT_OK;
 }
@@ -296,6 +372,11 @@ weft_status wefti_fabric_open(wefti_fabric *fabric, const wefti_fabric_wish *wis
 {
     memset(fabric, 0, sizeof *fabric);
     memset(address, 0, sizeof *address);
+    for (int i = 0; i < WEFTI_TOPO_RAILS_MAX; i++) {
+        for (int which = 0; which < WEFTI_FABRIC_ENDPOINTS; which++) {
+            fabric->rails[i].wake[which] = -1;
+        }
+    }
     weft_status status = open_all(fabric, wish, memory, bytes, address);
     if (status != WEFT_OK) {
         wefti_fabric_close(fabric);
@@ -304,41 +385,44 @@ weft_status wefti_fabric_open(wefti_fabric *fabric, const wefti_fabric_wish *wis
     return status;
 }
 
-static void close_one(void *object)
+void wefti_fabric_close_endpoints(wefti_fabric *fabric)
 {
-    if (object != NULL) {
-        (void)fi_close(object);
+    for (int i = 0; i < fabric->count; i++) {
+        for (int which = 0; which < WEFTI_FABRIC_ENDPOINTS; which++) {
+            close_one(fabric->rails[i].endpoints[which]);
+            fabric->rails[i].endpoints[which] = NULL;
+        }
     }
 }
 
-void wefti_fabric_close_endpoints(wefti_fabric *fabric)
+static void close_rail(wefti_fabric_rail *rail)
 {
     for (int which = 0; which < WEFTI_FABRIC_ENDPOINTS; which++) {
-        close_one(fabric->endpoints[which]);
-        fabric->endpoints[which] = NULL;
+        close_one(rail->buffers[which]);
+        close_one(rail->completions[which]);
+    }
+    close_one(rail->addresses);
+    close_one(rail->domain);
+    close_one(rail->fabric);
+    if (rail->info != NULL) {
+        lib.freeinfo(rail->info);
     }
 }
 
 void wefti_fabric_close(wefti_fabric *fabric)
 {
     wefti_fabric_close_endpoints(fabric);
-    for (int which = 0; which < WEFTI_FABRIC_ENDPOINTS; which++) {
-        close_one(fabric->buffers[which]);
-        close_one(fabric->completions[which]);
-    }
-    close_one(fabric->addresses);
-    close_one(fabric->domain);
-    close_one(fabric->fabric);
-    if (fabric->info != NULL) {
-        lib.freeinfo(fabric->info);
+    for (int i = 0; i < fabric->count; i++) {
+        close_rail(&fabric->rails[i]);
     }
     memset(fabric, 0, sizeof *fabric);
 }
 
-weft_status wefti_fabric_insert(wefti_fabric *fabric, const void *name, fi_addr_t *at)
+weft_status wefti_fabric_insert(wefti_fabric_rail *rail, const wefti_fabric_name *name, fi_addr_t *at)
 {
-    return fi_av_insert(fabric->addresses, name, 1, at, 0, NULL) == 1
+    return fi_av_insert(rail->addresses, name->name, 1, at, 0, NULL) == 1
                ? WEFT_OK
-               : wefti_error(WEFT_ERR_UNREACHABLE, "libfabric's provider %s does not take the address of another PE",
-                             fabric->info->fabric_attr->prov_name);
+               : wefti_error(WEFT_ERR_UNREACHABLE,
+                             "libfabric's provider %s, on %s, does not take the address of another PE",
+                             rail->info->fabric_attr->prov_name, rail->info->domain_attr->name);
 }

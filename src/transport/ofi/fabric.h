@@ -10,13 +10,15 @@
 #include <rdma/fi_rma.h>
 #include <stddef.h>
 
+#include "transport/am/wire.h"
 #include "transport/ofi/interface.h"
 #include "weft/status.h"
 
 #define WEFTI_FABRIC_NAME_MAX 64 /* bytes of an endpoint's address */
 #define WEFTI_FABRIC_PROVIDER_MAX 32
 
-/* Two endpoints (message.h), each with a queue of completions. */
+/* Two endpoints a rail (message.h), each with a queue of completions. A rail that is there for writes and reads alone
+ * has the first. */
 enum { WEFTI_FABRIC_REQUESTS, WEFTI_FABRIC_REPLIES, WEFTI_FABRIC_ENDPOINTS };
 
 /* Whether a PE may read and write another's memory by itself. */
@@ -27,33 +29,48 @@ typedef enum wefti_fabric_rma {
     WEFTI_FABRIC_RMA_ORDERED, /* what goes to a PE keeps its order, be it a message, a write or a read */
 } wefti_fabric_rma;
 
-/* Memory that others may read and write. */
+/* Memory that others may read and write by any of this PE's own rails. */
 typedef struct wefti_fabric_range {
-    struct fid_mr *registration;
-    uint64_t base; /* its first byte's address for the others */
-    uint64_t key;
+    struct fid_mr *registrations[WEFTI_TOPO_RAILS_MAX];
+    wefti_wire_key keys[WEFTI_WIRE_RAILS_MAX];
 } wefti_fabric_range;
 
-/* Where a PE's endpoints are. */
+typedef struct wefti_fabric_name {
+    uint32_t slot; /* of its rail */
+    uint32_t bytes; /* 0: there is none */
+    unsigned char name[WEFTI_FABRIC_NAME_MAX];
+} wefti_fabric_name;
+
+/* Where a PE's endpoints are: messages go to the first rail's. */
 typedef struct wefti_fabric_address {
-    uint32_t bytes[WEFTI_FABRIC_ENDPOINTS]; /* 0: this PE has none */
-    unsigned char name[WEFTI_FABRIC_ENDPOINTS][WEFTI_FABRIC_NAME_MAX];
     char provider[WEFTI_FABRIC_PROVIDER_MAX];
+    wefti_fabric_name replies;
+    wefti_fabric_name requests[WEFTI_WIRE_RAILS_MAX]; /* of its own rails, for writes and reads, too */
 } wefti_fabric_address;
 
-typedef struct wefti_fabric {
+/* What is opened of one interface. */
+typedef struct wefti_fabric_rail {
     struct fi_info *info;
     struct fid_fabric *fabric;
     struct fid_domain *domain;
     struct fid_av *addresses;
+    int endpoint_count;
     struct fid_cq *completions[WEFTI_FABRIC_ENDPOINTS];
     struct fid_ep *endpoints[WEFTI_FABRIC_ENDPOINTS];
     /* Registrations of the memory for messages, where the provider needs one, or one for each endpoint. */
     struct fid_mr *buffers[WEFTI_FABRIC_ENDPOINTS];
     void *descriptors[WEFTI_FABRIC_ENDPOINTS]; /* of that memory */
-    wefti_fabric_rma rma;
     int wake[WEFTI_FABRIC_ENDPOINTS]; /* readable when something completes, once fi_trywait says so; or -1 */
-    char reason[WEFTI_TOPO_REASON_BYTES]; /* why this interface */
+    int slot;
+} wefti_fabric_rail;
+
+typedef struct wefti_fabric {
+    wefti_fabric_rail rails[WEFTI_TOPO_RAILS_MAX];
+    int count;
+    int own; /* the first of them, by which others reach this PE */
+    wefti_topo_rails_wish wish;
+    wefti_fabric_rma rma;
+    char reason[WEFTI_TOPO_NIC_REASON_BYTES]; /* why these interfaces */
 } wefti_fabric;
 
 typedef struct wefti_fabric_wish {
@@ -62,9 +79,9 @@ typedef struct wefti_fabric_wish {
     wefti_fabric_rma rma; /* at best */
 } wefti_fabric_wish;
 
-/* Load the library, choose the PE's interface and open all but the endpoints' addresses. Blocks as long as the library
- * looks for networks. On failure nothing is left behind: WEFT_ERR_UNREACHABLE says what was tried; else the status of
- * wefti_ofi_interface_choose. */
+/* Load the library, choose the PE's interfaces and open all but the others' addresses. Several rails have no order in
+ * common. Blocks as long as the library looks for networks. On failure nothing is left behind: WEFT_ERR_UNREACHABLE
+ * says what was tried; else the status of wefti_ofi_interfaces_choose. */
 weft_status wefti_fabric_open(wefti_fabric *fabric, const wefti_fabric_wish *wish, void *memory, size_t bytes,
                               wefti_fabric_address *address);
 /* The endpoints alone: nothing is under way any more. Safe on zeroed memory, as the next. */
@@ -72,11 +89,12 @@ void wefti_fabric_close_endpoints(wefti_fabric *fabric);
 /* What the caller has shared is closed before. */
 void wefti_fabric_close(wefti_fabric *fabric);
 
-/* `name` is an endpoint of another PE. */
-weft_status wefti_fabric_insert(wefti_fabric *fabric, const void *name, fi_addr_t *at);
+/* `name` is an endpoint of another PE, to be reached by this rail. */
+weft_status wefti_fabric_insert(wefti_fabric_rail *rail, const wefti_fabric_name *name, fi_addr_t *at);
 
-/* Let others read and write memory, which the caller closes. Whether the provider has taken it. */
+/* Let others read and write memory. Whether the provider has taken it. */
 int wefti_fabric_share(wefti_fabric *fabric, void *memory, size_t bytes, wefti_fabric_range *range);
+void wefti_fabric_unshare(wefti_fabric_range *range);
 
 /* The library's words for an error number. */
 const char *wefti_fabric_error(int error);

@@ -4,10 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "topo/discover.h"
 
 #define NAMES_BYTES 300
 
@@ -82,12 +80,13 @@ static int has_several(const struct fi_info *offered, const struct fi_info *best
 
 /* ---- the plan's ---- */
 
-/* The best of a name; NULL: none. */
-static const struct fi_info *find_named(const struct fi_info *offered, const char *name)
+/* The best of a name, and of a provider unless that is NULL; NULL: none. */
+static const struct fi_info *find_named(const struct fi_info *offered, const char *name, const char *provider)
 {
     const struct fi_info *found = NULL;
     for (const struct fi_info *info = offered; info != NULL; info = info->next) {
-        if (strcmp(wefti_ofi_interface_name(info), name) == 0 && (found == NULL || rank(info) < rank(found))) {
+        if (strcmp(wefti_ofi_interface_name(info), name) == 0 && (found == NULL || rank(info) < rank(found)) &&
+            (provider == NULL || strcmp(info->fabric_attr->prov_name, provider) == 0)) {
             found = info;
         }
     }
@@ -112,74 +111,85 @@ static void list_names(const struct fi_info *offered, char text[NAMES_BYTES])
     }
 }
 
-static weft_status take_planned(const struct fi_info *offered, const struct fi_info *best, int is_asked,
-                                const wefti_topo_nic_of_pe *nic, wefti_ofi_interface *chosen)
+static weft_status not_there(const struct fi_info *offered, const char *name, const char *provider)
 {
     char names[NAMES_BYTES];
-    const struct fi_info *found = nic->name[0] == '\0' ? NULL : find_named(offered, nic->name);
-    if (found != NULL && (is_asked || is_as_good(found, best))) {
-        chosen->info = found;
-        memcpy(chosen->reason, nic->reason, sizeof chosen->reason);
+    list_names(offered, names);
+    return wefti_error(WEFT_ERR_ARGUMENT,
+                       "the plan's NIC of this PE is %s, by WEFT_NIC_LIST, WEFT_NIC_MAPPING or "
+                       "WEFT_NIC_ROUND_ROBIN, but libfabric's interfaces here%s%s are: %s",
+                       name, provider != NULL ? " of the provider " : "", provider != NULL ? provider : "", names);
+}
+
+static int has_interface(const wefti_ofi_interfaces *chosen, const struct fi_info *info)
+{
+    for (int i = 0; i < chosen->count; i++) {
+        if (strcmp(wefti_ofi_interface_name(chosen->infos[i]), wefti_ofi_interface_name(info)) == 0) {
+            return 1; /* another port of the same NIC, perhaps */
+        }
+    }
+    return 0;
+}
+
+static void add_interface(wefti_ofi_interfaces *chosen, const struct fi_info *info, const wefti_topo_rail *rail,
+                          int is_own)
+{
+    if (!has_interface(chosen, info)) {
+        chosen->infos[chosen->count] = info;
+        chosen->slots[chosen->count++] = rail->slot;
+        chosen->own += is_own;
+    }
+}
+
+static weft_status take_planned(const struct fi_info *offered, const struct fi_info *best, int is_asked,
+                                const wefti_topo_rails *nics, wefti_ofi_interfaces *chosen)
+{
+    const char *first = nics->count > 0 ? nics->rails[0].name : "none";
+    const struct fi_info *found = find_named(offered, first, NULL);
+    if (found == NULL && is_asked) {
+        return not_there(offered, first, NULL);
+    }
+    if (found == NULL || (!is_asked && !is_as_good(found, best))) {
+        wefti_log(WEFTI_LOG_INFO, "the plan's NIC of this PE, %s, is none of libfabric's best interfaces; %s is used",
+                  first, wefti_ofi_interface_name(best));
         return WEFT_OK;
     }
-    if (is_asked) {
-        list_names(offered, names);
-        return wefti_error(WEFT_ERR_ARGUMENT,
-                           "the plan's NIC of this PE is %s, by WEFT_NIC_LIST, WEFT_NIC_MAPPING or "
-                           "WEFT_NIC_ROUND_ROBIN, but libfabric's interfaces here are: %s",
-                           nic->name[0] != '\0' ? nic->name : "none", names);
+    const char *provider = found->fabric_attr->prov_name;
+    chosen->count = chosen->own = 0;
+    memcpy(chosen->reason, nics->reason, sizeof chosen->reason);
+    for (int i = 0; i < nics->count; i++) {
+        found = find_named(offered, nics->rails[i].name, provider);
+        if (found != NULL) {
+            add_interface(chosen, found, &nics->rails[i], i < nics->own);
+        } else if (is_asked) {
+            return not_there(offered, nics->rails[i].name, provider);
+        } else {
+            wefti_log(WEFTI_LOG_INFO,
+                      "a further NIC of the plan, %s, is none of libfabric's interfaces of %s: it is not used",
+                      nics->rails[i].name, provider);
+        }
     }
-    wefti_log(WEFTI_LOG_INFO, "the plan's NIC of this PE, %s, is none of libfabric's best interfaces; %s is used",
-              nic->name[0] != '\0' ? nic->name : "none", wefti_ofi_interface_name(best));
     return WEFT_OK;
 }
 
-static void warn_of_gpus(const wefti_topo_wish *wish, const wefti_topo_pe *pe)
-{
-    if (pe->gpu == WEFTI_TOPO_PCI_NONE && (wish->mapping[0] != '\0' || wish->is_round_robin)) {
-        wefti_log(
-            WEFTI_LOG_WARN,
-            "WEFT_NIC_MAPPING and WEFT_NIC_ROUND_ROBIN are for GPUs, and which GPU this PE will have is not known "
-            "yet: it takes a port near its processors. Give weft_world_create the device (config.device), or "
-            "choose it before (cudaSetDevice)");
-    }
-}
-
-/* A GPU that the machine does not show, as in some containers, is no reason to have no network unless a plan is asked
- * for. */
-static weft_status find_nic(const wefti_topo *topo, const wefti_topo_wish *wish, const wefti_topo_pe *pe, int must,
-                            wefti_topo_nic_of_pe *nic)
-{
-    wefti_topo_pe without = *pe;
-    weft_status status = wefti_topo_nic_of(topo, wish, pe, nic);
-    if (status == WEFT_ERR_RANGE && !must && pe->gpu != WEFTI_TOPO_PCI_NONE) {
-        without.gpu = WEFTI_TOPO_PCI_NONE;
-        status = wefti_topo_nic_of(topo, wish, &without, nic);
-    }
-    return status;
-}
-
-weft_status wefti_ofi_interface_choose(const struct fi_info *offered, const wefti_topo_pe *pe,
-                                       wefti_ofi_interface *chosen)
+weft_status wefti_ofi_interfaces_choose(const struct fi_info *offered, const wefti_topo_pe *pe,
+                                        wefti_ofi_interfaces *chosen)
 {
     const struct fi_info *best = find_best(offered);
-    const int is_described = wefti_env_is_set(WEFTI_ENV_TOPO_FILE);
-    wefti_topo_nic_of_pe nic;
-    wefti_topo_wish wish;
-    wefti_topo topo;
-    int is_asked;
-    WEFT_TRY(wefti_topo_wish_read(&wish, &is_asked));
-    chosen->info = best;
+    wefti_topo_rails nics;
+    wefti_topo_rails_ask ask;
+    memset(chosen, 0, sizeof *chosen);
+    WEFT_TRY(wefti_topo_rails_ask_read(&ask));
+    chosen->wish = ask.rails;
+    chosen->infos[0] = best;
+    chosen->count = chosen->own = 1;
     (void)snprintf(chosen->reason, sizeof chosen->reason, "libfabric's first");
-    if (!is_asked && !is_described && !has_several(offered, best)) {
+    if (!ask.is_asked && !ask.is_described && !has_several(offered, best)) {
         return WEFT_OK;
     }
-    warn_of_gpus(&wish, pe);
-    weft_status status = wefti_topo_discover(&topo);
+    weft_status status = wefti_topo_rails_here(&ask, pe, &nics);
     if (status != WEFT_OK) {
-        return is_asked || is_described ? status : WEFT_OK;
+        return ask.is_asked || ask.is_described ? status : WEFT_OK;
     }
-    status = find_nic(&topo, &wish, pe, is_asked, &nic);
-    wefti_topo_fini(&topo);
-    return status == WEFT_OK ? take_planned(offered, best, is_asked, &nic, chosen) : status;
+    return take_planned(offered, best, ask.is_asked, &nics, chosen);
 }

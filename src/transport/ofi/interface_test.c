@@ -1,4 +1,4 @@
-/* Goal: of what libfabric offers, a PE uses the NIC that the plan says, and the first of the best where nothing asks
+/* Goal: of what libfabric offers, a PE uses the NICs that the plan says, and the first of the best where nothing asks
  * for a plan. Method: lists as libfabric gives them on machines that are not here, with machines of tests/topo. */
 #include "transport/ofi/interface.h"
 
@@ -65,15 +65,24 @@ static void offer_rdma(void)
     offer_one("tcp;ofi_rxm", "eth0", NULL);
 }
 
+static void offer_efa(const char *fourth)
+{
+    offer_count = 0;
+    offer_one("efa", "rdmap82s0-rdm", fourth);
+    offer_one("efa", "rdmap80s0-rdm", "rdmap80s0");
+    offer_one("efa", "rdmap79s0-rdm", "rdmap79s0");
+    offer_one("tcp;ofi_rxm", "rdmap81s0", NULL);
+}
+
 static const wefti_topo_pe first_of_numa0 = {.gpu = WEFTI_TOPO_PCI_NONE, .numa = 0, .number = 0};
 static const wefti_topo_pe first_of_numa1 = {.gpu = WEFTI_TOPO_PCI_NONE, .numa = 1, .number = 0};
 
 static void assert_chosen(const wefti_topo_pe *pe, const char *name, const char *provider)
 {
-    wefti_ofi_interface chosen;
-    assert_int_equal(wefti_ofi_interface_choose(&offers[0].info, pe, &chosen), WEFT_OK);
-    assert_string_equal(wefti_ofi_interface_name(chosen.info), name);
-    assert_string_equal(chosen.info->fabric_attr->prov_name, provider);
+    wefti_ofi_interfaces chosen;
+    assert_int_equal(wefti_ofi_interfaces_choose(&offers[0].info, pe, &chosen), WEFT_OK);
+    assert_string_equal(wefti_ofi_interface_name(chosen.infos[0]), name);
+    assert_string_equal(chosen.infos[0]->fabric_attr->prov_name, provider);
     assert_true(chosen.reason[0] != '\0');
 }
 
@@ -83,6 +92,7 @@ static int clear(void **state)
     (void)unsetenv("WEFT_TOPO_FILE");
     (void)unsetenv("WEFT_NIC_LIST");
     (void)unsetenv("WEFT_NIC_MAPPING");
+    (void)unsetenv("WEFT_NIC_RAILS");
     return 0;
 }
 
@@ -112,14 +122,14 @@ static void goes_by_the_plan(void **state)
 static void goes_by_the_gpu(void **state)
 {
     (void)state;
-    wefti_ofi_interface chosen;
+    wefti_ofi_interfaces chosen;
     wefti_topo_pe pe = {.numa = 0};
     assert_int_equal(setenv("WEFT_TOPO_FILE", MACHINES "pcie-8gpu.topo", 1), 0);
     offer_rdma();
     assert_true(wefti_topo_pci_parse("0000:77:00.0", &pe.gpu));
     assert_chosen(&pe, "mlx5_0", "verbs;ofi_rxm");
     assert_int_equal(setenv("WEFT_NIC_MAPPING", "mlx5_1:1:4,mlx5_0:1:4", 1), 0);
-    assert_int_equal(wefti_ofi_interface_choose(&offers[0].info, &pe, &chosen), WEFT_ERR_RANGE);
+    assert_int_equal(wefti_ofi_interfaces_choose(&offers[0].info, &pe, &chosen), WEFT_ERR_RANGE);
     assert_true(wefti_topo_pci_parse("0000:21:00.0", &pe.gpu));
     assert_chosen(&pe, "mlx5_1", "verbs;ofi_rxm");
     assert_true(wefti_topo_pci_parse("0000:a1:00.0", &pe.gpu));
@@ -131,16 +141,49 @@ static void goes_by_the_gpu(void **state)
     assert_int_equal(unsetenv("WEFT_NIC_ROUND_ROBIN"), 0);
 }
 
+static void assert_rails(const wefti_topo_pe *pe, int count, const char *first, const char *last)
+{
+    wefti_ofi_interfaces chosen;
+    assert_int_equal(wefti_ofi_interfaces_choose(&offers[0].info, pe, &chosen), WEFT_OK);
+    assert_int_equal(chosen.own, count);
+    assert_int_equal(chosen.count, count);
+    assert_string_equal(wefti_ofi_interface_name(chosen.infos[0]), first);
+    assert_string_equal(wefti_ofi_interface_name(chosen.infos[count - 1]), last);
+}
+
+/* Those of the plan that the first one's provider has; with a list all of them must be there. */
+static void takes_several(void **state)
+{
+    (void)state;
+    wefti_topo_pe pe = {.numa = -1};
+    wefti_ofi_interfaces chosen;
+    assert_true(wefti_topo_pci_parse("0000:53:00.0", &pe.gpu));
+    assert_int_equal(setenv("WEFT_TOPO_FILE", MACHINES "efa-p5.topo", 1), 0);
+    offer_efa("rdmap82s0");
+    assert_rails(&pe, 3, "rdmap79s0", "rdmap82s0"); /* not the third, which TCP alone has */
+    offer_efa("rdmap79s0");
+    assert_rails(&pe, 2, "rdmap79s0", "rdmap80s0");
+    assert_int_equal(setenv("WEFT_NIC_RAILS", "one", 1), 0);
+    assert_rails(&pe, 1, "rdmap79s0", "rdmap79s0");
+    assert_int_equal(unsetenv("WEFT_NIC_RAILS"), 0);
+    assert_int_equal(setenv("WEFT_NIC_LIST", "^rdmap80s0", 1), 0);
+    assert_int_equal(wefti_ofi_interfaces_choose(&offers[0].info, &pe, &chosen), WEFT_ERR_ARGUMENT);
+    assert_non_null(strstr(weft_last_error(), "rdmap81s0"));
+    assert_non_null(strstr(weft_last_error(), "of the provider efa"));
+    assert_int_equal(setenv("WEFT_NIC_RAILS", "few", 1), 0);
+    assert_int_equal(wefti_ofi_interfaces_choose(&offers[0].info, &pe, &chosen), WEFT_ERR_ARGUMENT);
+}
+
 /* A description of another machine does not stop a world; a list does. */
 static void falls_back_unless_asked(void **state)
 {
     (void)state;
-    wefti_ofi_interface chosen;
+    wefti_ofi_interfaces chosen;
     assert_int_equal(setenv("WEFT_TOPO_FILE", MACHINES "pcie-8gpu.topo", 1), 0);
     offer_ip();
     assert_chosen(&first_of_numa0, "eth0", "tcp;ofi_rxm");
     assert_int_equal(setenv("WEFT_NIC_LIST", "mlx5_1", 1), 0);
-    assert_int_equal(wefti_ofi_interface_choose(&offers[0].info, &first_of_numa0, &chosen), WEFT_ERR_ARGUMENT);
+    assert_int_equal(wefti_ofi_interfaces_choose(&offers[0].info, &first_of_numa0, &chosen), WEFT_ERR_ARGUMENT);
     assert_non_null(strstr(weft_last_error(), "mlx5_1"));
     assert_non_null(strstr(weft_last_error(), "interfaces here are: eth0, lo, eth1"));
     offer_rdma();
@@ -150,17 +193,17 @@ static void falls_back_unless_asked(void **state)
 static void refuses_what_cannot_be_read(void **state)
 {
     (void)state;
-    wefti_ofi_interface chosen;
+    wefti_ofi_interfaces chosen;
     offer_rdma();
     assert_int_equal(setenv("WEFT_TOPO_FILE", MACHINES "pcie-8gpu.topo", 1), 0);
     assert_int_equal(setenv("WEFT_NIC_LIST", "mlx5_0:x", 1), 0);
-    assert_int_equal(wefti_ofi_interface_choose(&offers[0].info, &first_of_numa0, &chosen), WEFT_ERR_ARGUMENT);
+    assert_int_equal(wefti_ofi_interfaces_choose(&offers[0].info, &first_of_numa0, &chosen), WEFT_ERR_ARGUMENT);
     assert_int_equal(unsetenv("WEFT_NIC_LIST"), 0);
     assert_int_equal(setenv("WEFT_NIC_MAPPING", "mlx5_0:1:3", 1), 0);
-    assert_int_equal(wefti_ofi_interface_choose(&offers[0].info, &first_of_numa0, &chosen), WEFT_ERR_RANGE);
+    assert_int_equal(wefti_ofi_interfaces_choose(&offers[0].info, &first_of_numa0, &chosen), WEFT_ERR_RANGE);
     assert_int_equal(unsetenv("WEFT_NIC_MAPPING"), 0);
     assert_int_equal(setenv("WEFT_TOPO_FILE", "/nowhere/machine.topo", 1), 0);
-    assert_int_not_equal(wefti_ofi_interface_choose(&offers[0].info, &first_of_numa0, &chosen), WEFT_OK);
+    assert_int_not_equal(wefti_ofi_interfaces_choose(&offers[0].info, &first_of_numa0, &chosen), WEFT_OK);
 }
 
 int main(void)
@@ -169,6 +212,7 @@ int main(void)
         cmocka_unit_test_setup(takes_the_first_of_the_best, clear),
         cmocka_unit_test_setup(goes_by_the_plan, clear),
         cmocka_unit_test_setup(goes_by_the_gpu, clear),
+        cmocka_unit_test_setup(takes_several, clear),
         cmocka_unit_test_setup(falls_back_unless_asked, clear),
         cmocka_unit_test_setup(refuses_what_cannot_be_read, clear),
     };

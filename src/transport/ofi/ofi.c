@@ -1,5 +1,6 @@
 /* `ofi`: PEs of other nodes, over libfabric: the wire of the protocol in `am`. Requests have an endpoint, and replies
- * another, so that a reply waits behind no request. */
+ * another, so that a reply waits behind no request. Messages go by one rail; writes and reads by each rail between two
+ * PEs, the next by that on which the fewest are under way, so that a slow one gets less. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,16 +10,34 @@
 #include "transport/ofi/fabric.h"
 
 #define COMPLETIONS_AT_ONCE 16
+#define RAILS_BYTES 200
 
 _Static_assert(sizeof(struct fi_context2) <= sizeof((wefti_am_buffer *)0)->context, "the provider's part has room");
 _Static_assert(offsetof(wefti_am_buffer, context) == 0, "the provider's part names the buffer");
 _Static_assert((int)WEFTI_WIRE_CHANNELS == (int)WEFTI_FABRIC_ENDPOINTS, "an endpoint a channel");
+_Static_assert(WEFTI_WIRE_RAILS_MAX == WEFTI_TOPO_RAILS_OWN, "all of a PE's own have a key");
+_Static_assert(WEFTI_WIRE_WAKES >= WEFTI_TOPO_RAILS_MAX * WEFTI_FABRIC_ENDPOINTS, "all may wake");
 _Static_assert(sizeof(wefti_fabric_address) <= WEFTI_WIRE_ADDRESS_BYTES_MAX, "an address has room");
+
+/* A rail of this PE and one of another's own. */
+typedef struct path {
+    int rail;
+    int other;
+    uint32_t under_way; /* writes and reads */
+    int has_failed; /* one of them */
+    fi_addr_t at[WEFTI_FABRIC_ENDPOINTS]; /* replies: of the first path alone */
+} path;
+
+typedef struct peer {
+    path paths[WEFTI_WIRE_RAILS_MAX]; /* messages go by the first */
+    int count;
+} peer;
 
 typedef struct wire_state {
     wefti_fabric fabric;
     uint64_t number; /* of this PE */
-    fi_addr_t (*at)[WEFTI_FABRIC_ENDPOINTS]; /* [pes] */
+    peer *peers; /* [pes] */
+    uint32_t turn; /* of the paths on which as little is under way */
 } wire_state;
 
 static const struct {
@@ -42,7 +61,7 @@ static void ofi_close(wefti_wire *wire)
 {
     wire_state *state = wire->state;
     wefti_fabric_close(&state->fabric);
-    wefti_free(state->at);
+    wefti_free(state->peers);
     wefti_free(state);
     wire->state = NULL;
 }
@@ -51,8 +70,8 @@ static weft_status open_state(wire_state *state, const wefti_wire_wish *wish, we
 {
     wefti_fabric_wish wanted = {.pe = wish->pe, .can_wake = wish->can_wake};
     state->number = (uint64_t)wish->number;
-    state->at = wefti_alloc_zeroed((size_t)wish->pes, sizeof *state->at);
-    if (state->at == NULL) {
+    state->peers = wefti_alloc_zeroed((size_t)wish->pes, sizeof *state->peers);
+    if (state->peers == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "no memory for the addresses of %d PEs", wish->pes);
     }
     for (size_t i = 0; i < sizeof rma_words / sizeof *rma_words; i++) {
@@ -69,16 +88,52 @@ static weft_status ofi_open_wire(wefti_wire *wire, const wefti_wire_wish *wish, 
     }
     weft_status status = open_state(state, wish, address);
     if (status != WEFT_OK) {
-        wefti_free(state->at);
+        wefti_free(state->peers);
         wefti_free(state);
         return status;
     }
     wire->state = state;
-    wire->needs_registration = (state->fabric.info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
+    wire->needs_registration = (state->fabric.rails[0].info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
     for (size_t i = 0; i < sizeof rma_words / sizeof *rma_words; i++) {
         wire->rma = rma_words[i].fabric == state->fabric.rma ? rma_words[i].wire : wire->rma;
     }
-    memcpy(wire->wake, state->fabric.wake, sizeof wire->wake);
+    for (int i = 0; wish->can_wake && i < state->fabric.count; i++) {
+        const wefti_fabric_rail *rail = &state->fabric.rails[i];
+        for (int which = 0; which < rail->endpoint_count; which++) {
+            wire->wake[wire->wakes++] = rail->wake[which];
+        }
+    }
+    return WEFT_OK;
+}
+
+/* Rails of equal numbers make a path; where slots are to be the same, those of equal slots. -1: there is none. */
+static int rail_to(const wefti_fabric *fabric, const wefti_fabric_name *name, int number)
+{
+    if (fabric->wish != WEFTI_TOPO_RAILS_SAME_SLOT) {
+        return number < fabric->own ? number : -1;
+    }
+    for (int i = 0; i < fabric->count; i++) {
+        if (fabric->rails[i].slot == (int)name->slot) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static weft_status add_path(wire_state *state, peer *to, const wefti_fabric_address *other, int number)
+{
+    const wefti_fabric_name *name = &other->requests[number];
+    const int rail = rail_to(&state->fabric, name, number);
+    if (name->bytes == 0 || rail < 0) {
+        return WEFT_OK;
+    }
+    path *made = &to->paths[to->count];
+    *made = (path){.rail = rail, .other = number};
+    WEFT_TRY(wefti_fabric_insert(&state->fabric.rails[rail], name, &made->at[WEFTI_FABRIC_REQUESTS]));
+    if (number == 0) {
+        WEFT_TRY(wefti_fabric_insert(&state->fabric.rails[rail], &other->replies, &made->at[WEFTI_FABRIC_REPLIES]));
+    }
+    to->count++;
     return WEFT_OK;
 }
 
@@ -93,8 +148,14 @@ static weft_status ofi_connect(wefti_wire *wire, int pe, const void *mine, const
                            "have",
                            provider, pe, other->provider);
     }
-    for (int which = 0; which < WEFTI_FABRIC_ENDPOINTS; which++) {
-        WEFT_TRY(wefti_fabric_insert(&state->fabric, other->name[which], &state->at[pe][which]));
+    for (int number = 0; number < WEFTI_WIRE_RAILS_MAX; number++) {
+        WEFT_TRY(add_path(state, &state->peers[pe], other, number));
+        if (state->peers[pe].count == 0) {
+            return wefti_error(WEFT_ERR_MISMATCH,
+                               "WEFT_NIC_RAILS is same-slot, but this PE's host has no port in slot %u, in which PE "
+                               "%d's is; look at weft-info topo on both hosts",
+                               other->requests[number].slot, pe);
+        }
     }
     return WEFT_OK;
 }
@@ -102,24 +163,60 @@ static weft_status ofi_connect(wefti_wire *wire, int pe, const void *mine, const
 static const struct sockaddr *ofi_host(const void *address, struct sockaddr_storage *room)
 {
     const wefti_fabric_address *mine = address;
-    memcpy(room, mine->name[0], sizeof mine->name[0]);
+    memcpy(room, mine->requests[0].name, sizeof mine->requests[0].name);
     return room->ss_family == AF_INET || room->ss_family == AF_INET6 ? (const struct sockaddr *)room : NULL;
 }
 
 /* ---- words ---- */
 
+/* "eth0", or "eth0 and eth1" of several; those to send by alone in parentheses. */
+static void list_rails(const wefti_fabric *fabric, char *text, size_t bytes)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < fabric->count && used < bytes; i++) {
+        const char *before = i == 0 ? "" : i == fabric->count - 1 ? " and " : ", ";
+        const char *name = wefti_ofi_interface_name(fabric->rails[i].info);
+        const int wrote = snprintf(text + used, bytes - used, i < fabric->own ? "%s%s" : "%s(%s)", before, name);
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+}
+
 static void ofi_describe(const wefti_wire *wire, char *text, size_t bytes)
 {
     const wefti_fabric *fabric = &((const wire_state *)wire->state)->fabric;
-    (void)snprintf(text, bytes, "on %s (%s): %s", wefti_ofi_interface_name(fabric->info),
-                   fabric->info->fabric_attr->prov_name, fabric->reason);
+    char rails[RAILS_BYTES];
+    list_rails(fabric, rails, sizeof rails);
+    (void)snprintf(text, bytes, "on %s (%s%s): %s", rails, fabric->rails[0].info->fabric_attr->prov_name,
+                   fabric->wish == WEFTI_TOPO_RAILS_SAME_SLOT ? ", by the same slot" : "", fabric->reason);
 }
 
 static void ofi_name(const wefti_wire *wire, char *text, size_t bytes)
 {
-    const struct fi_info *info = ((const wire_state *)wire->state)->fabric.info;
-    (void)snprintf(text, bytes, "libfabric's provider %s on %s (network %s)", info->fabric_attr->prov_name,
-                   info->domain_attr->name, info->fabric_attr->name);
+    const wefti_fabric *fabric = &((const wire_state *)wire->state)->fabric;
+    const struct fi_info *info = fabric->rails[0].info;
+    char rails[RAILS_BYTES];
+    list_rails(fabric, rails, sizeof rails);
+    (void)snprintf(text, bytes, "libfabric's provider %s on %s (network %s)", info->fabric_attr->prov_name, rails,
+                   info->fabric_attr->name);
+}
+
+static void ofi_tell_rails(const wefti_wire *wire, int pe, char *text, size_t bytes)
+{
+    const wire_state *state = wire->state;
+    const peer *to = &state->peers[pe];
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; to->count > 1 && i < to->count && used < bytes; i++) {
+        const path *by = &to->paths[i];
+        if (by->under_way > 0 || by->has_failed) {
+            const int wrote = snprintf(text + used, bytes - used, "%s%s%s",
+                                       used == 0 ? "; writes and reads have not come to their end by " : ", ",
+                                       wefti_ofi_interface_name(state->fabric.rails[by->rail].info),
+                                       by->has_failed ? " (an error)" : "");
+            used += wrote > 0 ? (size_t)wrote : 0;
+        }
+    }
 }
 
 /* ---- messages ---- */
@@ -131,36 +228,51 @@ static wefti_wire_answer answer_of(ssize_t error)
 
 static int ofi_post(wefti_wire *wire, int channel, wefti_am_buffer *buffer)
 {
-    const wefti_fabric *fabric = &((const wire_state *)wire->state)->fabric;
-    return fi_recv(fabric->endpoints[channel], buffer->header, WEFTI_AM_MESSAGE_MAX, fabric->descriptors[channel],
+    const wefti_fabric_rail *rail = &((const wire_state *)wire->state)->fabric.rails[0];
+    return fi_recv(rail->endpoints[channel], buffer->header, WEFTI_AM_MESSAGE_MAX, rail->descriptors[channel],
                    FI_ADDR_UNSPEC, buffer->context) == 0;
 }
 
 static wefti_wire_answer ofi_send(wefti_wire *wire, int channel, wefti_am_buffer *buffer)
 {
     const wire_state *state = wire->state;
-    const wefti_fabric *fabric = &state->fabric;
-    return answer_of(fi_send(fabric->endpoints[channel], buffer->header, buffer->bytes, fabric->descriptors[channel],
-                             state->at[buffer->pe][channel], buffer->context));
+    const path *by = &state->peers[buffer->pe].paths[0];
+    const wefti_fabric_rail *rail = &state->fabric.rails[by->rail];
+    return answer_of(fi_send(rail->endpoints[channel], buffer->header, buffer->bytes, rail->descriptors[channel],
+                             by->at[channel], buffer->context));
 }
 
-static wefti_wire_answer ofi_move(wefti_wire *wire, wefti_am_buffer *op, const wefti_wire_piece *piece)
+/* ---- writes and reads ---- */
+
+static path *choose_path(wire_state *state, peer *to)
+{
+    const uint32_t turn = to->count > 1 ? state->turn++ : 0;
+    path *least = &to->paths[turn % (uint32_t)to->count];
+    for (int i = 0; i < to->count; i++) {
+        least = to->paths[i].under_way < least->under_way ? &to->paths[i] : least;
+    }
+    return least;
+}
+
+static wefti_wire_answer move_by(const wefti_wire *wire, const path *by, wefti_am_buffer *op,
+                                 const wefti_wire_piece *piece)
 {
     const wire_state *state = wire->state;
-    const wefti_fabric *fabric = &state->fabric;
+    const wefti_fabric_rail *rail = &state->fabric.rails[by->rail];
+    const wefti_fabric_range *in = piece->registration;
     struct iovec local = {.iov_base = piece->local, .iov_len = piece->bytes};
-    void *descriptor =
-        piece->registration != NULL ? fi_mr_desc(piece->registration) : fabric->descriptors[WEFTI_FABRIC_REQUESTS];
-    const struct fi_rma_iov remote = {.addr = piece->address, .len = piece->bytes, .key = piece->key};
+    void *descriptor = in != NULL ? fi_mr_desc(in->registrations[by->rail]) : rail->descriptors[WEFTI_FABRIC_REQUESTS];
+    const wefti_wire_key *key = &piece->keys[by->other];
+    const struct fi_rma_iov remote = {.addr = key->base + piece->offset, .len = piece->bytes, .key = key->key};
     const struct fi_msg_rma message = {.msg_iov = &local,
                                        .desc = &descriptor,
                                        .iov_count = 1,
-                                       .addr = state->at[op->pe][WEFTI_FABRIC_REQUESTS],
+                                       .addr = by->at[WEFTI_FABRIC_REQUESTS],
                                        .rma_iov = &remote,
                                        .rma_iov_count = 1,
                                        .context = op->context,
                                        .data = state->number};
-    struct fid_ep *endpoint = fabric->endpoints[WEFTI_FABRIC_REQUESTS];
+    struct fid_ep *endpoint = rail->endpoints[WEFTI_FABRIC_REQUESTS];
     const uint64_t told = wire->rma == WEFTI_WIRE_RMA_COMPLETES ? FI_DELIVERY_COMPLETE
                           : wire->rma == WEFTI_WIRE_RMA_COUNTED ? FI_REMOTE_CQ_DATA
                                                                 : 0;
@@ -168,66 +280,105 @@ static wefti_wire_answer ofi_move(wefti_wire *wire, wefti_am_buffer *op, const w
                                   : fi_readmsg(endpoint, &message, FI_COMPLETION));
 }
 
+static wefti_wire_answer ofi_move(wefti_wire *wire, wefti_am_buffer *op, const wefti_wire_piece *piece)
+{
+    wire_state *state = wire->state;
+    path *by = choose_path(state, &state->peers[op->pe]);
+    const wefti_wire_answer answer = move_by(wire, by, op, piece);
+    by->under_way += answer == WEFTI_WIRE_TAKEN;
+    return answer;
+}
+
+/* What a rail has told of is over. */
+static void end_move(wire_state *state, int rail, const wefti_am_buffer *op, int has_failed)
+{
+    peer *to = &state->peers[op->pe];
+    for (int i = 0; op->role == WEFTI_AM_RMA && i < to->count; i++) {
+        path *by = &to->paths[i];
+        by->under_way -= by->rail == rail;
+        by->has_failed |= by->rail == rail && has_failed;
+    }
+}
+
 /* ---- completions ---- */
 
-static int take_failure(wefti_wire *wire, int channel)
+static int take_failure(wefti_wire *wire, int rail, int channel)
 {
     struct fi_cq_err_entry entry = {0};
-    const wefti_fabric *fabric = &((const wire_state *)wire->state)->fabric;
-    if (fi_cq_readerr(fabric->completions[channel], &entry, 0) <= 0) {
+    wire_state *state = wire->state;
+    if (fi_cq_readerr(state->fabric.rails[rail].completions[channel], &entry, 0) <= 0) {
         return 0;
     }
     if (entry.op_context != NULL) {
+        end_move(state, rail, entry.op_context, 1);
         wefti_am_failed(wire->am, entry.op_context);
     }
     return 1;
 }
 
-static int ofi_poll(wefti_wire *wire, int channel)
+static int poll_rail(wefti_wire *wire, int rail, int channel)
 {
     struct fi_cq_data_entry entries[COMPLETIONS_AT_ONCE];
-    const wefti_fabric *fabric = &((const wire_state *)wire->state)->fabric;
-    ssize_t count = fi_cq_read(fabric->completions[channel], entries, COMPLETIONS_AT_ONCE);
+    wire_state *state = wire->state;
+    ssize_t count = fi_cq_read(state->fabric.rails[rail].completions[channel], entries, COMPLETIONS_AT_ONCE);
     if (count == -FI_EAVAIL) {
-        return take_failure(wire, channel);
+        return take_failure(wire, rail, channel);
     }
     for (ssize_t i = 0; i < count; i++) {
         if ((entries[i].flags & FI_REMOTE_WRITE) != 0) {
             wefti_am_written(wire->am, (uint32_t)entries[i].data);
         } else {
+            end_move(state, rail, entries[i].op_context, 0);
             wefti_am_completed(wire->am, entries[i].op_context, entries[i].len);
         }
     }
     return count > 0;
 }
 
+static int ofi_poll(wefti_wire *wire, int channel)
+{
+    const wefti_fabric *fabric = &((const wire_state *)wire->state)->fabric;
+    int happened = 0;
+    for (int rail = 0; rail < fabric->count; rail++) {
+        happened |= channel < fabric->rails[rail].endpoint_count && poll_rail(wire, rail, channel);
+    }
+    return happened;
+}
+
 static int ofi_can_sleep(wefti_wire *wire)
 {
     const wefti_fabric *fabric = &((const wire_state *)wire->state)->fabric;
-    struct fid *objects[WEFTI_FABRIC_ENDPOINTS];
-    for (int which = 0; which < WEFTI_FABRIC_ENDPOINTS; which++) {
-        objects[which] = &fabric->completions[which]->fid;
+    int can = 1;
+    for (int i = 0; i < fabric->count && can; i++) {
+        const wefti_fabric_rail *rail = &fabric->rails[i];
+        struct fid *objects[WEFTI_FABRIC_ENDPOINTS];
+        for (int which = 0; which < rail->endpoint_count; which++) {
+            objects[which] = &rail->completions[which]->fid;
+        }
+        can = fi_trywait(rail->fabric, objects, rail->endpoint_count) == 0;
     }
-    return fi_trywait(fabric->fabric, objects, WEFTI_FABRIC_ENDPOINTS) == 0;
+    return can;
 }
 
 /* ---- memory of this PE ---- */
 
 static int ofi_share(wefti_wire *wire, void *memory, size_t bytes, wefti_wire_range *range)
 {
-    wefti_fabric_range at;
-    if (!wefti_fabric_share(&((wire_state *)wire->state)->fabric, memory, bytes, &at)) {
+    wefti_fabric_range *shared = wefti_alloc(sizeof *shared);
+    if (shared == NULL || !wefti_fabric_share(&((wire_state *)wire->state)->fabric, memory, bytes, shared)) {
+        wefti_free(shared);
         return 0;
     }
-    *range = (wefti_wire_range){.registration = at.registration, .base = at.base, .key = at.key};
+    range->registration = shared;
+    memcpy(range->keys, shared->keys, sizeof range->keys);
     return 1;
 }
 
 static void ofi_unshare(wefti_wire *wire, wefti_wire_range *range)
 {
-    struct fid_mr *registration = range->registration;
     (void)wire;
-    (void)fi_close(&registration->fid);
+    wefti_fabric_unshare(range->registration);
+    wefti_free(range->registration);
 }
 
 static const wefti_wire_ops wire_ops = {
@@ -246,6 +397,7 @@ static const wefti_wire_ops wire_ops = {
     .can_sleep = ofi_can_sleep,
     .share = ofi_share,
     .unshare = ofi_unshare,
+    .tell_rails = ofi_tell_rails,
     .remedy = "with the provider's variable, as FI_TCP_IFACE",
 };
 

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "os/os.h"
 #include "transport/am/am.h"
+#include "transport/ucx/devices.h"
 #include "transport/ucx/library.h"
 
 #define WORDS_BYTES 120
@@ -70,6 +71,7 @@ typedef struct queue {
 typedef struct wire_state {
     const wefti_ucx_library *lib;
     wefti_wire *wire;
+    wefti_ucx_devices devices;
     ucp_context_h context;
     ucp_worker_h worker;
     uint64_t world;
@@ -384,6 +386,25 @@ static weft_status failed(const wire_state *state, const char *what, ucs_status_
                        setting("UCX_NET_DEVICES"), interfaces);
 }
 
+/* The plan's, for this context alone. Of several rails each message of more than a fragment goes by all, which UCX does
+ * with what it copies only. What the environment has counts. */
+static ucs_status_t set_devices(const wire_state *state, ucp_config_t *config)
+{
+    char rails[16];
+    if (state->devices.count == 0) {
+        return UCS_OK;
+    }
+    (void)snprintf(rails, sizeof rails, "%d", state->devices.count);
+    ucs_status_t status = state->lib->config_modify(config, "NET_DEVICES", state->devices.names);
+    if (status == UCS_OK && getenv("UCX_MAX_EAGER_RAILS") == NULL && getenv("UCX_MAX_EAGER_LANES") == NULL) {
+        status = state->lib->config_modify(config, "MAX_EAGER_RAILS", rails);
+    }
+    if (status == UCS_OK && state->devices.count > 1 && getenv("UCX_ZCOPY_THRESH") == NULL) {
+        status = state->lib->config_modify(config, "ZCOPY_THRESH", "inf");
+    }
+    return status;
+}
+
 static weft_status open_context(wire_state *state, const wefti_wire_wish *wish)
 {
     ucp_config_t *config;
@@ -392,6 +413,11 @@ static weft_status open_context(wire_state *state, const wefti_wire_wish *wish)
         return failed(state, "its settings", status);
     }
     (void)state->lib->config_modify(config, "RCACHE_ENABLE", "n"); /* it would watch memory; older ones have none */
+    status = set_devices(state, config);
+    if (status != UCS_OK) {
+        state->lib->config_release(config);
+        return failed(state, "the plan's interfaces", status);
+    }
     const ucp_params_t parameters = {.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS |
                                                    UCP_PARAM_FIELD_MT_WORKERS_SHARED,
                                      .features = UCP_FEATURE_AM | (wish->can_wake ? UCP_FEATURE_WAKEUP : 0),
@@ -472,6 +498,7 @@ static weft_status tell_address(wire_state *state, address *mine)
 static weft_status open_all(wire_state *state, const wefti_wire_wish *wish, address *mine)
 {
     WEFT_TRY(wefti_ucx_load(&state->lib));
+    WEFT_TRY(wefti_ucx_devices_choose(&wish->pe, &state->devices));
     state->peers = wefti_alloc_zeroed((size_t)wish->pes, sizeof *state->peers);
     if (state->peers == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "no memory for connections with %d PEs", wish->pes);
@@ -487,6 +514,7 @@ static weft_status open_all(wire_state *state, const wefti_wire_wish *wish, addr
         if (status != UCS_OK) {
             return failed(state, "a descriptor to sleep on", status);
         }
+        state->wire->wakes = 1;
         state->wire->sleep_ms = SLEEP_MS;
     }
     return tell_address(state, mine);
@@ -592,9 +620,10 @@ static const struct sockaddr *ucx_host(const void *mine, struct sockaddr_storage
 static void ucx_describe(const wefti_wire *wire, char *text, size_t bytes)
 {
     const wire_state *state = wire->state;
-    const char *devices = getenv("UCX_NET_DEVICES");
-    (void)snprintf(text, bytes, "on %s (UCX %s)", devices != NULL ? devices : "what UCX has chosen",
-                   state->lib->get_version_string());
+    const int is_planned = state->devices.count > 0;
+    const char *devices = is_planned ? state->devices.names : getenv("UCX_NET_DEVICES");
+    (void)snprintf(text, bytes, "on %s (UCX %s)%s%s", devices != NULL ? devices : "what UCX has chosen",
+                   state->lib->get_version_string(), is_planned ? ": " : "", state->devices.reason);
 }
 
 static void ucx_name(const wefti_wire *wire, char *text, size_t bytes)
