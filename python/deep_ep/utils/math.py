@@ -45,7 +45,7 @@ def per_token_cast_to_fp8(x):
 
 
 def per_token_cast_back(x_fp8, x_scales):
-    """Of these, bf16 [m][n]. Scales of int32 are four powers of two each, as ue8m0."""
+    """Of these, bf16 [m][n]. Scales of int32 are four powers of two each, as ue8m0; as many for each row, in any shape."""
     rows, width = x_fp8.shape
     if x_fp8.numel() == 0:
         return torch.empty(rows, width, dtype=torch.bfloat16, device=x_fp8.device)
@@ -53,7 +53,7 @@ def per_token_cast_back(x_fp8, x_scales):
         exponents = x_scales.contiguous().view(torch.uint8).to(torch.int32)
         x_scales = (exponents << 23).view(torch.float32)
     groups = _grouped(x_fp8.to(torch.float32))
-    wide = groups * x_scales[:, :groups.shape[1]].unsqueeze(2)
+    wide = groups * x_scales.reshape(rows, -1)[:, :groups.shape[1]].unsqueeze(2)
     return wide.reshape(rows, -1)[:, :width].to(torch.bfloat16).contiguous()
 
 
