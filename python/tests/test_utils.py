@@ -27,6 +27,8 @@ def test_math():
     back = math.per_token_cast_back(fp8, (powers.to(torch.int32) << 23).view(torch.float32))
     for shape in ((8, 1), (2, 4)):
         assert torch.equal(math.per_token_cast_back(fp8, powers.view(torch.int32).view(shape)), back)
+    # One column whose stride is not one, as of slots [words][tokens] seen as [tokens][words].
+    assert torch.equal(math.per_token_cast_back(fp8, powers.view(torch.int32).view(1, 8).T), back)
 
 
 def test_choices():

@@ -50,7 +50,7 @@ def per_token_cast_back(x_fp8, x_scales):
     if x_fp8.numel() == 0:
         return torch.empty(rows, width, dtype=torch.bfloat16, device=x_fp8.device)
     if x_scales.dtype == torch.int32:
-        exponents = x_scales.contiguous().view(torch.uint8).to(torch.int32)
+        exponents = x_scales.reshape(-1).view(torch.uint8).to(torch.int32)
         x_scales = (exponents << 23).view(torch.float32)
     groups = _grouped(x_fp8.to(torch.float32))
     wide = groups * x_scales.reshape(rows, -1)[:, :groups.shape[1]].unsqueeze(2)
