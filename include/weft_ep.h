@@ -94,7 +94,8 @@ typedef struct weft_ep_route weft_ep_route;
     X(WEFT_EP_F32, 1, 4, "float32")                                                                                    \
     X(WEFT_EP_BF16, 2, 2, "bf16")                                                                                      \
     X(WEFT_EP_F16, 3, 2, "float16")                                                                                    \
-    X(WEFT_EP_FP8_E4M3, 4, 1, "fp8 e4m3")
+    X(WEFT_EP_FP8_E4M3, 4, 1, "fp8 e4m3")                                                                              \
+    X(WEFT_EP_BYTES, 5, 1, "bytes")
 
 typedef enum weft_ep_dtype {
 #define WEFT_EP_DTYPE_ENUM(name, value, bytes, text) name = value,
@@ -102,13 +103,18 @@ typedef enum weft_ep_dtype {
 #undef WEFT_EP_DTYPE_ENUM
 } weft_ep_dtype;
 
+/* WEFT_EP_BYTES: rows that the library moves and does not read, as those of NVFP4 (two elements a byte): H is their
+ * bytes, at most 2^24. Dispatches only. */
+
 /* How the scales of fp8 rows are kept: one for each group of 128 elements of a row, the last group perhaps shorter. */
 typedef enum weft_ep_scale_type {
-    WEFT_EP_SCALE_NONE = 0, /* not fp8 */
+    WEFT_EP_SCALE_NONE = 0, /* no scales; not with fp8 */
     WEFT_EP_SCALE_F32 = 1, /* a float32 a group */
     WEFT_EP_SCALE_UE8M0 = 2, /* the power of two 2^(b - 127) as one byte b a group, four to a word, low byte first */
     /* As UE8M0, of groups of 32 elements (MXFP8): as many words as there are groups of 128. */
-    WEFT_EP_SCALE_UE8M0_32 = 3
+    WEFT_EP_SCALE_UE8M0_32 = 3,
+    /* Of WEFT_EP_BYTES rows: scale_bytes bytes a row, which the library does not read either. */
+    WEFT_EP_SCALE_BYTES = 4
 } weft_ep_scale_type;
 
 typedef enum weft_ep_layout {
@@ -155,7 +161,7 @@ typedef struct weft_ep_config {
     int slot_tokens_max;
     /* 0: memory and calls are the host's. 1: they are those of the PEs' GPUs; see "On GPUs" above. */
     int on_device;
-    /* WEFT_EP_MASK_ON_TIMEOUT (on GPUs WEFT_ERR_UNSUPPORTED), WEFT_EP_STATISTICS, both, or 0 */
+    /* Of WEFT_EP_MASK_ON_TIMEOUT (on GPUs WEFT_ERR_UNSUPPORTED), WEFT_EP_STATISTICS and WEFT_EP_NO_LOW_LATENCY */
     unsigned flags;
     /* The pairs of halves that may be outstanding: 0 and 1: one; 2: two, for which the group takes its memory twice. */
     int pairs_max;
@@ -172,6 +178,19 @@ typedef struct weft_ep_config {
      * Any number may share; routes of those that do are made on one thread at a time. Ranks may differ. Read during
      * the call; not used on the host. WEFT_ERR_ARGUMENT: destroyed, of another world, or on the host. */
     const weft_ep *claim_with;
+    /* Most bytes of scales of a WEFT_EP_BYTES row, a multiple of 4, at most 4092. 0: what the widest fp8 row has, 4 *
+     * ceil(row_bytes_max / 128); more memory is reserved only if it is more than that. */
+    int scale_bytes_max;
+    /* 0: the limits stay as they are given. Else tokens_max, topk_max, row_bytes_max, slot_tokens_max and
+     * scale_bytes_max grow: a call of which any rank needs more grows them on all ranks, before anything moves, as long
+     * as weft_ep_memory.symmetric_bytes stays at most bytes_max; topk_max and row_bytes_max may then begin as 0. Else,
+     * and where a heap has no room, the call is WEFT_ERR_RANGE on all ranks, with the limits and the bytes in its text:
+     * the group and a choice stay as they were, a route that was to have a new routing has none. Growing is collective
+     * over the team and has the memory twice meanwhile. plan.slot_tokens of 0 is the slot_tokens_max that there is when
+     * the route is made; what weft_ep_route_counts told of a route lies elsewhere after a routing that needed more.
+     * While a rank is masked no limit grows: WEFT_ERR_RANGE likewise. WEFT_ERR_UNSUPPORTED: on GPUs, with pairs_max 2
+     * or WEFT_EP_MASK_ON_TIMEOUT, and routes in memory of the caller's. */
+    size_t bytes_max;
 } weft_ep_config;
 
 /* A call whose deadline passes masks the ranks that it waits for, as weft_ep_mask does, and goes on without them; it
@@ -184,6 +203,9 @@ typedef struct weft_ep_config {
 #define WEFT_EP_MASK_ON_TIMEOUT 1u
 /* Keep what weft_ep_stats_query tells. */
 #define WEFT_EP_STATISTICS 2u
+/* On GPUs: no memory for rows that leave before their receivers' call (weft_ep_memory.low_latency_bytes is 0): slots of
+ * few tokens go as all other rows. Of no effect on the host. */
+#define WEFT_EP_NO_LOW_LATENCY 4u
 
 #define WEFT_EP_CONFIG_INIT WEFTI_SIZED(weft_ep_config)
 
@@ -207,9 +229,13 @@ WEFT_API weft_status weft_ep_bytes(const weft_ep_config *config, int ranks, weft
  * how many domains there are; any of both NULL. Local, any thread. WEFT_ERR_ARGUMENT: NULL, or destroyed. */
 WEFT_API weft_status weft_ep_domains(const weft_ep *ep, int *domain_of, int *count) WEFT_MUST_CHECK;
 
-/* Make a group on a team. Collective over the team. The team is used by this group's creation and destruction only and
- * must outlive it. Errors, the same on all ranks: WEFT_ERR_ARGUMENT, WEFT_ERR_MISMATCH, WEFT_ERR_MEMORY,
- * WEFT_ERR_TIMEOUT; on GPUs also WEFT_ERR_UNSUPPORTED, WEFT_ERR_STATE, WEFT_ERR_UNREACHABLE. */
+/* The limits of a group as they are now: *config becomes its config, with tables of NULL. Local; on the thread of the
+ * group's calls where limits grow. WEFT_ERR_ARGUMENT: NULL, destroyed, or a size that is not this one's. */
+WEFT_API weft_status weft_ep_limits(const weft_ep *ep, weft_ep_config *config) WEFT_MUST_CHECK;
+
+/* Make a group on a team. Collective over the team. The team is used by this group's creation and destruction only (and
+ * where limits grow) and must outlive it. Errors, the same on all ranks: WEFT_ERR_ARGUMENT, WEFT_ERR_MISMATCH,
+ * WEFT_ERR_MEMORY, WEFT_ERR_TIMEOUT; on GPUs also WEFT_ERR_UNSUPPORTED, WEFT_ERR_STATE, WEFT_ERR_UNREACHABLE. */
 WEFT_API weft_status weft_ep_create(weft_team *team, const weft_ep_config *config, weft_ep **ep) WEFT_MUST_CHECK;
 
 /* Free a group. Its routes must be destroyed first (WEFT_ERR_STATE). Collective over the team; local when the team, the
@@ -470,16 +496,17 @@ WEFT_API weft_status weft_ep_route_counts_wait(const weft_ep_route *route, uint6
 
 /* Rows of a tensor: row i begins at data + i * stride_bytes. fp8 rows come with scales: W words of 4 bytes a row, that
  * is ceil(H / 128) floats, or words of four ue8m0, ceil(H / 512) of them, or ceil(H / 128) with groups of 32 (what is
- * left of the last word is zero where the library writes it); word w of row i is at scales + 4 * (i * scale_row_stride
- * + w * scale_word_stride) bytes. */
+ * left of the last word is zero where the library writes it); rows of WEFT_EP_BYTES may have some, W = scale_bytes / 4;
+ * word w of row i is at scales + 4 * (i * scale_row_stride + w * scale_word_stride) bytes. */
 typedef struct weft_ep_rows {
     size_t size; /* sizeof(weft_ep_rows) */
     void *data; /* aligned to 16 bytes; may be NULL when there are no rows */
     weft_ep_dtype dtype;
     int hidden; /* H; H times the element's bytes is a multiple of 16, at most row_bytes_max */
     size_t stride_bytes; /* 0: packed; else at least the row, a multiple of 16 */
-    void *scales; /* fp8: aligned to 4 bytes; else NULL */
-    weft_ep_scale_type scale_type; /* fp8: not NONE; else NONE */
+    void *scales; /* aligned to 4 bytes; NULL with WEFT_EP_SCALE_NONE */
+    weft_ep_scale_type scale_type; /* fp8: F32, UE8M0 or UE8M0_32; WEFT_EP_BYTES: BYTES or NONE; else NONE */
+    int scale_bytes; /* WEFT_EP_SCALE_BYTES: of a row, a multiple of 4, 4 .. scale_bytes_max; else not read */
     /* In words; both 0: row-major and packed, W and 1. Column-major: 1, and at least the number of rows. No two scales
      * may share a place. */
     size_t scale_row_stride;
@@ -501,10 +528,10 @@ typedef struct weft_ep_received {
     int32_t *experts; /* local ids (below); by source [N][K], -1 where the choice is not of this rank; by expert [N] */
     int32_t *source_rank; /* [N] */
     int32_t *source_token; /* [N] */
-    /* WEFT_EP_SLOTS_EXPERT with scales: those of local expert l begin l times so many words after the first, and within
-     * an expert row i and word w lie as rows.scale_row_stride and scale_word_stride say: [L][W][M] is M * W, 1 and M.
-     * No two scales share a place. On the host rows then pass through the group's memory. 0: rows of all experts are
-     * numbered through. */
+    /* WEFT_EP_SLOTS_EXPERT with scales of any kind: those of local expert l begin l times so many words after the
+     * first, and within an expert row i and word w lie as rows.scale_row_stride and scale_word_stride say: [L][W][M] is
+     * M * W, 1 and M. No two scales share a place. On the host rows then pass through the group's memory. 0: rows of
+     * all experts are numbered through. */
     size_t scale_group_stride;
     weft_ep_id_type expert_type; /* WEFT_EP_INT64: `experts` is the address of int64_t */
     int experts_are_global; /* 1: `experts` are ids as in weft_ep_choices. Not with WEFT_EP_DESTINATIONS */
@@ -531,9 +558,9 @@ static inline weft_ep_received wefti_ep_received_init()
 
 /* Send the rows of this rank's tokens, `in` (T rows), and receive. Collective over the group. Completes when all rows
  * of this rank have arrived and `in` can be reused. `out->rows` is of the type and width of `in`; or fp8 with a scale
- * type, and then wider rows are quantised on the way, by their sender, as protocol/fp8.h says. fp8 rows and their
- * scales move unchanged. On a route whose status is WEFT_ERR_OVERFLOW nothing moves and the call returns
- * WEFT_ERR_OVERFLOW, on all ranks.
+ * type, and then wider rows are quantised on the way, by their sender, as protocol/fp8.h says. Rows of fp8 and of
+ * WEFT_EP_BYTES and their scales move unchanged. On a route whose status is WEFT_ERR_OVERFLOW nothing moves and the
+ * call returns WEFT_ERR_OVERFLOW, on all ranks.
  *
  * After weft_ep_route_choose the call agrees on the routing first. rows_capacity then is a limit like rows_max: the
  * least of both decides whether a rank overflows, or from where on rows are dropped (slot layouts: a capacity below N
@@ -616,7 +643,7 @@ WEFT_API weft_status weft_ep_combine_recv(weft_ep_route *route, weft_stream *str
  *
  * grad_weights_received, of the shape of weft_ep_received.weights, by source [N][K], by expert [N] -> grad_weights
  * [T][K]: to each choice the value of its place or row, unchanged; 0 where the choice is not received by any rank. Both
- * NULL or neither, equally on all ranks, also on one with N or T of 0. No fp8. */
+ * NULL or neither, equally on all ranks, also on one with N or T of 0. No fp8, no WEFT_EP_BYTES. */
 WEFT_API weft_status weft_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows *grad_received,
                                           const float *grad_weights_received, const weft_ep_rows *grad_in,
                                           float *grad_weights, weft_stream *stream) WEFT_MUST_CHECK;
@@ -633,7 +660,8 @@ WEFT_API weft_status weft_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_ro
  * grad_weights [T][K], with WEFT_EP_WEIGHTED only, else NULL, equally on all ranks: to each choice the dot product
  * <row, grad_out> in the order of protocol/dot.h, where `rows` [N][H] is what combine was given (NULL if and only if
  * grad_weights is), and the row is the choice's, by source the one of its token on that rank; 0 where the choice is not
- * received by any rank. No fp8. `rows` and grad_rows may be the same memory only if grad_weights is NULL. */
+ * received by any rank. No fp8, no WEFT_EP_BYTES. `rows` and grad_rows may be the same memory only if grad_weights is
+ * NULL. */
 WEFT_API weft_status weft_ep_combine_bwd(weft_ep_route *route, const weft_ep_rows *grad_out, const weft_ep_rows *rows,
                                          const weft_ep_rows *grad_rows, float *grad_weights, unsigned flags,
                                          weft_stream *stream) WEFT_MUST_CHECK;

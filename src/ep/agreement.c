@@ -17,6 +17,8 @@
     X(rows_max, "rows_max", config->rows_max)                                                                          \
     X(overflow, "overflow", (uint64_t)config->overflow)                                                                \
     X(slot_tokens_max, "slot_tokens_max", (uint64_t)config->slot_tokens_max)                                           \
+    X(scale_bytes_max, "scale_bytes_max", (uint64_t)config->scale_bytes_max)                                           \
+    X(bytes_max, "bytes_max", (uint64_t)config->bytes_max)                                                             \
     X(on_device, "on_device", (uint64_t)config->on_device)                                                             \
     X(pairs_max, "pairs_max", (uint64_t)wefti_ep_channels(ep))                                                         \
     X(flags, "flags", (uint64_t)config->flags)                                                                         \

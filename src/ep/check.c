@@ -5,6 +5,8 @@
 #include "weft/protocol/fp8.h"
 
 #define ROW_GRAIN 16 /* bytes */
+#define OPAQUE_BYTES_MAX (1 << 24) /* H of WEFT_EP_BYTES: H / ROW_GRAIN has the bits below */
+#define WIDTH_SCALES_SHIFT 21
 
 size_t wefti_ep_element_bytes(weft_ep_dtype dtype)
 {
@@ -15,10 +17,40 @@ size_t wefti_ep_element_bytes(weft_ep_dtype dtype)
     case WEFT_EP_F16:
         return 2;
     case WEFT_EP_FP8_E4M3:
+    case WEFT_EP_BYTES:
         return 1;
     default:
         return 0;
     }
+}
+
+size_t wefti_ep_scale_words(const weft_ep_rows *rows)
+{
+    switch (rows->scale_type) {
+    case WEFT_EP_SCALE_NONE:
+        return 0;
+    case WEFT_EP_SCALE_BYTES:
+        return (size_t)rows->scale_bytes / sizeof(uint32_t);
+    default:
+        return wefti_fp8_scale_words((size_t)rows->hidden, rows->scale_type == WEFT_EP_SCALE_UE8M0);
+    }
+}
+
+unsigned wefti_ep_width(const weft_ep_rows *rows)
+{
+    return rows->dtype != WEFT_EP_BYTES
+               ? (unsigned)rows->hidden
+               : (unsigned)rows->hidden / ROW_GRAIN | (unsigned)wefti_ep_scale_words(rows) << WIDTH_SCALES_SHIFT;
+}
+
+unsigned wefti_ep_width_hidden(weft_ep_dtype dtype, unsigned width)
+{
+    return dtype != WEFT_EP_BYTES ? width : (width & ((1u << WIDTH_SCALES_SHIFT) - 1)) * ROW_GRAIN;
+}
+
+unsigned wefti_ep_width_scale_bytes(weft_ep_dtype dtype, unsigned width)
+{
+    return dtype != WEFT_EP_BYTES ? 0 : (width >> WIDTH_SCALES_SHIFT) * (unsigned)sizeof(uint32_t);
 }
 
 const char *wefti_ep_dtype_name(weft_ep_dtype dtype)
@@ -53,6 +85,10 @@ static weft_status check_shape(const weft_ep_rows *rows, size_t row_bytes_max, c
                            "group's row_bytes_max",
                            call, which, rows->hidden, row_bytes, ROW_GRAIN, row_bytes_max);
     }
+    if (rows->dtype == WEFT_EP_BYTES && rows->hidden > OPAQUE_BYTES_MAX) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s.hidden is %d; rows of WEFT_EP_BYTES have at most %d bytes", call,
+                           which, rows->hidden, OPAQUE_BYTES_MAX);
+    }
     if (rows->stride_bytes != 0 && (rows->stride_bytes < row_bytes || rows->stride_bytes % ROW_GRAIN != 0)) {
         return wefti_error(WEFT_ERR_ARGUMENT,
                            "%s: %s.stride_bytes is %zu; give 0, or a multiple of %d of at least the row's %zu", call,
@@ -76,7 +112,7 @@ static weft_status check_scale_strides(const weft_ep_rows *rows, const char *cal
 /* Words lie apart when a row's all come before the next row's, or a word's of all rows before the next word's. */
 static weft_status check_scales_apart(const weft_ep_rows *rows, int64_t count, const char *call, const char *which)
 {
-    size_t words = wefti_fp8_scale_words((size_t)rows->hidden, rows->scale_type == WEFT_EP_SCALE_UE8M0);
+    size_t words = wefti_ep_scale_words(rows);
     size_t row = rows->scale_row_stride;
     size_t word = rows->scale_word_stride;
     if (row != 0 && count > 1 && row <= (words - 1) * word && word <= (uint64_t)(count - 1) * row) {
@@ -89,17 +125,40 @@ static weft_status check_scales_apart(const weft_ep_rows *rows, int64_t count, c
     return WEFT_OK;
 }
 
-static weft_status check_scales(const weft_ep_rows *rows, const char *call, const char *which)
+/* Rows of bytes with scales. */
+static weft_status check_scale_bytes(const weft_ep_rows *rows, int scale_bytes_max, const char *call, const char *which)
 {
+    if (rows->scale_type != WEFT_EP_SCALE_BYTES) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "%s: %s.scale_type is %d; rows of bytes have WEFT_EP_SCALE_BYTES, or WEFT_EP_SCALE_NONE and "
+                           "no scales and strides of scales",
+                           call, which, (int)rows->scale_type);
+    }
+    if (rows->scale_bytes < 4 || rows->scale_bytes % 4 != 0 || rows->scale_bytes > scale_bytes_max) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "%s: %s.scale_bytes is %d; give a multiple of 4, at most %d, the group's scale_bytes_max",
+                           call, which, rows->scale_bytes, scale_bytes_max);
+    }
+    return WEFT_OK;
+}
+
+static weft_status check_scales(const weft_ep_rows *rows, int scale_bytes_max, const char *call, const char *which)
+{
+    int is_fp8 = rows->dtype == WEFT_EP_FP8_E4M3;
     int has_scales = rows->scales != NULL || rows->scale_type != WEFT_EP_SCALE_NONE || rows->scale_row_stride != 0 ||
                      rows->scale_word_stride != 0;
-    if (rows->dtype != WEFT_EP_FP8_E4M3) {
-        return !has_scales
-                   ? WEFT_OK
-                   : wefti_error(WEFT_ERR_ARGUMENT, "%s: %s has scales with rows of %s; only fp8 rows have them", call,
-                                 which, wefti_ep_dtype_name(rows->dtype));
+    if (!is_fp8 && !has_scales) {
+        return WEFT_OK;
     }
-    if (rows->scale_type < WEFT_EP_SCALE_F32 || rows->scale_type > WEFT_EP_SCALE_UE8M0_32) {
+    if (!is_fp8 && rows->dtype != WEFT_EP_BYTES) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "%s: %s has scales with rows of %s; only fp8 rows and WEFT_EP_BYTES have them", call, which,
+                           wefti_ep_dtype_name(rows->dtype));
+    }
+    if (!is_fp8) {
+        WEFT_TRY(check_scale_bytes(rows, scale_bytes_max, call, which));
+    }
+    if (is_fp8 && (rows->scale_type < WEFT_EP_SCALE_F32 || rows->scale_type > WEFT_EP_SCALE_UE8M0_32)) {
         return wefti_error(WEFT_ERR_ARGUMENT,
                            "%s: %s.scale_type is %d; fp8 rows need WEFT_EP_SCALE_F32, _UE8M0 or _UE8M0_32", call, which,
                            (int)rows->scale_type);
@@ -128,41 +187,43 @@ weft_status wefti_ep_choices_take(const weft_ep_choices **choices, weft_ep_choic
     return WEFT_OK;
 }
 
-static weft_status check_rows(const weft_ep_rows *rows, size_t row_bytes_max, const char *call, const char *which)
+static weft_status check_rows(const weft_ep *ep, const weft_ep_rows *rows, size_t row_bytes_max, const char *call,
+                              const char *which)
 {
     WEFT_TRY(check_shape(rows, row_bytes_max, call, which));
     if ((uintptr_t)rows->data % ROW_GRAIN != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s.data is %p; give memory aligned to %d bytes", call, which,
                            rows->data, ROW_GRAIN);
     }
-    return check_scales(rows, call, which);
+    return check_scales(rows, wefti_ep_scale_bytes_most(ep), call, which);
 }
 
 weft_status wefti_ep_rows_check(const weft_ep *ep, const weft_ep_rows *rows, const char *call, const char *which)
 {
-    return check_rows(rows, ep->config.row_bytes_max, call, which);
+    return check_rows(ep, rows, wefti_ep_row_bytes_most(ep), call, which);
 }
 
-static weft_status check_sums(const weft_ep_rows *rows, size_t row_bytes_max, const char *call, const char *which)
+static weft_status check_sums(const weft_ep *ep, const weft_ep_rows *rows, size_t row_bytes_max, const char *call,
+                              const char *which)
 {
-    WEFT_TRY(check_rows(rows, row_bytes_max, call, which));
-    if (rows->dtype == WEFT_EP_FP8_E4M3) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s.dtype is fp8, which cannot be added up; give a wider type", call,
-                           which);
+    WEFT_TRY(check_rows(ep, rows, row_bytes_max, call, which));
+    if (rows->dtype == WEFT_EP_FP8_E4M3 || rows->dtype == WEFT_EP_BYTES) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s.dtype is %s, which cannot be added up; give a wider type", call,
+                           which, rows->dtype == WEFT_EP_BYTES ? "WEFT_EP_BYTES" : "fp8");
     }
     return WEFT_OK;
 }
 
 weft_status wefti_ep_sums_check(const weft_ep *ep, const weft_ep_rows *rows, const char *call, const char *which)
 {
-    return check_sums(rows, ep->config.row_bytes_max, call, which);
+    return check_sums(ep, rows, wefti_ep_row_bytes_most(ep), call, which);
 }
 
 weft_status wefti_ep_combined_check(const weft_ep *ep, const weft_ep_rows *in, const weft_ep_rows *out,
                                     const char *call)
 {
-    size_t elements_max = ep->config.row_bytes_max / wefti_ep_element_bytes(in->dtype);
-    WEFT_TRY(check_sums(out, elements_max * wefti_ep_element_bytes(out->dtype), call, "out"));
+    size_t elements_max = wefti_ep_row_bytes_most(ep) / wefti_ep_element_bytes(in->dtype);
+    WEFT_TRY(check_sums(ep, out, elements_max * wefti_ep_element_bytes(out->dtype), call, "out"));
     weft_ep_rows alike = *out;
     alike.dtype = in->dtype;
     return wefti_ep_rows_alike(in, &alike, call, "in", "out");
@@ -171,13 +232,18 @@ weft_status wefti_ep_combined_check(const weft_ep *ep, const weft_ep_rows *in, c
 /* Whether a dispatch can make the one of the other. */
 weft_status wefti_ep_rows_become(const weft_ep_rows *in, const weft_ep_rows *out, const char *call)
 {
-    if (out->dtype == WEFT_EP_FP8_E4M3 && out->hidden == in->hidden &&
+    if (out->dtype == WEFT_EP_FP8_E4M3 && out->hidden == in->hidden && in->dtype != WEFT_EP_BYTES &&
         (in->dtype != WEFT_EP_FP8_E4M3 || in->scale_type == out->scale_type)) {
         return WEFT_OK;
     }
-    if (in->scale_type != WEFT_EP_SCALE_NONE && in->scale_type != out->scale_type && in->dtype == out->dtype) {
+    if (in->scale_type != out->scale_type && in->dtype == out->dtype) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: in.scale_type is %d and out.rows.scale_type %d; give the same", call,
                            (int)in->scale_type, (int)out->scale_type);
+    }
+    if (in->dtype == WEFT_EP_BYTES && out->dtype == WEFT_EP_BYTES &&
+        wefti_ep_scale_words(in) != wefti_ep_scale_words(out)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: in.scale_bytes is %d and out.rows.scale_bytes %d; give the same",
+                           call, in->scale_bytes, out->scale_bytes);
     }
     return wefti_ep_rows_alike(in, out, call, "in", "out.rows");
 }
@@ -197,11 +263,12 @@ weft_status wefti_ep_rows_held(const weft_ep_rows *rows, int64_t count, const ch
     if (count > 0 && rows->data == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s.data is NULL with %lld rows", call, which, (long long)count);
     }
-    if (count > 0 && rows->dtype == WEFT_EP_FP8_E4M3 && rows->scales == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s.scales is NULL with %lld fp8 rows", call, which,
-                           (long long)count);
+    int has_scales = rows->scale_type != WEFT_EP_SCALE_NONE;
+    if (count > 0 && has_scales && rows->scales == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s.scales is NULL with %lld rows of %s", call, which,
+                           (long long)count, wefti_ep_dtype_name(rows->dtype));
     }
-    return rows->dtype == WEFT_EP_FP8_E4M3 ? check_scales_apart(rows, count, call, which) : WEFT_OK;
+    return has_scales ? check_scales_apart(rows, count, call, which) : WEFT_OK;
 }
 
 static weft_status check_destinations(const weft_ep_route *route, const weft_ep_choices *choices, const char *call)
@@ -227,7 +294,7 @@ static weft_status check_destinations(const weft_ep_route *route, const weft_ep_
 weft_status wefti_ep_choices_check(const weft_ep_route *route, const weft_ep_choices *choices, const char *call)
 {
     int slots = wefti_ep_plan_is_slots(&route->plan);
-    int tokens_max = slots ? route->plan.slot_tokens : route->ep->config.tokens_max;
+    int tokens_max = slots ? route->plan.slot_tokens : wefti_ep_tokens_most(route->ep);
     if (choices->tokens < 0 || choices->tokens > tokens_max) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: tokens is %d; give 0 .. %d, the %s", call, choices->tokens,
                            tokens_max, slots ? "plan's slot_tokens" : "group's tokens_max");

@@ -7,6 +7,15 @@
 /* The bytes of an element; 0 when `dtype` is none. */
 size_t wefti_ep_element_bytes(weft_ep_dtype dtype);
 
+/* The words of scales of a row, 0: it has none. Of rows that have been checked. */
+size_t wefti_ep_scale_words(const weft_ep_rows *rows);
+
+/* What signatures say of a row's width, less than 2^31: H; of WEFT_EP_BYTES with the bytes of its scales. And what it
+ * says. */
+unsigned wefti_ep_width(const weft_ep_rows *rows);
+unsigned wefti_ep_width_hidden(weft_ep_dtype dtype, unsigned width);
+unsigned wefti_ep_width_scale_bytes(weft_ep_dtype dtype, unsigned width);
+
 /* Its name, static text. */
 const char *wefti_ep_dtype_name(weft_ep_dtype dtype);
 const char *wefti_ep_layout_name(weft_ep_layout layout);

@@ -3,7 +3,6 @@
 #include "base/sized.h"
 #include "ep/backend.h"
 #include "ep/check.h"
-#include "weft/protocol/fp8.h"
 
 /* What the structs are copied to that are of other headers. */
 typedef struct arguments {
@@ -32,12 +31,13 @@ static weft_status check_groups(const weft_ep_route *route, const weft_ep_receiv
     if (out->scale_group_stride == 0) {
         return WEFT_OK;
     }
-    if (route->plan.layout != WEFT_EP_SLOTS_EXPERT || rows->dtype != WEFT_EP_FP8_E4M3) {
+    if (route->plan.layout != WEFT_EP_SLOTS_EXPERT || rows->scale_type == WEFT_EP_SCALE_NONE) {
         return wefti_error(WEFT_ERR_ARGUMENT,
-                           "%s: out.scale_group_stride is %zu; give 0, but for fp8 rows in WEFT_EP_SLOTS_EXPERT", call,
-                           out->scale_group_stride);
+                           "%s: out.scale_group_stride is %zu; give 0, but for rows with scales in "
+                           "WEFT_EP_SLOTS_EXPERT",
+                           call, out->scale_group_stride);
     }
-    size_t words = wefti_fp8_scale_words((size_t)rows->hidden, rows->scale_type == WEFT_EP_SCALE_UE8M0);
+    size_t words = wefti_ep_scale_words(rows);
     size_t slots = (size_t)route->ep->ranks * (size_t)route->plan.slot_tokens;
     size_t row = rows->scale_row_stride == 0 ? words : rows->scale_row_stride;
     size_t word = rows->scale_row_stride == 0 ? 1 : rows->scale_word_stride;
@@ -145,6 +145,10 @@ weft_status weft_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream)
     WEFT_TRY(wefti_ep_check_half(route, WEFTI_EP_HALF_DISPATCH, stream, call, &channel));
     WEFT_TRY(wefti_ep_enter_half(route->ep, channel, call));
     weft_status status = route->ep->backend->dispatch_recv(route, stream);
+    if (status == WEFT_ERR_RANGE && wefti_ep_grows(route->ep)) { /* the choice was not used up */
+        route->is_chosen = 1;
+        route->generation--;
+    }
     wefti_ep_end_half(route->ep, status);
     return wefti_ep_leave(route->ep, status);
 }

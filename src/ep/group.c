@@ -81,14 +81,21 @@ static weft_status read_config(const weft_ep_config **given, weft_ep_config *own
                            "weft_ep_create: argument 'config' is NULL; start from WEFT_EP_CONFIG_INIT");
     }
     WEFTI_SIZED_TRY(&form, "weft_ep_create", "config", *given, own);
+    if ((*given)->bytes_max != 0) { /* the least where nothing is known */
+        *own = **given;
+        own->topk_max += own->topk_max == 0;
+        own->row_bytes_max += own->row_bytes_max == 0 ? 16 : 0;
+        *given = own;
+    }
     return WEFT_OK;
 }
 
 static weft_status check_group_flags(const weft_ep_config *config)
 {
-    if ((config->flags & ~(WEFT_EP_MASK_ON_TIMEOUT | WEFT_EP_STATISTICS)) != 0) {
+    if ((config->flags & ~(WEFT_EP_MASK_ON_TIMEOUT | WEFT_EP_STATISTICS | WEFT_EP_NO_LOW_LATENCY)) != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT,
-                           "weft_ep_create: flags is 0x%x; give 0, WEFT_EP_MASK_ON_TIMEOUT, WEFT_EP_STATISTICS or both",
+                           "weft_ep_create: flags is 0x%x; give WEFT_EP_MASK_ON_TIMEOUT, WEFT_EP_STATISTICS and "
+                           "WEFT_EP_NO_LOW_LATENCY, or 0",
                            config->flags);
     }
     if ((config->flags & WEFT_EP_MASK_ON_TIMEOUT) != 0 && config->on_device) {
@@ -108,12 +115,53 @@ static weft_status check_pairs(const weft_ep_config *config)
     return WEFT_OK;
 }
 
+static weft_status check_scale_bytes(const weft_ep_config *config)
+{
+    if (config->scale_bytes_max < 0 || config->scale_bytes_max % 4 != 0 ||
+        config->scale_bytes_max > WEFTI_EP_SCALE_BYTES_MAX) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: scale_bytes_max is %d; give a multiple of 4, 0 .. %d",
+                           config->scale_bytes_max, WEFTI_EP_SCALE_BYTES_MAX);
+    }
+    return WEFT_OK;
+}
+
+/* Where limits grow. */
+static weft_status check_growth(const weft_ep_config *config)
+{
+    const char *with = config->on_device                                ? "on GPUs"
+                       : config->pairs_max == 2                         ? "with pairs_max 2"
+                       : (config->flags & WEFT_EP_MASK_ON_TIMEOUT) != 0 ? "with WEFT_EP_MASK_ON_TIMEOUT"
+                                                                        : NULL;
+    if (config->bytes_max != 0 && with != NULL) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           "weft_ep_create: bytes_max is %zu; %s limits do not grow; give 0 and the limits",
+                           config->bytes_max, with);
+    }
+    return WEFT_OK;
+}
+
+/* What it takes now may be more already. */
+static weft_status check_bytes(weft_ep *ep)
+{
+    weft_ep_memory memory = WEFT_EP_MEMORY_INIT;
+    WEFT_TRY(wefti_ep_grows(ep) ? ep->backend->group_bytes(ep, &memory) : WEFT_OK);
+    if (wefti_ep_grows(ep) && memory.symmetric_bytes > ep->config.bytes_max) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "weft_ep_create: bytes_max is %zu, and the limits given take %zu bytes of symmetric memory; "
+                           "raise it or lower them",
+                           ep->config.bytes_max, memory.symmetric_bytes);
+    }
+    return WEFT_OK;
+}
+
 static weft_status check_config(const weft_ep_config *config, int ranks)
 {
     WEFT_TRY(check_pairs(config));
     WEFT_TRY(check_group_flags(config));
     WEFT_TRY(check_limits(config));
     WEFT_TRY(check_rows_max(config, ranks));
+    WEFT_TRY(check_scale_bytes(config));
+    WEFT_TRY(check_growth(config));
     return check_on_device(config);
 }
 
@@ -168,6 +216,7 @@ static weft_status set_limits(weft_ep *ep, const weft_ep_config *config, int cou
     if (config->slot_tokens_max == 0 && config->rows_max == 0) {
         ep->config.slot_tokens_max = config->tokens_max;
     }
+    ep->config.scale_bytes_max = wefti_ep_scale_bytes_max(config);
     ep->rows_limit = config->rows_max != 0 ? (int64_t)config->rows_max : INT32_MAX;
     /* Under a mask who places rows must be one rank. */
     ep->counts_direct = counts_direct && (config->flags & WEFT_EP_MASK_ON_TIMEOUT) == 0;
@@ -205,6 +254,7 @@ static weft_status init_private(weft_ep *ep, weft_team *team, const weft_ep_conf
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for %d ranks", ep->ranks);
     }
     ep->backend = backend_of(ep, config);
+    WEFT_TRY(check_bytes(ep));
     return ep->backend->group_init(ep);
 }
 
@@ -254,6 +304,23 @@ weft_status weft_ep_domains(const weft_ep *ep, int *domain_of, int *count)
     if (count != NULL) {
         *count = ep->domains.count;
     }
+    return WEFT_OK;
+}
+
+weft_status weft_ep_limits(const weft_ep *ep, weft_ep_config *config)
+{
+    static const char call[] = "weft_ep_limits";
+    if (!wefti_ep_is_alive(ep) || config == NULL || config->size < sizeof *config) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
+                           !wefti_ep_is_alive(ep) ? "argument 'ep' is NULL or destroyed"
+                           : config == NULL       ? "argument 'config' is NULL"
+                                                  : "config is too small; start from WEFT_EP_CONFIG_INIT");
+    }
+    WEFT_TRY(wefti_world_check_handle(ep->world, call));
+    const size_t size = config->size;
+    *config = ep->config;
+    config->size = size;
+    config->claim_with = NULL;
     return WEFT_OK;
 }
 

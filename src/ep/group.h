@@ -9,12 +9,14 @@
 #include "common/timeline.h"
 #include "ep/domains.h"
 #include "ep/owners.h"
+#include "weft/protocol/fp8.h"
 #include "weft/protocol/mem.h"
 #include "weft_ep.h"
 
 #define WEFTI_EP_EXPERTS_MAX (1 << 24)
 #define WEFTI_EP_TOPK_MAX 65535
 #define WEFTI_EP_ROW_BYTES_MAX (1u << 30)
+#define WEFTI_EP_SCALE_BYTES_MAX 4092
 #define WEFTI_EP_MEMORY_ALIGNMENT 64
 #define WEFTI_EP_CHANNELS_MAX 2
 
@@ -35,7 +37,7 @@ struct weft_ep {
     weft_team *team;
     int rank;
     int ranks;
-    weft_ep_config config; /* without the tables; slot_tokens_max is what it stands for */
+    weft_ep_config config; /* without the tables; slot_tokens_max and scale_bytes_max are what they stand for */
     int64_t rows_limit; /* more rows than this overflow */
     wefti_ep_owners owners;
     wefti_ep_domains domains;
@@ -172,6 +174,48 @@ static inline uint64_t *wefti_ep_stats_calls(const weft_ep *ep, int of_combines)
 static inline size_t wefti_ep_stats_words(const weft_ep *ep)
 {
     return (size_t)wefti_ep_local_experts(ep) + 2 * (size_t)ep->ranks + 2;
+}
+
+/* Whether limits grow; and what calls and plans may ask for. */
+static inline int wefti_ep_grows(const weft_ep *ep)
+{
+    return ep->config.bytes_max != 0;
+}
+
+static inline int wefti_ep_tokens_most(const weft_ep *ep)
+{
+    return wefti_ep_grows(ep) ? INT32_MAX / 2 : ep->config.tokens_max;
+}
+
+static inline int wefti_ep_topk_most(const weft_ep *ep)
+{
+    return wefti_ep_grows(ep) ? WEFTI_EP_TOPK_MAX : ep->config.topk_max;
+}
+
+static inline size_t wefti_ep_row_bytes_most(const weft_ep *ep)
+{
+    return wefti_ep_grows(ep) ? WEFTI_EP_ROW_BYTES_MAX : ep->config.row_bytes_max;
+}
+
+static inline int wefti_ep_scale_bytes_most(const weft_ep *ep)
+{
+    return wefti_ep_grows(ep) ? WEFTI_EP_SCALE_BYTES_MAX : ep->config.scale_bytes_max;
+}
+
+/* What scale_bytes_max stands for: at least what fp8 rows have, where opaque ones may have as much. */
+static inline int wefti_ep_scale_bytes_max(const weft_ep_config *config)
+{
+    const size_t of_fp8 = 4 * wefti_fp8_groups(config->row_bytes_max);
+    const int least = of_fp8 < WEFTI_EP_SCALE_BYTES_MAX ? (int)of_fp8 : WEFTI_EP_SCALE_BYTES_MAX;
+    return config->scale_bytes_max > least ? config->scale_bytes_max : least;
+}
+
+/* The most words of scales that a row has. */
+static inline size_t wefti_ep_scale_words_max(const weft_ep *ep)
+{
+    size_t of_fp8 = wefti_fp8_groups(ep->config.row_bytes_max);
+    size_t of_bytes = (size_t)ep->config.scale_bytes_max / 4;
+    return of_fp8 > of_bytes ? of_fp8 : of_bytes;
 }
 
 /* Whether the group is dead since ranks did not come, which may be masked: at the deadline or, where there is none,

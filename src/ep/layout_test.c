@@ -46,6 +46,9 @@ static void assert_layout(const wefti_ep_limits *limits)
     assert_area(&end, layout.records, limits->received_max * wefti_ep_record_bytes(limits->topk_max));
     assert_area(&end, layout.choices, limits->received_max * 4 * limits->topk_max);
     assert_area(&end, layout.rows, limits->received_max * (limits->row_bytes_max + limits->row_bytes_max / 128 * 4));
+    end = end > layout.rows + limits->received_max * (limits->row_bytes_max + limits->scale_bytes_max)
+              ? end
+              : layout.rows + limits->received_max * (limits->row_bytes_max + limits->scale_bytes_max);
     assert_area(&end, layout.chunks, slots * limits->ring.chunk_bytes);
     assert_area(&end, layout.asks, slots * limits->ring.ask_bytes);
     assert_true(end <= layout.bytes);
@@ -56,7 +59,7 @@ static wefti_ep_ring_shape draw_ring(uint64_t *random, const wefti_ep_limits *li
 {
     size_t domains = 2 + random_below(random, 16);
     size_t sources = 1 + random_below(random, 4);
-    size_t pitch = wefti_ep_row_pitch_max(limits->row_bytes_max);
+    size_t pitch = wefti_ep_row_pitch_max(limits->row_bytes_max, limits->scale_bytes_max);
     size_t tokens = random_below(random, 5000);
     wefti_ep_ring_shape none = {0, 0, 0, 0, 0, 0};
     if (random_below(random, 2) == 0) {
@@ -105,6 +108,7 @@ static void random_limits(void **state)
         limits.topk_max = 1 + random_below(&random, 64);
         limits.direct = random_below(&random, 100) == 0;
         limits.row_bytes_max = 16 * (1 + (size_t)random_below(&random, 2000));
+        limits.scale_bytes_max = 4 * (size_t)random_below(&random, 1024);
         limits.ring = draw_ring(&random, &limits);
         assert_layout(&limits);
     }
@@ -115,7 +119,7 @@ static void grows_linearly(void **state)
 {
     (void)state;
     for (size_t ranks = 16; ranks <= 65536; ranks *= 16) {
-        wefti_ep_limits limits = {ranks, 2 * ranks, 2, 0, 8, 16384, 0, {0, 0, 0, 0, 0, 0}};
+        wefti_ep_limits limits = {ranks, 2 * ranks, 2, 0, 8, 16384, 0, 0, {0, 0, 0, 0, 0, 0}};
         assert_true(wefti_ep_layout_of(&limits).bytes <= 512 + ranks * (64 + 64 + 8 + 8 + 16 + 12 + 4));
     }
 }

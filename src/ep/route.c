@@ -10,7 +10,7 @@
 
 static weft_status check_slots(const weft_ep *ep, const weft_ep_plan *plan, const char *call)
 {
-    int most = ep->config.slot_tokens_max;
+    int most = plan->slot_tokens > 0 && wefti_ep_grows(ep) ? wefti_ep_tokens_most(ep) : ep->config.slot_tokens_max;
     if (!wefti_ep_plan_is_slots(plan)) {
         return WEFT_OK;
     }
@@ -40,11 +40,11 @@ static weft_status check_destinations(const weft_ep *ep, const weft_ep_plan *pla
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: layout is %d with WEFT_EP_DESTINATIONS; give one by source", call,
                            (int)plan->layout);
     }
-    if ((plan->topk != 0 && plan->topk != ep->ranks) || ep->ranks > ep->config.topk_max) {
+    if ((plan->topk != 0 && plan->topk != ep->ranks) || ep->ranks > wefti_ep_topk_most(ep)) {
         return wefti_error(WEFT_ERR_ARGUMENT,
                            "%s: topk is %d and the group's topk_max %d; with WEFT_EP_DESTINATIONS give 0 or the %d "
                            "ranks, of which the group must allow as many",
-                           call, plan->topk, ep->config.topk_max, ep->ranks);
+                           call, plan->topk, wefti_ep_topk_most(ep), ep->ranks);
     }
     return WEFT_OK;
 }
@@ -78,9 +78,9 @@ static weft_status check_plan(const weft_ep *ep, const weft_ep_plan **given, wef
     const weft_ep_plan *plan = *given;
     int by_rank = (plan->flags & WEFT_EP_DESTINATIONS) != 0;
     WEFT_TRY(by_rank ? check_destinations(ep, plan, call) : WEFT_OK);
-    if (!by_rank && (plan->topk < 1 || plan->topk > ep->config.topk_max)) {
+    if (!by_rank && (plan->topk < 1 || plan->topk > wefti_ep_topk_most(ep))) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: topk is %d; give 1 .. %d, the group's topk_max", call, plan->topk,
-                           ep->config.topk_max);
+                           wefti_ep_topk_most(ep));
     }
     if ((int)plan->layout < WEFT_EP_RANK_MAJOR || plan->layout > WEFT_EP_SLOTS_EXPERT) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: layout is %d; give a weft_ep_layout", call, (int)plan->layout);
@@ -143,6 +143,10 @@ weft_status weft_ep_route_create(weft_ep *ep, const weft_ep_plan *plan, void *me
     if (out == NULL || (uintptr_t)memory % WEFTI_EP_MEMORY_ALIGNMENT != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_create: %s",
                            out == NULL ? "argument 'route' is NULL" : "the memory is not aligned to 64 bytes");
+    }
+    if (memory != NULL && wefti_ep_grows(ep)) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           "weft_ep_route_create: the group's limits grow, and the route with them; give no memory");
     }
     weft_ep_route *route = wefti_alloc_zeroed(1, sizeof *route);
     if (route == NULL) {

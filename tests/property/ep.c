@@ -95,7 +95,9 @@ static ep_session_plan plan_of(const property_case *one)
     if (random_below(&state, 50) == 0) {
         plan.size.bytes_max = one->size.bytes_max;
     }
+    plan.grows = random_below(&state, 5) == 0;
     if (random_below(&state, 12) == 0) {
+        plan.grows = 0;
         plan.masks = 20;
         plan.calls += 3;
         plan.size.bytes_max = 64 << 10;

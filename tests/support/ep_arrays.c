@@ -18,6 +18,7 @@ static void scales_create(const ep_array_source *source, ep_row_array *of, int64
     size_t all = (rows - 1) * of->row_stride + (words - 1) * of->word_stride + 1;
     of->scales = ep_tensor_create(source->memory, "scales", 4 * all);
     of->rows.scale_type = of->payload.scale_type;
+    of->rows.scale_bytes = of->payload.scale_type == WEFT_EP_SCALE_BYTES ? of->payload.scale_bytes : -1;
     of->rows.scale_row_stride = kind == 0 ? 0 : of->row_stride;
     of->rows.scale_word_stride = kind == 0 ? 0 : of->word_stride;
 }

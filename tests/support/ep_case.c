@@ -77,6 +77,9 @@ ep_setup ep_setup_draw(uint64_t seed, int ranks, const ep_size *size)
     if (ep_draw_one_in(&state, 2)) {
         setup.config.slot_tokens_max = (int)random_below(&state, (unsigned)setup.config.tokens_max + 1);
     }
+    if (ep_draw_one_in(&state, 4)) {
+        setup.config.scale_bytes_max = 4 * (int)random_below(&state, 65);
+    }
     return setup;
 }
 

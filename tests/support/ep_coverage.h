@@ -40,12 +40,15 @@
     X(BF16, "of bf16")                                                                                                 \
     X(F16, "of f16")                                                                                                   \
     X(FP8, "of fp8")                                                                                                   \
+    X(BYTES, "of bytes")                                                                                               \
+    X(BYTE_SCALES, "with scales of bytes")                                                                             \
     X(QUANTISED, "quantised")                                                                                          \
     X(MX, "quantised in groups of 32")                                                                                 \
     X(WIDE_EXPERTS, "received with ids of 64 bits")                                                                    \
     X(GLOBAL_EXPERTS, "with ids of all experts")                                                                       \
     X(GROUPED_SCALES, "with scales of each expert apart")                                                              \
     X(MASKED, "ranks masked")                                                                                          \
+    X(GROWN, "ranks whose group's limits grew")                                                                        \
     X(DOMAINS, "groups of several domains")                                                                            \
     X(LARGE, "dispatches of more than 256 KiB a rank")
 

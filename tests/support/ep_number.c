@@ -14,10 +14,8 @@ typedef struct number_format {
 } number_format;
 
 static const number_format formats[] = {
-    {WEFT_EP_F32, "f32", 4, 8, 23, 1},
-    {WEFT_EP_BF16, "bf16", 2, 8, 7, 1},
-    {WEFT_EP_F16, "f16", 2, 5, 10, 1},
-    {WEFT_EP_FP8_E4M3, "fp8", 1, 4, 3, 0},
+    {WEFT_EP_F32, "f32", 4, 8, 23, 1},     {WEFT_EP_BF16, "bf16", 2, 8, 7, 1},   {WEFT_EP_F16, "f16", 2, 5, 10, 1},
+    {WEFT_EP_FP8_E4M3, "fp8", 1, 4, 3, 0}, {WEFT_EP_BYTES, "bytes", 1, 0, 0, 0}, /* no numbers */
 };
 
 static const number_format *format_of(weft_ep_dtype dtype)

@@ -38,10 +38,16 @@ static weft_ep_scale_type draw_scale_type(uint64_t *state)
     return (weft_ep_scale_type)(WEFT_EP_SCALE_F32 + random_below(state, 3));
 }
 
+static int scale_words_most(const ep_setup *setup)
+{
+    int of_fp8 = ep_scale_groups((int)setup->config.row_bytes_max);
+    return setup->config.scale_bytes_max / 4 > of_fp8 ? setup->config.scale_bytes_max / 4 : of_fp8;
+}
+
 ep_payload ep_payload_draw(uint64_t seed, const ep_setup *setup, const ep_size *size, const weft_ep_plan *plan,
                            int adds, unsigned salt, ep_payload *received)
 {
-    static const weft_ep_dtype dtypes[] = {WEFT_EP_BF16, WEFT_EP_F32, WEFT_EP_F16, WEFT_EP_FP8_E4M3};
+    static const weft_ep_dtype dtypes[] = {WEFT_EP_BF16, WEFT_EP_F32, WEFT_EP_F16, WEFT_EP_FP8_E4M3, WEFT_EP_BYTES};
     static const ep_fill values[] = {EP_FILL_REAL, EP_FILL_REAL, EP_FILL_REAL, EP_FILL_WILD};
     static const ep_fill quantised[] = {EP_FILL_REAL, EP_FILL_REAL, EP_FILL_TIE, EP_FILL_WILD};
     uint64_t state = seed;
@@ -51,16 +57,20 @@ ep_payload ep_payload_draw(uint64_t seed, const ep_setup *setup, const ep_size *
     if (row_bytes * rows > 2 * size->bytes_max) {
         row_bytes = 2 * size->bytes_max / rows;
     }
-    payload.dtype = dtypes[random_below(&state, adds ? 3 : 4)];
+    payload.dtype = dtypes[random_below(&state, adds ? 3 : 5)];
     payload.scale_type = WEFT_EP_SCALE_NONE;
     if (payload.dtype == WEFT_EP_FP8_E4M3) {
         payload.scale_type = draw_scale_type(&state);
+    } else if (payload.dtype == WEFT_EP_BYTES && !ep_draw_one_in(&state, 4)) {
+        payload.scale_type = WEFT_EP_SCALE_BYTES;
+        payload.scale_bytes = 4 * (1 + ep_draw_skewed(&state, scale_words_most(setup)));
     }
     payload.hidden = draw_hidden(&state, &payload, row_bytes, size);
     if (adds) {
         payload.fill = values[random_below(&state, 4)];
     }
-    int quantises = !adds && payload.dtype != WEFT_EP_FP8_E4M3 && payload.hidden >= 16 && ep_draw_one_in(&state, 3);
+    int is_wide = payload.dtype != WEFT_EP_FP8_E4M3 && payload.dtype != WEFT_EP_BYTES;
+    int quantises = !adds && is_wide && payload.hidden >= 16 && ep_draw_one_in(&state, 3);
     payload.hidden -= quantises ? payload.hidden % 16 : 0;
     *received = payload;
     if (quantises) {
@@ -98,6 +108,8 @@ int ep_scale_words(const ep_payload *payload)
         return groups;
     case WEFT_EP_SCALE_UE8M0:
         return (groups + 3) / 4;
+    case WEFT_EP_SCALE_BYTES:
+        return payload->scale_bytes / 4;
     default:
         return 0;
     }

@@ -6,7 +6,7 @@
 #include "support/ep_case.h"
 #include "support/ep_number.h"
 
-#define EP_SCALE_WORDS_MAX 64 /* a row */
+#define EP_SCALE_WORDS_MAX 64 /* a row; of bytes, too */
 
 typedef enum ep_fill {
     EP_FILL_PATTERN, /* 32-bit words that name rank, row and place: for what is moved */
@@ -20,6 +20,7 @@ typedef enum ep_fill {
 typedef struct ep_payload {
     weft_ep_dtype dtype; /* of the rows that are there before the call */
     weft_ep_scale_type scale_type; /* of them */
+    int scale_bytes; /* with WEFT_EP_SCALE_BYTES */
     int hidden;
     ep_fill fill;
     unsigned salt; /* of the call: tells its rows from those of the calls before */
@@ -33,7 +34,7 @@ size_t ep_row_bytes(const ep_payload *payload);
 /* Scales a row: one for 128 elements; and the words that hold them. */
 int ep_scale_groups(int hidden);
 int ep_scale_words(const ep_payload *payload);
-/* The words of scales that come with a row of fp8. */
+/* The words of scales that come with a row of fp8, or of bytes. */
 uint32_t ep_row_scale(const ep_payload *payload, int rank, int row, int word);
 
 /* The row number `row` of `rank`: row_bytes bytes. */

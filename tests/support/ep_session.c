@@ -26,6 +26,8 @@ typedef struct session_group {
     weft_ep *ep;
     ep_setup setup;
     int masked[EP_RANKS_MAX];
+    int grows;
+    weft_ep_config known; /* when it was made, if it grows */
     session_route routes[ROUTES_MAX];
 } session_group;
 
@@ -293,10 +295,13 @@ static int create_route(ep_session *session, session_group *group, session_route
     size_t bytes;
     route->plan = ep_plan_draw(random_next(&session->common), &group->setup);
     ep_plan_vary(&session->common, &group->setup, &route->plan);
+    if (group->grows && ep_is_slots(route->plan.layout)) {
+        route->plan.slot_tokens = ep_slot_tokens(&group->setup, &route->plan); /* 0 would be what there is now */
+    }
     if (!CHECK_OK(weft_ep_route_bytes(group->ep, &route->plan, &bytes))) {
         return 0;
     }
-    if (!session->place.on_device && random_below(&session->own, 2) == 0) {
+    if (!session->place.on_device && !group->grows && random_below(&session->own, 2) == 0) {
         route->memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
         memset(route->memory, EP_POISON, bytes);
     }
@@ -328,6 +333,36 @@ static int learn_domains(const ep_session *session, session_group *group)
     return CHECK(count == ep_domains(&group->setup));
 }
 
+/* Take some of the limits back. */
+static void know_little(ep_session *session, weft_ep_config *config)
+{
+    config->bytes_max = (size_t)1 << 40;
+    config->tokens_max = (int)random_below(&session->common, (unsigned)config->tokens_max + 1);
+    config->topk_max = (int)random_below(&session->common, (unsigned)config->topk_max + 1);
+    config->row_bytes_max = 16 * (size_t)random_below(&session->common, (unsigned)(config->row_bytes_max / 16) + 1);
+    config->slot_tokens_max =
+        config->slot_tokens_max < config->tokens_max ? config->slot_tokens_max : config->tokens_max;
+    config->scale_bytes_max = 4 * (int)random_below(&session->common, (unsigned)config->scale_bytes_max / 4 + 1);
+}
+
+/* Limits are what calls needed: no more than those of the cases, and no less than what was known. */
+static void check_limits(const session_group *group)
+{
+    weft_ep_config limits = WEFT_EP_CONFIG_INIT;
+    const weft_ep_config *most = &group->setup.config;
+    const weft_ep_config *least = &group->known;
+    CHECK_OK(weft_ep_limits(group->ep, &limits));
+    CHECK_SAY(limits.tokens_max >= least->tokens_max && limits.tokens_max <= most->tokens_max &&
+                  limits.topk_max >= least->topk_max && limits.topk_max <= most->topk_max &&
+                  limits.row_bytes_max >= least->row_bytes_max && limits.row_bytes_max <= most->row_bytes_max &&
+                  limits.experts == most->experts,
+              "limits are T %d, K %d, %zu bytes; of cases %d, %d, %zu", limits.tokens_max, limits.topk_max,
+              limits.row_bytes_max, most->tokens_max, most->topk_max, most->row_bytes_max);
+    ep_cover(EP_COVER_GROWN, limits.tokens_max > least->tokens_max ||
+                                 limits.topk_max > (least->topk_max > 1 ? least->topk_max : 1) ||
+                                 limits.row_bytes_max > (least->row_bytes_max > 16 ? least->row_bytes_max : 16));
+}
+
 static int create_group(ep_session *session, session_group *group)
 {
     group->setup = ep_setup_draw(random_next(&session->common), session->ranks, &session->plan->size);
@@ -341,6 +376,11 @@ static int create_group(ep_session *session, session_group *group)
     config.domain_of = group->setup.has_map ? group->setup.labels : NULL;
     config.experts_of_rank = group->setup.uneven ? group->setup.table : NULL;
     config.on_device = session->place.on_device;
+    group->grows = session->plan->grows && !session->place.on_device && config.pairs_max < 2;
+    if (group->grows) {
+        know_little(session, &config);
+        group->known = config;
+    }
     if (!CHECK_OK(weft_ep_create(session->team, &config, &group->ep)) || !learn_domains(session, group)) {
         return 0;
     }
@@ -357,6 +397,9 @@ static int create_group(ep_session *session, session_group *group)
 
 static void destroy_group(const ep_session *session, session_group *group)
 {
+    if (group->grows) {
+        check_limits(group);
+    }
     for (int r = 0; r < session->plan->routes; r++) {
         session_route *route = &group->routes[r];
         CHECK_OK(weft_ep_route_destroy(route->route));

@@ -72,13 +72,12 @@ static void cover_routing(const ep_step *step)
 static void cover_rows(const ep_step *step, const ep_payload *payload, const ep_payload *received)
 {
     static const ep_coverage dtypes[] = {
-        [WEFT_EP_F32] = EP_COVER_F32,
-        [WEFT_EP_BF16] = EP_COVER_BF16,
-        [WEFT_EP_F16] = EP_COVER_F16,
-        [WEFT_EP_FP8_E4M3] = EP_COVER_FP8,
+        [WEFT_EP_F32] = EP_COVER_F32,      [WEFT_EP_BF16] = EP_COVER_BF16,   [WEFT_EP_F16] = EP_COVER_F16,
+        [WEFT_EP_FP8_E4M3] = EP_COVER_FP8, [WEFT_EP_BYTES] = EP_COVER_BYTES,
     };
     long rows = step->routing->overflow ? 0 : (long)side_of(step)->tokens;
     cover(step, dtypes[payload->dtype], rows);
+    cover(step, EP_COVER_BYTE_SCALES, payload->scale_type == WEFT_EP_SCALE_BYTES ? rows : 0);
     cover(step, EP_COVER_QUANTISED, payload->dtype != received->dtype ? rows : 0);
     cover(step, EP_COVER_MX,
           payload->dtype != received->dtype && received->scale_type == WEFT_EP_SCALE_UE8M0_32 ? rows : 0);

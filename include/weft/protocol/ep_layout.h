@@ -92,7 +92,7 @@ typedef struct wefti_ep_signature_fields {
     unsigned out_dtype;
     unsigned scale_type;
     unsigned flags;
-    unsigned hidden;
+    unsigned hidden; /* of a dispatch wefti_ep_width (src/ep/check.h) */
 } wefti_ep_signature_fields;
 
 WEFTI_EP_FN uint64_t wefti_ep_signature(const wefti_ep_signature_fields *parts)
@@ -134,6 +134,7 @@ typedef struct wefti_ep_limits {
     size_t received_max; /* M */
     size_t topk_max;
     size_t row_bytes_max;
+    size_t scale_bytes_max; /* of opaque rows */
     int direct; /* counts go to all ranks directly */
     wefti_ep_ring_shape ring;
 } wefti_ep_limits;
@@ -150,10 +151,11 @@ WEFTI_EP_FN size_t wefti_ep_place_pitch(size_t row_bytes, size_t scale_words)
     return (row_bytes + 4 * scale_words + 15) / 16 * 16;
 }
 
-/* The most of them: fp8 rows have an element a byte. */
-WEFTI_EP_FN size_t wefti_ep_row_pitch_max(size_t row_bytes_max)
+/* The most of them: fp8 rows have an element a byte; and opaque rows scales of up to so many bytes. */
+WEFTI_EP_FN size_t wefti_ep_row_pitch_max(size_t row_bytes_max, size_t scale_bytes_max)
 {
-    return wefti_ep_place_pitch(row_bytes_max, wefti_fp8_groups(row_bytes_max));
+    size_t words = wefti_fp8_groups(row_bytes_max);
+    return wefti_ep_place_pitch(row_bytes_max, words > scale_bytes_max / 4 ? words : scale_bytes_max / 4);
 }
 
 /* Offsets from the start of a group's memory. */
@@ -212,7 +214,8 @@ WEFTI_EP_FN wefti_ep_layout wefti_ep_layout_of(const wefti_ep_limits *limits)
     layout.recount = wefti_ep_take(&end, (1 + limits->local_experts_max) * sizeof(uint32_t));
     layout.records = wefti_ep_take(&end, limits->received_max * wefti_ep_record_bytes(limits->topk_max));
     layout.choices = wefti_ep_take(&end, limits->received_max * limits->topk_max * sizeof(float));
-    layout.rows = wefti_ep_take(&end, limits->received_max * wefti_ep_row_pitch_max(limits->row_bytes_max));
+    layout.rows = wefti_ep_take(&end, limits->received_max *
+                                          wefti_ep_row_pitch_max(limits->row_bytes_max, limits->scale_bytes_max));
     layout.chunks = wefti_ep_take(&end, slots * limits->ring.chunk_bytes);
     layout.asks = wefti_ep_take(&end, slots * limits->ring.ask_bytes);
     layout.bytes = end;

@@ -70,11 +70,11 @@ enum {
 /* As wefti_cuda_ep_layout_of. */
 WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_many_layout_of(int ranks, int local_max, int tokens_max,
                                                                    int topk_max, wefti_u64 received,
-                                                                   wefti_u64 row_bytes_max, wefti_u64 staged_bytes)
+                                                                   int scale_words_max, wefti_u64 staged_bytes)
 {
     wefti_cuda_ep_layout at = {0};
     const wefti_u64 record_bytes = (wefti_u64)wefti_cuda_ep_record_words(topk_max, 1) * 4;
-    const wefti_u64 scale_bytes = (row_bytes_max + 511) / 512 * 16; /* of fp8 rows */
+    const wefti_u64 scale_bytes = (wefti_u64)wefti_cuda_ep_whole(scale_words_max) * 4;
     const wefti_u64 all = (wefti_u64)ranks;
     const wefti_u64 local = (wefti_u64)local_max;
     wefti_u64 end = 0;

@@ -21,8 +21,8 @@
  *   own_choices [2][M][K] words by the parity of the epoch: a combine's own weights of who was received, written as
  *               low_latency is, before the call header
  *   records     [M] who is received: source token, K local experts, K weights; by expert also K rows
- *   scales      [M] the scales of fp8 rows, W words each, made whole, written with the unit's records, or where those
- *               would be
+ *   scales      [M] the scales of rows that have some, W words each, made whole, written with the unit's records, or
+ *               where those would be
  *   rows        rows that are received for a buffer that is not symmetric, or that come back to be added up
  *
  *   low_latency [2] by the parity of the epoch: words, records, scales and rows of slot layouts
@@ -261,11 +261,12 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_shared_table wefti_cuda_ep_shared_table_of(int sl
 /* `received`: M; `staged_bytes`: of `rows`; `low_latency_tokens`: Tmax of low-latency memory, or 0. */
 WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int experts, int local_max, int tokens_max,
                                                               int topk_max, wefti_u64 received, wefti_u64 row_bytes_max,
-                                                              wefti_u64 staged_bytes, int low_latency_tokens)
+                                                              int scale_words_max, wefti_u64 staged_bytes,
+                                                              int low_latency_tokens)
 {
     wefti_cuda_ep_layout at;
     const wefti_u64 record_bytes = (wefti_u64)wefti_cuda_ep_record_words(topk_max, 1) * 4;
-    const wefti_u64 scale_bytes = (row_bytes_max + 511) / 512 * 16; /* of fp8 rows */
+    const wefti_u64 scale_bytes = (wefti_u64)wefti_cuda_ep_whole(scale_words_max) * 4;
     const wefti_u64 low_latency_rows = (wefti_u64)ranks * (wefti_u64)low_latency_tokens;
     wefti_u64 end = 0;
     at.units = wefti_cuda_ep_units_bound(tokens_max, WEFTI_CUDA_EP_UNITS_MAX);

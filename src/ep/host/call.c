@@ -27,12 +27,13 @@ wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_
     return call;
 }
 
-void wefti_ep_call_agrees(wefti_ep_call *call, const wefti_ep_routing *route)
+void wefti_ep_call_agrees(wefti_ep_call *call, const wefti_ep_routing *route, int tokens)
 {
     const weft_ep_plan *plan = &route->plan;
     unsigned layout = (unsigned)plan->layout | (unsigned)plan->order << 2 | (wefti_ep_plan_is_by_rank(plan) ? 8u : 0u);
     call->header.plan = wefti_ep_plan_word(
         layout, (unsigned)plan->topk, (unsigned)(wefti_ep_plan_is_slots(plan) ? plan->slot_tokens : plan->alignment));
+    call->header.route = wefti_ep_grows(call->ep) ? (uint64_t)tokens : 0;
 }
 
 void wefti_ep_call_follows(wefti_ep_call *call, const wefti_ep_routing *route)
@@ -47,12 +48,31 @@ weft_status wefti_ep_call_post(const wefti_ep_call *call, int rank)
                          at + offsetof(wefti_ep_call_header, epoch), call->epoch);
 }
 
+weft_status wefti_ep_call_post_all(const wefti_ep_call *call)
+{
+    for (int i = 0; i < call->ep->ranks; i++) {
+        int rank = (call->ep->rank + i) % call->ep->ranks;
+        WEFT_TRY(call->ep->masked[rank] ? WEFT_OK : wefti_ep_call_post(call, rank));
+    }
+    return WEFT_OK;
+}
+
+/* In a group whose limits grow calls that route have T in place of a routing. */
+static int is_same_route(wefti_ep_call *call, const wefti_ep_call_header *header)
+{
+    if (header->plan == 0 || !wefti_ep_grows(call->ep)) {
+        return header->route == call->header.route;
+    }
+    call->tokens_most = (int)header->route > call->tokens_most ? (int)header->route : call->tokens_most;
+    return 1;
+}
+
 int wefti_ep_call_compare(wefti_ep_call *call, int rank, wefti_ep_call_header *header)
 {
     wefti_copy(header, call->ep->host->base + wefti_ep_call_at(&call->ep->host->layout, rank),
                offsetof(wefti_ep_call_header, epoch));
     if (header->signature == call->header.signature && header->plan == call->header.plan &&
-        header->route == call->header.route) {
+        is_same_route(call, header)) {
         return 1;
     }
     if (call->mismatched_rank < 0 || rank < call->mismatched_rank) {
@@ -148,12 +168,15 @@ static text describe(const wefti_ep_call_header *header)
     text to = {.used = 0};
     append(&to, "%s", kinds[parts.kind <= WEFTI_EP_COMBINE_BWD ? parts.kind : 0]);
     if (parts.hidden != 0) {
-        append(&to, " of %u %s", parts.hidden, wefti_ep_dtype_name((weft_ep_dtype)parts.dtype));
+        append(&to, " of %u %s", wefti_ep_width_hidden((weft_ep_dtype)parts.dtype, parts.hidden),
+               wefti_ep_dtype_name((weft_ep_dtype)parts.dtype));
     }
     if (parts.out_dtype != 0 && parts.out_dtype != parts.dtype) {
         append(&to, " to %s", wefti_ep_dtype_name((weft_ep_dtype)parts.out_dtype));
     }
-    if (parts.scale_type != 0) {
+    if (parts.scale_type == WEFT_EP_SCALE_BYTES) {
+        append(&to, " with %u of scales", wefti_ep_width_scale_bytes((weft_ep_dtype)parts.dtype, parts.hidden));
+    } else if (parts.scale_type != 0) {
         static const char *const names[] = {"no", "float32", "ue8m0", "ue8m0 (of 32)"};
         append(&to, ", %s scales", names[parts.scale_type & 3]);
     }

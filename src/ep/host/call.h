@@ -21,17 +21,19 @@ typedef struct wefti_ep_call {
     const char *name; /* static text */
     uint64_t epoch;
     wefti_ep_call_header header; /* this rank's */
+    int tokens_most; /* of all ranks, of a call that routes in a group whose limits grow */
     int mismatched_rank; /* the first rank found whose header differs, or -1 */
     wefti_ep_call_header mismatched_header;
 } wefti_ep_call;
 
 wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_signature_fields *parts);
 
-/* The call agrees on the route's routing, or is about the one it has. */
-void wefti_ep_call_agrees(wefti_ep_call *call, const wefti_ep_routing *route);
+/* The call agrees on the route's routing, of so many tokens of this rank, or is about the one it has. */
+void wefti_ep_call_agrees(wefti_ep_call *call, const wefti_ep_routing *route, int tokens);
 void wefti_ep_call_follows(wefti_ep_call *call, const wefti_ep_routing *route);
 
 weft_status wefti_ep_call_post(const wefti_ep_call *call, int rank);
+weft_status wefti_ep_call_post_all(const wefti_ep_call *call);
 
 /* Read `rank`'s call header, which has come. Returns 1 when it calls the same, else 0. */
 int wefti_ep_call_compare(wefti_ep_call *call, int rank, wefti_ep_call_header *header);

@@ -2,6 +2,7 @@
 #include "ep/check.h"
 #include "ep/host/calls.h"
 #include "ep/host/gradients.h"
+#include "ep/host/growth.h"
 #include "ep/host/pull.h"
 
 static const char call_name[] = "weft_ep_combine";
@@ -18,17 +19,23 @@ static weft_status check(const wefti_ep_routing *route, const weft_ep_rows *in, 
     return wefti_ep_rows_held(out, route->tokens, call_name, "out");
 }
 
+static wefti_ep_signature_fields parts_of(const weft_ep_rows *in, const wefti_ep_combining *combining)
+{
+    unsigned own = wefti_ep_combining_has_choices(combining) ? WEFTI_EP_OWN_CHOICES : 0;
+    own |= combining->values_in != NULL ? WEFTI_EP_GRADIENTS : 0;
+    return (wefti_ep_signature_fields){.kind = WEFTI_EP_COMBINE,
+                                       .dtype = (unsigned)in->dtype,
+                                       .flags = combining->flags | own,
+                                       .hidden = (unsigned)in->hidden};
+}
+
 static void begin(wefti_ep_pull *pull, const wefti_ep_routing *route, const weft_ep_rows *in, const weft_ep_rows *out,
                   const wefti_ep_combining *combining)
 {
-    unsigned flags = combining->flags;
-    unsigned own = wefti_ep_combining_has_choices(combining) ? WEFTI_EP_OWN_CHOICES : 0;
-    own |= combining->values_in != NULL ? WEFTI_EP_GRADIENTS : 0;
-    wefti_ep_signature_fields parts = {
-        .kind = WEFTI_EP_COMBINE, .dtype = (unsigned)in->dtype, .flags = flags | own, .hidden = (unsigned)in->hidden};
+    wefti_ep_signature_fields parts = parts_of(in, combining);
     wefti_ep_call call = wefti_ep_call_begin(route->ep, call_name, &parts);
     wefti_ep_call_follows(&call, route);
-    wefti_ep_pull_init(pull, route, &call, in, out, (flags & WEFT_EP_WEIGHTED) != 0);
+    wefti_ep_pull_init(pull, route, &call, in, out, (combining->flags & WEFT_EP_WEIGHTED) != 0);
     wefti_ep_pull_combining(pull, combining);
     pull->wait_ns = wefti_ep_stats_waits(route->ep, 1);
 }
@@ -37,8 +44,12 @@ static weft_status send(weft_ep_route *handle, const weft_ep_rows *in, const wef
                         const wefti_ep_combining *combining)
 {
     const wefti_ep_routing *route = handle->host;
-    wefti_ep_pull *pull = route->ep->host->pull;
+    wefti_ep_signature_fields parts = parts_of(in, combining);
+    wefti_ep_need need = {.tokens_max = 0};
+    wefti_ep_need_rows(&need, in);
     WEFT_TRY(check(route, in, out, combining));
+    WEFT_TRY(wefti_ep_grow_for_rows(route, call_name, &parts, &need));
+    wefti_ep_pull *pull = route->ep->host->pull;
     begin(pull, route, in, out, combining);
     if (combining->values_in != NULL) {
         wefti_ep_gradients_keep_all(route, combining->values_in);

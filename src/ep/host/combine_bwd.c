@@ -8,6 +8,7 @@
 #include "ep/check.h"
 #include "ep/host/calls.h"
 #include "ep/host/gradients.h"
+#include "ep/host/growth.h"
 #include "ep/host/push.h"
 
 static const char call_name[] = "weft_ep_combine_bwd";
@@ -174,9 +175,12 @@ weft_status wefti_ep_host_combine_bwd(weft_ep_route *handle, const weft_ep_rows 
                                        .dtype = (unsigned)grad_out->dtype,
                                        .flags = flags | (grad_weights != NULL ? WEFTI_EP_GRADIENTS : 0),
                                        .hidden = (unsigned)grad_out->hidden};
+    wefti_ep_need need = {.tokens_max = 0};
     backward step = {.weighted = flags != 0, .grad_weights = grad_weights};
     (void)stream;
+    wefti_ep_need_rows(&need, grad_out);
     WEFT_TRY(check(route, grad_out, rows, grad_rows));
+    WEFT_TRY(wefti_ep_grow_for_rows(route, call_name, &parts, &need));
     wefti_ep_call call = wefti_ep_call_begin(route->ep, call_name, &parts);
     wefti_ep_call_follows(&call, route);
     wefti_ep_span in = wefti_ep_span_of(grad_out);

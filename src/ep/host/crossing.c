@@ -65,8 +65,8 @@ wefti_ep_ring_shape wefti_ep_crossing_shape(const weft_ep *ep)
     }
     count_lines(&ep->domains, &lines, &sources);
     return wefti_ep_ring_shape_of((size_t)ep->domains.count, lines, sources,
-                                  wefti_ep_row_pitch_max(ep->config.row_bytes_max), (size_t)ep->config.topk_max,
-                                  (size_t)ep->config.tokens_max);
+                                  wefti_ep_row_pitch_max(ep->config.row_bytes_max, (size_t)ep->config.scale_bytes_max),
+                                  (size_t)ep->config.topk_max, (size_t)ep->config.tokens_max);
 }
 
 /* ---- life ---- */

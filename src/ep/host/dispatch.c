@@ -4,6 +4,7 @@
 #include "ep/check.h"
 #include "ep/host/calls.h"
 #include "ep/host/exchange.h"
+#include "ep/host/growth.h"
 #include "ep/host/push.h"
 #include "ep/host/received.h"
 #include "ep/host/records.h"
@@ -96,10 +97,30 @@ static weft_status move_fresh(wefti_ep_push *push)
     return wefti_ep_push_receive(push);
 }
 
-static weft_status receive_fresh(wefti_ep_push *push)
+static weft_status send(weft_ep_route *handle, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                        const weft_ep_received *out);
+
+/* If any rank needs more, grow and begin anew, with what the call was given; growing ends what holds it. */
+static weft_status grow(weft_ep_route *handle, wefti_ep_push *push, int *again)
 {
-    wefti_ep_routing *route = push->route;
+    const weft_ep_choices choices = push->choices;
+    const weft_ep_rows in = push->given;
+    const weft_ep_received out = push->received;
+    wefti_ep_need need = push->need;
+    WEFT_TRY(wefti_ep_grow_for_routing(&push->call, &need, again));
+    return *again ? send(handle, &choices, &in, &out) : WEFT_OK;
+}
+
+static weft_status receive_fresh(weft_ep_route *handle)
+{
+    wefti_ep_push *push = handle->ep->host->push;
+    int again = 0;
     WEFT_TRY(wefti_ep_call_wait_headers(&push->call));
+    WEFT_TRY(wefti_ep_grows(handle->ep) ? grow(handle, push, &again) : WEFT_OK);
+    if (again) {
+        return receive_fresh(handle);
+    }
+    wefti_ep_routing *route = push->route;
     if (push->call.mismatched_rank < 0) {
         WEFT_TRY(wefti_ep_exchange_agree(route, &push->call, push->limit));
     }
@@ -114,15 +135,21 @@ static weft_status receive_fresh(wefti_ep_push *push)
 
 /* ---- the call ---- */
 
-static void begin(wefti_ep_push *push, wefti_ep_routing *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
-                  const weft_ep_received *out)
+static wefti_ep_signature_fields parts_of(const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                          const weft_ep_received *out)
 {
-    wefti_ep_signature_fields parts = {.kind = WEFTI_EP_DISPATCH,
+    return (wefti_ep_signature_fields){.kind = WEFTI_EP_DISPATCH,
                                        .dtype = (unsigned)in->dtype,
                                        .out_dtype = (unsigned)out->rows.dtype,
                                        .scale_type = (unsigned)out->rows.scale_type,
                                        .flags = fresh != NULL ? WEFTI_EP_FRESH : 0,
-                                       .hidden = (unsigned)in->hidden};
+                                       .hidden = wefti_ep_width(in)};
+}
+
+static void begin(wefti_ep_push *push, wefti_ep_routing *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                  const weft_ep_received *out)
+{
+    wefti_ep_signature_fields parts = parts_of(fresh, in, out);
     wefti_ep_call call = wefti_ep_call_begin(route->ep, call_name, &parts);
     wefti_ep_span from = wefti_ep_span_of(in);
     wefti_ep_span to = wefti_ep_span_of(&out->rows);
@@ -132,12 +159,13 @@ static void begin(wefti_ep_push *push, wefti_ep_routing *route, const weft_ep_ch
         to.group_pitch = out->scale_group_stride * sizeof(uint32_t);
     }
     if (fresh != NULL) {
-        wefti_ep_call_agrees(&call, route);
+        wefti_ep_call_agrees(&call, route, fresh->tokens);
     } else {
         wefti_ep_call_follows(&call, route);
     }
     wefti_ep_push_init(push, route, &call, &from, &to, rows, 0);
     push->received = *out;
+    push->given = *in;
     push->wait_ns = wefti_ep_stats_waits(route->ep, 0);
     if (in->dtype != out->rows.dtype) {
         push->quantises = wefti_ep_arithmetic_of(in->dtype);
@@ -151,19 +179,36 @@ static void begin(wefti_ep_push *push, wefti_ep_routing *route, const weft_ep_ch
     }
 }
 
+static weft_status send_fresh(weft_ep_route *handle, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                              const weft_ep_received *out, const wefti_ep_need *need)
+{
+    WEFT_TRY(check_fresh(handle->host, fresh, in, out));
+    WEFT_TRY(wefti_ep_routing_fit(handle));
+    wefti_ep_routing *route = handle->host;
+    wefti_ep_push *push = route->ep->host->push;
+    begin(push, route, fresh, in, out);
+    push->need = *need;
+    handle->is_routed = 0;
+    return wefti_ep_need_exceeds(route->ep, need)
+               ? wefti_ep_call_post_all(&push->call)
+               : wefti_ep_exchange_post(route, &push->call, &push->choices, push->limit);
+}
+
 /* Up to where another rank is needed. */
 static weft_status send(weft_ep_route *handle, const weft_ep_choices *fresh, const weft_ep_rows *in,
                         const weft_ep_received *out)
 {
-    wefti_ep_routing *route = handle->host;
-    wefti_ep_push *push = route->ep->host->push;
+    wefti_ep_need need = wefti_ep_need_of_routing(&handle->plan, fresh != NULL ? fresh->tokens : 0);
+    wefti_ep_need_rows(&need, in);
+    wefti_ep_need_rows(&need, &out->rows);
     if (fresh != NULL) {
-        WEFT_TRY(check_fresh(route, fresh, in, out));
-        begin(push, route, fresh, in, out);
-        handle->is_routed = 0;
-        return wefti_ep_exchange_post(route, &push->call, &push->choices, push->limit);
+        return send_fresh(handle, fresh, in, out, &need);
     }
+    wefti_ep_routing *route = handle->host;
+    wefti_ep_signature_fields parts = parts_of(NULL, in, out);
     WEFT_TRY(check(route, in, out));
+    WEFT_TRY(wefti_ep_grow_for_rows(route, call_name, &parts, &need));
+    wefti_ep_push *push = route->ep->host->push;
     begin(push, route, NULL, in, out);
     push->streams = (size_t)*route->rows * push->out.row_bytes >= wefti_stream_bytes();
     WEFT_TRY(wefti_ep_push_post(push));
@@ -181,10 +226,11 @@ static void add_rows(const wefti_ep_routing *route)
 
 static weft_status receive(weft_ep_route *handle)
 {
+    int is_fresh = handle->ep->host->push->is_fresh;
+    WEFT_TRY(is_fresh ? receive_fresh(handle) : WEFT_OK);
     wefti_ep_routing *route = handle->host;
     wefti_ep_push *push = route->ep->host->push;
-    if (push->is_fresh) {
-        WEFT_TRY(receive_fresh(push));
+    if (is_fresh) {
         handle->is_routed = 1;
         WEFT_TRY(wefti_ep_routing_check(route, call_name));
     } else {

@@ -38,11 +38,7 @@ void wefti_ep_push_init(wefti_ep_push *push, wefti_ep_routing *route, const weft
 
 weft_status wefti_ep_push_post(const wefti_ep_push *push)
 {
-    for (int i = 0; i < push->ep->ranks; i++) {
-        int rank = (push->ep->rank + i) % push->ep->ranks;
-        WEFT_TRY(push->ep->masked[rank] ? WEFT_OK : wefti_ep_call_post(&push->call, rank));
-    }
-    return WEFT_OK;
+    return wefti_ep_call_post_all(&push->call);
 }
 
 /* ---- copies ---- */

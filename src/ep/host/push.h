@@ -11,7 +11,7 @@
 #define WEFTI_EP_HOST_PUSH_H
 
 #include "ep/host/arithmetic.h"
-#include "ep/host/call.h"
+#include "ep/host/growth.h"
 #include "ep/host/span.h"
 
 /* One row on its way: its bytes, and its scales `step` bytes apart. */
@@ -48,6 +48,8 @@ struct wefti_ep_push {
     uint64_t *wait_ns; /* NULL, or where waits are added up */
     int is_fresh;
     weft_ep_choices choices;
+    weft_ep_rows given; /* and what it was given to send, */
+    wefti_ep_need need; /* and needs of the group's limits */
     int64_t limit;
     int crosses; /* rows go to other domains through forwarders, once all call headers are there */
     /* Ranks are sent to in batches. */

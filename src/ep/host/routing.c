@@ -63,8 +63,31 @@ weft_status wefti_ep_routing_open(weft_ep_route *handle, void *memory)
     (void)lay_out(&route, handle->ep, &handle->plan, (uintptr_t)placed);
     route.ep = handle->ep;
     route.plan = handle->plan;
+    route.bytes = bytes;
     *placed = route;
     handle->host = placed;
+    return WEFT_OK;
+}
+
+weft_status wefti_ep_routing_fit(weft_ep_route *handle)
+{
+    wefti_ep_routing *old = handle->host;
+    wefti_ep_routing route = *old;
+    size_t bytes = wefti_ep_routing_bytes(handle->ep, &handle->plan);
+    if (bytes <= old->bytes) {
+        return WEFT_OK;
+    }
+    wefti_ep_routing *placed = wefti_alloc_aligned(WEFTI_EP_MEMORY_ALIGNMENT, bytes);
+    if (placed == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "weft_ep_route_update: no memory for a route that grows to %zu bytes",
+                           bytes);
+    }
+    (void)lay_out(&route, handle->ep, &handle->plan, (uintptr_t)placed);
+    route.owned = placed;
+    route.bytes = bytes;
+    *placed = route;
+    handle->host = placed;
+    wefti_free(old->owned);
     return WEFT_OK;
 }
 

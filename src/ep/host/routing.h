@@ -13,6 +13,7 @@ typedef struct wefti_ep_routing {
     weft_ep *ep;
     weft_ep_plan plan;
     void *owned; /* the memory, if it is the library's */
+    size_t bytes; /* of the memory, as the limits were */
     uint64_t epoch; /* the call of the last update; 0: none, or it failed */
     int tokens; /* T */
     int received; /* tokens received; 0 after an overflow */
@@ -96,6 +97,9 @@ size_t wefti_ep_routing_bytes(const weft_ep *ep, const weft_ep_plan *plan);
 weft_status wefti_ep_routing_open(weft_ep_route *handle, void *memory);
 weft_status wefti_ep_routing_move(weft_ep_route *handle, void *memory);
 void wefti_ep_routing_close(weft_ep_route *handle);
+
+/* Before it has another routing: have memory for the group's limits, if these have grown. */
+weft_status wefti_ep_routing_fit(weft_ep_route *handle);
 weft_status wefti_ep_routing_counts(const weft_ep_route *handle, weft_ep_counts *counts);
 weft_status wefti_ep_routing_query(const weft_ep_route *handle, weft_stream *stream, weft_ep_host_counts *counts);
 

@@ -28,7 +28,7 @@
     X(choice_rows, topk * limits->row_bytes_max)                                                                       \
     X(choice_at, topk)                                                                                                 \
     X(choice_weight, topk)                                                                                             \
-    X(wire, 2 * wefti_ep_row_pitch_max(limits->row_bytes_max))
+    X(wire, 2 * wefti_ep_row_pitch_max(limits->row_bytes_max, 0))
 
 /* The most domains that a token's results come from, of a group that has several. */
 static size_t domains_of_token(const weft_ep *ep)

@@ -17,7 +17,7 @@ wefti_ep_span wefti_ep_span_of(const weft_ep_rows *rows)
     if (rows->scale_type != WEFT_EP_SCALE_NONE) {
         int packed = rows->scale_row_stride == 0;
         span.scales = rows->scales;
-        span.scale_words = wefti_fp8_scale_words((size_t)rows->hidden, rows->scale_type == WEFT_EP_SCALE_UE8M0);
+        span.scale_words = wefti_ep_scale_words(rows);
         span.scale_pitch = WORD * (packed ? span.scale_words : rows->scale_row_stride);
         span.scale_step = WORD * (packed ? 1 : rows->scale_word_stride);
     }

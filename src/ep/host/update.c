@@ -2,7 +2,9 @@
  * gave, and its done flag. */
 #include "ep/host/calls.h"
 #include "ep/host/exchange.h"
+#include "ep/host/growth.h"
 #include "ep/host/records.h"
+#include "ep/host/sends.h"
 
 static weft_status exchange_records(wefti_ep_routing *route, const wefti_ep_call *call, const float *weights)
 {
@@ -28,14 +30,23 @@ static weft_status exchange_records(wefti_ep_routing *route, const wefti_ep_call
     return WEFT_OK;
 }
 
-static weft_status update(wefti_ep_routing *route, const weft_ep_choices *choices)
+static weft_status update(weft_ep_route *handle, const weft_ep_choices *choices)
 {
+    WEFT_TRY(wefti_ep_routing_fit(handle));
+    wefti_ep_routing *route = handle->host;
     wefti_ep_signature_fields parts = {.kind = WEFTI_EP_UPDATE};
     int64_t limit = route->ep->rows_limit;
+    wefti_ep_need need = wefti_ep_need_of_routing(&route->plan, choices->tokens);
+    int again;
     wefti_ep_call call = wefti_ep_call_begin(route->ep, "weft_ep_route_update", &parts);
-    wefti_ep_call_agrees(&call, route);
-    WEFT_TRY(wefti_ep_exchange_post(route, &call, choices, limit));
+    wefti_ep_call_agrees(&call, route, need.tokens_max);
+    WEFT_TRY(wefti_ep_need_exceeds(route->ep, &need) ? wefti_ep_call_post_all(&call)
+                                                     : wefti_ep_exchange_post(route, &call, choices, limit));
     WEFT_TRY(wefti_ep_call_wait_headers(&call));
+    WEFT_TRY(wefti_ep_grow_for_routing(&call, &need, &again));
+    if (again) {
+        return update(handle, choices);
+    }
     if (call.mismatched_rank < 0) {
         WEFT_TRY(wefti_ep_exchange_agree(route, &call, limit));
     }
@@ -52,7 +63,7 @@ weft_status wefti_ep_host_update(weft_ep_route *handle, const weft_ep_choices *c
 {
     (void)stream;
     handle->is_routed = 0;
-    WEFT_TRY(update(handle->host, choices));
+    WEFT_TRY(update(handle, choices));
     handle->is_routed = 1;
     wefti_world_count(handle->ep->world, WEFTI_COUNTER_ep_updates, 1);
     return WEFT_OK;

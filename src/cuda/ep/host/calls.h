@@ -36,7 +36,6 @@ size_t wefti_cuda_ep_row_bytes(const weft_ep_rows *rows);
 uint64_t wefti_cuda_ep_pitch(const weft_ep_rows *rows);
 
 /* The scales of fp8 rows: words of a row, and where they are. */
-size_t wefti_cuda_ep_scale_words_of(const weft_ep_rows *rows);
 wefti_cuda_ep_scales wefti_cuda_ep_scales_of(const weft_ep_rows *rows);
 
 /* Where the area's rows are, for all ranks. */

@@ -2,7 +2,6 @@
  * arguments to a launch. Nothing here waits or allocates. */
 #include "cuda/ep/host/calls.h"
 #include "ep/check.h"
-#include "weft/protocol/fp8.h"
 
 static wefti_cuda_ep_experts experts_of(const weft_ep_route *route)
 {
@@ -76,17 +75,12 @@ void wefti_cuda_ep_chosen(weft_ep_route *route, const weft_ep_choices *choices)
     }
 }
 
-size_t wefti_cuda_ep_scale_words_of(const weft_ep_rows *rows)
-{
-    return wefti_fp8_scale_words((size_t)rows->hidden, rows->scale_type == WEFT_EP_SCALE_UE8M0);
-}
-
 wefti_cuda_ep_scales wefti_cuda_ep_scales_of(const weft_ep_rows *rows)
 {
     int is_packed = rows->scale_row_stride == 0 && rows->scale_word_stride == 0;
     return (wefti_cuda_ep_scales){
         .words = rows->scales,
-        .row_stride = is_packed ? wefti_cuda_ep_scale_words_of(rows) : rows->scale_row_stride,
+        .row_stride = is_packed ? wefti_ep_scale_words(rows) : rows->scale_row_stride,
         .word_stride = is_packed ? 1 : rows->scale_word_stride,
     };
 }
@@ -105,7 +99,7 @@ static wefti_cuda_ep_work work_of(const weft_ep_rows *in, const weft_ep_rows *ou
 
 static void add_scales(wefti_cuda_ep_dispatch_args *args, const weft_ep_rows *in, const weft_ep_rows *out)
 {
-    args->scale_words = (wefti_u32)wefti_cuda_ep_scale_words_of(out);
+    args->scale_words = (wefti_u32)wefti_ep_scale_words(out);
     args->out_scales = wefti_cuda_ep_scales_of(out);
     if (!is_quantised(in, out)) {
         args->given_words = args->scale_words;
@@ -159,10 +153,10 @@ static unsigned hidden_bits(const weft_ep_route *route)
 static uint64_t signature_of(const wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route,
                              wefti_cuda_ep_call call, const weft_ep_rows *in, const weft_ep_rows *out)
 {
-    unsigned flags = (args->flags & ~(unsigned)WEFTI_CUDA_EP_STAGE) | (unsigned)out->scale_type << 4 |
-                     wefti_cuda_ep_layout_flags(route);
+    unsigned scales = (unsigned)out->scale_type & 3; /* WEFT_EP_SCALE_BYTES is in the width */
+    unsigned flags = (args->flags & ~(unsigned)WEFTI_CUDA_EP_STAGE) | scales << 4 | wefti_cuda_ep_layout_flags(route);
     return wefti_cuda_ep_signature(call, flags, (unsigned)in->dtype | (unsigned)is_quantised(in, out) << 3,
-                                   (unsigned)in->hidden | hidden_bits(route), (unsigned)args->topk);
+                                   wefti_ep_width(in) | hidden_bits(route), (unsigned)args->topk);
 }
 
 weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream)

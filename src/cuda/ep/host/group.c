@@ -307,11 +307,12 @@ static weft_status load(weft_ep *ep)
 }
 
 /* Tokens of a source whose rows may come before this rank is in the call: as many as have slots, if they take little
- * memory. */
+ * memory, and unless nobody wants that. */
 static int low_latency_tokens(const weft_ep *ep, uint64_t slots)
 {
     uint64_t bytes = 2 * slots * (uint64_t)ep->config.row_bytes_max;
-    return bytes <= WEFTI_CUDA_EP_LOW_LATENCY_BYTES_MAX ? ep->config.slot_tokens_max : 0;
+    int is_wanted = (ep->config.flags & WEFT_EP_NO_LOW_LATENCY) == 0;
+    return is_wanted && bytes <= WEFTI_CUDA_EP_LOW_LATENCY_BYTES_MAX ? ep->config.slot_tokens_max : 0;
 }
 
 /* Bytes of the area for rows that come, or results of this rank's. */
@@ -329,12 +330,13 @@ static wefti_cuda_ep_layout layout_of(const weft_ep *ep, int tokens_of_low_laten
 {
     const int experts = ep->config.experts > ep->ranks ? ep->config.experts : ep->ranks; /* WEFT_EP_DESTINATIONS */
     const int local_max = ep->owners.local_max > 1 ? ep->owners.local_max : 1;
+    const int scale_words = (int)wefti_ep_scale_words_max(ep);
     if (ep->device->is_many) {
         return wefti_cuda_ep_many_layout_of(ep->ranks, local_max, ep->config.tokens_max, ep->config.topk_max,
-                                            ep->device->received_max, ep->config.row_bytes_max, staged_bytes(ep));
+                                            ep->device->received_max, scale_words, staged_bytes(ep));
     }
     return wefti_cuda_ep_layout_of(ep->ranks, experts, local_max, ep->config.tokens_max, ep->config.topk_max,
-                                   ep->device->received_max, ep->config.row_bytes_max, staged_bytes(ep),
+                                   ep->device->received_max, ep->config.row_bytes_max, scale_words, staged_bytes(ep),
                                    tokens_of_low_latency);
 }
 

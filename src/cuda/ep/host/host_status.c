@@ -54,8 +54,14 @@ static void describe(char text[CALL_BYTES], uint64_t signature, uint32_t route, 
     char rows[ROWS_BYTES] = "";
     char plan[PLAN_BYTES];
     if (!is_update) {
-        (void)snprintf(rows, sizeof rows, " of %u %s", fields.hidden & ~WEFTI_CUDA_EP_TO_RANKS,
-                       wefti_ep_dtype_name((weft_ep_dtype)(fields.dtype & 7)));
+        const weft_ep_dtype dtype = (weft_ep_dtype)(fields.dtype & 7);
+        const unsigned width = fields.hidden & ~WEFTI_CUDA_EP_TO_RANKS;
+        const unsigned scale_bytes = wefti_ep_width_scale_bytes(dtype, width);
+        const int bytes =
+            snprintf(rows, sizeof rows, " of %u %s", wefti_ep_width_hidden(dtype, width), wefti_ep_dtype_name(dtype));
+        if (scale_bytes != 0) {
+            (void)snprintf(rows + bytes, sizeof rows - (size_t)bytes, " with %u of scales", scale_bytes);
+        }
     }
     describe_options(rows, fields.call, fields.flags);
     describe_route(plan, is_dispatch && (fields.flags & WEFTI_CUDA_EP_FRESH) != 0, layout, route, ranks);

@@ -75,7 +75,7 @@ static wefti_cuda_ep_hosts_args args_of(const weft_ep_route *route, unsigned kin
     args.choices.all_weights = (plan->flags & WEFT_EP_ALL_WEIGHTS) != 0;
     args.call = fold(wefti_cuda_ep_signature((wefti_cuda_ep_call)kind, flags | wefti_cuda_ep_layout_flags(route),
                                              rows == NULL ? 0 : (unsigned)rows->dtype,
-                                             rows == NULL ? 0 : (unsigned)rows->hidden, (unsigned)plan->topk) ^
+                                             rows == NULL ? 0 : wefti_ep_width(rows), (unsigned)plan->topk) ^
                      (uint64_t)plan->alignment << 40 ^ (uint64_t)plan->slot_tokens << 20);
     return args;
 }
@@ -149,11 +149,11 @@ weft_status wefti_ep_between_update(weft_ep_route *route, const weft_ep_choices 
     return run_dispatch(route, &args, stream, call);
 }
 
-/* Of fp8 rows, given so or made on the way. */
+/* Of fp8 rows, given so or made on the way, and of rows of bytes. */
 static void add_scales(wefti_cuda_ep_hosts_args *args, const weft_ep_route *route, const weft_ep_rows *in,
                        const weft_ep_received *out)
 {
-    args->scale_words = (uint32_t)wefti_cuda_ep_scale_words_of(&out->rows);
+    args->scale_words = (uint32_t)wefti_ep_scale_words(&out->rows);
     args->data_bytes = args->row_bytes + wefti_cuda_ep_hosts_scale_bytes(args->scale_words);
     args->wide_bytes = wefti_cuda_ep_hosts_row_bytes(args->data_bytes, route->plan.topk);
     args->out_scales = wefti_cuda_ep_scales_of(&out->rows);

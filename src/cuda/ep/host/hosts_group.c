@@ -40,11 +40,11 @@ static weft_status check_limits(const weft_ep *ep)
     return WEFT_OK;
 }
 
-/* The widest row, with its scales, if it is fp8, and its tail. */
+/* The widest row, with its scales, if it has some, and its tail. */
 static uint64_t wide_max(const weft_ep *ep)
 {
     const uint64_t row_bytes = ep->config.row_bytes_max;
-    return wefti_cuda_ep_hosts_row_bytes(row_bytes + wefti_cuda_ep_hosts_scale_bytes((row_bytes + 127) / 128),
+    return wefti_cuda_ep_hosts_row_bytes(row_bytes + wefti_cuda_ep_hosts_scale_bytes(wefti_ep_scale_words_max(ep)),
                                          ep->config.topk_max);
 }
 
