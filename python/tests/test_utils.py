@@ -21,7 +21,7 @@ def test_math():
     ones = torch.full((5, 1), 0x7f7f7f7f, dtype=torch.int32)  # four scales of 2 ** 0
     assert torch.equal(math.per_token_cast_back(fp8, ones).float(), fp8.float())
     assert math.per_token_cast_back(fp8[:0], scales[:0]).shape == (0, 300)
-    # Scales packed by four as the rows lie in memory, not one row of words each: what a view(-1, n // 128) of slots gives.
+    # Scales packed by four as they lie in memory, not a row of words each: what view(-1, n // 128) of slots gives.
     fp8, scales = math.per_token_cast_to_fp8(torch.randn(8, 512))
     powers = torch.randint(120, 130, (8, 4), dtype=torch.uint8)
     back = math.per_token_cast_back(fp8, (powers.to(torch.int32) << 23).view(torch.float32))
