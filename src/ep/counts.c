@@ -40,7 +40,7 @@ weft_status weft_ep_route_counts_to(weft_ep_route *route, const weft_ep_count_ar
     static const wefti_sized form = WEFTI_SIZED_FORM(weft_ep_count_arrays, generation, "WEFT_EP_COUNT_ARRAYS_INIT");
     weft_ep_count_arrays own;
     if (!wefti_ep_route_is_alive(route)) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the route is NULL or destroyed", call);
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument 'route' is NULL or destroyed", call);
     }
     WEFT_TRY(wefti_world_check_handle(route->ep->world, call));
     if (wefti_ep_has_half_of(route->ep, route)) {
@@ -65,7 +65,7 @@ weft_status weft_ep_route_counts_wait(const weft_ep_route *route, uint64_t gener
 {
     static const char call[] = "weft_ep_route_counts_wait";
     if (!wefti_ep_route_is_alive(route)) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the route is NULL or destroyed", call);
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument 'route' is NULL or destroyed", call);
     }
     WEFT_TRY(wefti_world_check_handle(route->ep->world, call));
     if (route->counts_to.generation == NULL) {

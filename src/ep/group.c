@@ -278,9 +278,9 @@ weft_status wefti_ep_bytes(const weft_ep_config *config, int ranks, const wefti_
     WEFT_TRY(read_config(&config, &own));
     if (ranks < 1 || memory == NULL || memory->size < sizeof *memory) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_bytes: %s",
-                           ranks < 1        ? "ranks is less than 1"
-                           : memory == NULL ? "the result is NULL"
-                                            : "memory is too small; start from WEFT_EP_MEMORY_INIT");
+                           ranks < 1        ? "argument 'ranks' is less than 1"
+                           : memory == NULL ? "argument 'memory' is NULL"
+                                            : "argument 'memory' is too small; start from WEFT_EP_MEMORY_INIT");
     }
     WEFT_TRY(check_config(config, ranks));
     weft_status status = set_limits(&ep, config, wefti_ep_counts_by_size(ranks, config->experts));

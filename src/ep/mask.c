@@ -46,7 +46,7 @@ weft_status weft_ep_mask(weft_ep *ep, int rank, int alive)
 static weft_status check_group(const weft_ep *ep, const char *call)
 {
     if (!wefti_ep_is_alive(ep)) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the group is NULL or destroyed", call);
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument 'ep' is NULL or destroyed", call);
     }
     return wefti_world_check_handle(ep->world, call);
 }
@@ -88,7 +88,7 @@ weft_status weft_ep_mask_words(const weft_ep *ep, const uint64_t **words)
 {
     WEFT_TRY(check_group(ep, "weft_ep_mask_words"));
     if (words == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_mask_words: the result is NULL");
+        return wefti_error_null("weft_ep_mask_words", "words");
     }
     *words = ep->mask_words;
     return WEFT_OK;
@@ -98,7 +98,7 @@ weft_status weft_ep_calls(const weft_ep *ep, uint64_t *calls)
 {
     WEFT_TRY(check_host(ep, "weft_ep_calls"));
     if (calls == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_calls: the result is NULL");
+        return wefti_error_null("weft_ep_calls", "calls");
     }
     *calls = ep->backend->calls(ep);
     return WEFT_OK;

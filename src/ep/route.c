@@ -174,8 +174,8 @@ static weft_status check_memory(const weft_ep_route *route, const void *memory, 
 {
     if (!wefti_ep_route_is_alive(route) || memory == NULL || (uintptr_t)memory % WEFTI_EP_MEMORY_ALIGNMENT != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
-                           !wefti_ep_route_is_alive(route) ? "the route is NULL or destroyed"
-                                                           : "the memory is NULL or not aligned to 64 bytes");
+                           !wefti_ep_route_is_alive(route) ? "argument 'route' is NULL or destroyed"
+                                                           : "argument 'memory' is NULL or not aligned to 64 bytes");
     }
     WEFT_TRY(wefti_world_check_handle(route->ep->world, call));
     WEFT_TRY(wefti_ep_check_unused(route, call));
@@ -214,7 +214,8 @@ weft_status weft_ep_route_generation(const weft_ep_route *route, uint64_t *gener
 {
     if (!wefti_ep_route_is_alive(route) || generation == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_generation: %s",
-                           generation == NULL ? "the result is NULL" : "the route is NULL or destroyed");
+                           generation == NULL ? "argument 'generation' is NULL"
+                                              : "argument 'route' is NULL or destroyed");
     }
     WEFT_TRY(wefti_world_check_handle(route->ep->world, "weft_ep_route_generation"));
     *generation = route->generation;
@@ -297,7 +298,7 @@ weft_status wefti_ep_check_half(const weft_ep_route *route, wefti_ep_half half, 
                                 const char *call, int *channel)
 {
     if (!wefti_ep_route_is_alive(route)) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the route is NULL or destroyed", call);
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument 'route' is NULL or destroyed", call);
     }
     const weft_ep *ep = route->ep;
     WEFT_TRY(wefti_ep_check_alive(ep, call));

@@ -7,7 +7,7 @@
 static weft_status check(const weft_ep *ep, const char *call)
 {
     if (!wefti_ep_is_alive(ep)) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the group is NULL or destroyed", call);
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument 'ep' is NULL or destroyed", call);
     }
     WEFT_TRY(wefti_world_check_handle(ep->world, call));
     if (ep->stats == NULL) {
@@ -28,7 +28,7 @@ weft_status weft_ep_stats_query(const weft_ep *ep, weft_ep_stats *stats)
     static const char call[] = "weft_ep_stats_query";
     WEFT_TRY(check(ep, call));
     if (stats == NULL || stats->size < sizeof *stats) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: stats is %s; start from WEFT_EP_STATS_INIT", call,
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument 'stats' is %s; start from WEFT_EP_STATS_INIT", call,
                            stats == NULL ? "NULL" : "too small");
     }
     WEFT_TRY(ep->backend->stats_fetch != NULL ? ep->backend->stats_fetch(ep) : WEFT_OK);
