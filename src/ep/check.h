@@ -4,7 +4,7 @@
 
 #include "ep/route.h"
 
-/* The bytes of an element; 0 when `dtype` is none. */
+/* The bytes of an element; 0 when `dtype` is no type. */
 size_t wefti_ep_element_bytes(weft_ep_dtype dtype);
 
 /* The words of scales of a row, 0: it has none. Of rows that have been checked. */
@@ -16,23 +16,23 @@ unsigned wefti_ep_width(const weft_ep_rows *rows);
 unsigned wefti_ep_width_hidden(weft_ep_dtype dtype, unsigned width);
 unsigned wefti_ep_width_scale_bytes(weft_ep_dtype dtype, unsigned width);
 
-/* Its name, static text. */
+/* The name of a type, as static text. */
 const char *wefti_ep_dtype_name(weft_ep_dtype dtype);
 const char *wefti_ep_layout_name(weft_ep_layout layout);
 
-/* The caller's rows, of other versions' headers too: see base/sized.h. WEFT_ERR_ARGUMENT also when *rows is NULL. */
+/* Read the caller's rows, of another version's header too (base/sized.h). WEFT_ERR_ARGUMENT also for *rows == NULL. */
 weft_status wefti_ep_rows_take(const weft_ep_rows **rows, weft_ep_rows *own, const char *call, const char *which);
 
-/* Likewise. */
+/* Read the caller's choices likewise. */
 weft_status wefti_ep_choices_take(const weft_ep_choices **choices, weft_ep_choices *own, const char *call);
 
-/* Of rows that have been read: type, width, strides and alignment; `which` names them. */
+/* Check rows that have been read: type, width, strides and alignment; `which` names them. */
 weft_status wefti_ep_rows_check(const weft_ep *ep, const weft_ep_rows *rows, const char *call, const char *which);
 
-/* The same, and that rows are of a type that can be added up. */
+/* The same, and that their type can be added up. */
 weft_status wefti_ep_sums_check(const weft_ep *ep, const weft_ep_rows *rows, const char *call, const char *which);
 
-/* Of a combine's `out`, where `in` has been checked: of in's width, and of a type that sums can be rounded to. */
+/* Check a combine's `out`, after `in`: it has in's width, and a type to which sums can be rounded. */
 weft_status wefti_ep_combined_check(const weft_ep *ep, const weft_ep_rows *in, const weft_ep_rows *out,
                                     const char *call);
 
@@ -43,7 +43,7 @@ weft_status wefti_ep_rows_alike(const weft_ep_rows *in, const weft_ep_rows *out,
 /* Whether a dispatch can send `in` as `out`: alike, fp8 with scales of one type, or quantised to fp8. */
 weft_status wefti_ep_rows_become(const weft_ep_rows *in, const weft_ep_rows *out, const char *call);
 
-/* Of rows that have been checked: that there is memory for `count` of them, and none shares scales. */
+/* Check, after the above, that there is memory for `count` rows, and that none shares scales. */
 weft_status wefti_ep_rows_held(const weft_ep_rows *rows, int64_t count, const char *call, const char *which);
 
 weft_status wefti_ep_choices_check(const weft_ep_route *route, const weft_ep_choices *choices, const char *call);

@@ -48,9 +48,9 @@ _Static_assert(sizeof(wefti_hello) == WEFTI_HELLO_BYTES, "the fields have room")
 #define WEFTI_HELLO_NAME_BYTES 16
 typedef enum wefti_hello_purpose {
     WEFTI_HELLO_PROOF, /* that memory is this PE's: written where others read it */
-    WEFTI_HELLO_PORT, /* where the maker of a node's memory hands it out */
+    WEFTI_HELLO_PORT, /* the socket at which the PE that made a node's memory hands it out */
     WEFTI_HELLO_MARK, /* the mark by which the maker is seen to be in reach */
-    WEFTI_HELLO_TOKEN, /* what who takes the memory must know */
+    WEFTI_HELLO_TOKEN, /* what a PE must know to be given the memory */
 } wefti_hello_purpose;
 void wefti_hello_derive(const unsigned char secret[WEFTI_HELLO_SECRET_BYTES], wefti_hello_purpose purpose, int pe,
                         unsigned char name[WEFTI_HELLO_NAME_BYTES]);
@@ -89,8 +89,8 @@ typedef struct wefti_verdict {
 
 /* Take in how it went on `pe`, after all lower ones. */
 void wefti_verdict_note(wefti_verdict *verdict, int pe, int32_t status);
-/* Return the status of a verdict that all PEs know; on failure they hear the text of the cause, which is its thread's
- * error, and all have it as theirs, with that PE's number. */
+/* Return the status of a verdict that all PEs know; on failure the PE that is the cause sends the text of
+ * its error to all, and each has that text, with that PE's number, as its own error. */
 weft_status wefti_verdict_tell(wefti_bootstrap *bootstrap, const wefti_verdict *verdict);
 /* Tell all PEs how a step went on this one, and return the verdict as above. */
 weft_status wefti_verdict_reach(wefti_bootstrap *bootstrap, weft_status mine);

@@ -1,4 +1,4 @@
-/* Which PEs have the same slot: the place of a PE among those of its node. */
+/* world/slots.c: each PE's slot: its place among the PEs of its node. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "world/directory.h"

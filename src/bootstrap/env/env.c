@@ -23,7 +23,8 @@
 #include "os/os.h"
 #include "os/socket.h"
 
-/* How long a port may be taken, say by a connection that chance gave it; a part of the deadline at most. */
+/* How long to try a port that is taken, perhaps by a connection to which the system gave it; a part of the deadline at
+ * most. */
 #define PORT_TAKEN_NS UINT64_C(2000000000)
 #define PORT_TAKEN_PART 4
 #define PORT_AGAIN_NS UINT64_C(10000000)
@@ -102,7 +103,7 @@ static const wefti_tree_net env_net = {
 
 /* ---- the environment ---- */
 
-/* A number beyond the world's is for all PEs to hear of: PE 0 says so. */
+/* RANK and WORLD_SIZE. A RANK beyond the world's size is no error here: PE 0 reports it to all PEs. */
 static weft_status find_place(const weft_world_config *config, int *pe, int *pes)
 {
     uint64_t rank;

@@ -31,7 +31,7 @@ struct weft_threads {
     int first; /* that PE */
     uint64_t exchange; /* the one being made */
     int arrived; /* PEs that came to it */
-    int has_warned; /* that it takes long */
+    int has_warned; /* a warning that it takes long has been logged */
     int gone; /* PEs that left this generation */
     uint64_t *exchanges; /* by PE: how many it came to */
     unsigned char *places; /* by PE: pe_place */
@@ -140,7 +140,7 @@ static weft_status name_missing(weft_threads *threads, uint64_t deadline_ns)
     return latch(threads, status, 0);
 }
 
-/* A PE that left will not come to the exchange that others wait in. */
+/* Decide the error: a PE has left, and will not come to the exchange in which others wait. */
 static weft_status name_gone(weft_threads *threads)
 {
     char gone[WEFTI_PE_LIST_BYTES];
@@ -266,7 +266,7 @@ static weft_status make_digest(weft_threads *threads, const wefti_digest_call *c
 
 /* ---- the ops ---- */
 
-/* Whether a PE that comes fits those that are here. It counts as one of the failed generation if it does not. */
+/* Check that a PE that comes fits those that are here. If not, it counts as one of the failed generation. */
 static weft_status check_comer(weft_threads *threads, const weft_world_config *config)
 {
     const char *name = wefti_bootstrap_world_name(config);

@@ -18,15 +18,15 @@ typedef enum wefti_ep_ring_kind { WEFTI_EP_RING_CHUNKS, WEFTI_EP_RING_ASKS } wef
 /* This rank as a source, towards another domain. */
 typedef struct wefti_ep_outlet {
     int32_t forwarder; /* -1: this rank's own domain */
-    int32_t line; /* this rank's there */
-    uint32_t sent; /* chunks, or asks */
-    uint32_t taken; /* of them, as far as is known; or answers worked on */
+    int32_t line; /* the number of this rank's ring there */
+    uint32_t sent; /* chunks, or requests (asks) */
+    uint32_t taken; /* of those, as far as is known; or answers that were worked on */
     int32_t token; /* the next one to be sent or asked for */
     int is_all; /* nothing is left to be sent or asked for */
-    uint32_t row; /* of an answer: the next in it */
+    uint32_t row; /* the next one in the answer at hand */
 } wefti_ep_outlet;
 
-/* This rank as a forwarder: of one source. */
+/* This rank as the forwarder of one source. */
 typedef struct wefti_ep_inlet {
     int32_t source;
     uint32_t taken; /* chunks or asks */
@@ -39,12 +39,12 @@ typedef struct wefti_ep_crossing {
     wefti_ep_inlet *inlets; /* [inlet_count]: number i is line i */
     int inlet_count;
     int asks; /* the call asks for sums; else it sends rows */
-    unsigned char *chunk; /* one on its way out */
-    unsigned char *copy; /* one that came, for the simulator */
+    unsigned char *chunk; /* a chunk while it is filled */
+    unsigned char *copy; /* of a chunk that came, which the simulator reads in one piece */
     unsigned char *copy_of_ask;
 } wefti_ep_crossing;
 
-/* Of the rings of a group with these domains; all zero without crossings. */
+/* The sizes of the rings of a group with these domains; all zero without crossings. */
 wefti_ep_ring_shape wefti_ep_crossing_shape(const weft_ep *ep);
 
 /* ep->host->crossing, unless there is none. A half-built one is good for fini. */

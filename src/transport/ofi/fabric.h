@@ -84,12 +84,12 @@ typedef struct wefti_fabric_wish {
  * says what was tried; else the status of wefti_ofi_interfaces_choose. */
 weft_status wefti_fabric_open(wefti_fabric *fabric, const wefti_fabric_wish *wish, void *memory, size_t bytes,
                               wefti_fabric_address *address);
-/* The endpoints alone: nothing is under way any more. Safe on zeroed memory, as the next. */
+/* Close the endpoints only: nothing is under way any more. Safe on zeroed memory, as the next. */
 void wefti_fabric_close_endpoints(wefti_fabric *fabric);
-/* What the caller has shared is closed before. */
+/* Close all; the caller has closed what it shared before. */
 void wefti_fabric_close(wefti_fabric *fabric);
 
-/* `name` is an endpoint of another PE, to be reached by this rail. */
+/* Make the endpoint `name` of another PE known to this rail. */
 weft_status wefti_fabric_insert(wefti_fabric_rail *rail, const wefti_fabric_name *name, fi_addr_t *at);
 
 /* Let others read and write memory. Whether the provider has taken it. */
