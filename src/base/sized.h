@@ -8,7 +8,7 @@
 
 #include "weft/status.h"
 
-/* One of these structs. */
+/* What is known of one kind of such structs. */
 typedef struct wefti_sized {
     size_t bytes; /* of this library's */
     size_t least_bytes; /* to the end of the last field without which nothing can be done */

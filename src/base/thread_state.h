@@ -11,10 +11,10 @@ typedef struct wefti_thread_state {
     int expects_error; /* its errors are its caller's to explain (base/error.h) */
 } wefti_thread_state;
 
-/* Never NULL. */
+/* This thread's state; never NULL. */
 wefti_thread_state *wefti_thread_state_own(void);
 
-/* Its parts. (base/thread_text.c) */
+/* Parts of it. (base/thread_text.c) */
 char *wefti_thread_text(void); /* of the last error: WEFTI_ERROR_BYTES bytes */
 int *wefti_thread_is_hopeless(void);
 int *wefti_thread_log_level(void);

@@ -44,7 +44,7 @@ static int check_env(void)
     return 0;
 }
 
-/* NULL after an error. */
+/* PMIx, if this build has it; NULL after an error. */
 static const wefti_bootstrap_ops *by_pmix(void)
 {
 #ifdef WEFT_HAVE_PMIX
@@ -177,7 +177,7 @@ static int read_kind(void)
     return -1;
 }
 
-/* NULL after an error. */
+/* The ops of the config's kind; NULL after an error. */
 static const wefti_bootstrap_ops *choose(const weft_world_config *config)
 {
     int kind = config->bootstrap == WEFT_BOOTSTRAP_AUTO ? read_kind() : (int)config->bootstrap;

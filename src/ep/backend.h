@@ -104,7 +104,7 @@ typedef struct wefti_ep_calls {
                            weft_stream *stream);
 } wefti_ep_calls;
 
-/* Of host memory. */
+/* The backend of host memory. */
 extern const wefti_ep_backend wefti_ep_host_backend;
 
 /* Of GPUs, or NULL in a build without. */

@@ -117,7 +117,7 @@ static inline void wefti_ep_open_half(weft_ep *ep, wefti_ep_half half, const wef
     ep->half_stream[ep->channel] = stream;
 }
 
-/* All of them. */
+/* Close the open halves of all pairs. */
 static inline void wefti_ep_close_halves(weft_ep *ep)
 {
     for (int i = 0; i < WEFTI_EP_CHANNELS_MAX; i++) {

@@ -1,4 +1,4 @@
-/* Users' kernels that wait. */
+/* gpu/launch.c: launches of users' kernels that wait for other PEs. */
 #include "base/error.h"
 #include "base/sized.h"
 #include "gpu/gpu.h"

@@ -13,7 +13,7 @@
 
 /* ---- time (os/posix/clock.c) ---- */
 
-/* Monotonic, ns. */
+/* The time of a monotonic clock in ns. */
 uint64_t wefti_os_now_ns(void);
 /* Sleep about `ns`; may return early. */
 void wefti_os_sleep_ns(uint64_t ns);

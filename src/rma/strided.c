@@ -1,4 +1,4 @@
-/* Strided put and get. */
+/* rma/strided.c: strided put and get. */
 #include "rma/strided.h"
 
 #include "base/error.h"

@@ -286,7 +286,7 @@ static int makes_memory(const wefti_creation *creation, const weft_world *world)
     return creation->node_first == (int)world->view.pe;
 }
 
-/* Of its process. */
+/* Whether this PE is the lowest of its process. */
 static int is_first(const wefti_creation *creation, const weft_world *world)
 {
     return creation->process_first == (int)world->view.pe;

@@ -22,7 +22,7 @@ static int fault_pe(uint64_t fault)
     return (int)(fault >> 32 & 0x7fffffff) - 1;
 }
 
-/* The node's abort word. */
+/* Read the node's abort word, into which what other nodes stored at this PE is carried over. */
 static uint64_t read_abort(const weft_world *world)
 {
     uint64_t word = wefti_ld64(&world->head->abort, WEFTI_ACQUIRE);

@@ -200,7 +200,7 @@ static unsigned lane_of_thread(wefti_timeline *timeline)
     return lane;
 }
 
-/* The lock is held. */
+/* Keep an event. The lock is held. */
 static void keep(weft_world *world, const event *e)
 {
     wefti_timeline *timeline = world->timeline;

@@ -12,7 +12,7 @@
 #define RECORD_MAGIC UINT32_C(0x74666577) /* "weft" */
 #define TEXT_BYTES 200
 
-/* What each PE says. */
+/* A PE's contribution to the exchange. */
 typedef struct record {
     uint32_t magic;
     uint32_t version;

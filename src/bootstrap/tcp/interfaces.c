@@ -110,7 +110,7 @@ static void list_names(const struct ifaddrs *all, char *text, size_t bytes)
 
 /* ---- interfaces by name ---- */
 
-/* What was asked for. */
+/* Which interfaces were asked for. */
 typedef struct wish {
     const char *names; /* a list with commas */
     int is_without; /* those of the list are not to be used */

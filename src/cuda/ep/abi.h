@@ -138,7 +138,7 @@ typedef struct wefti_cuda_ep_wide {
     wefti_u32 is_ue8m0;
 } wefti_cuda_ep_wide;
 
-/* Of the backward calls. */
+/* What only backward calls have. */
 typedef struct wefti_cuda_ep_backward {
     const float *given; /* of dispatch: gradients of received weights */
     const unsigned char *rows; /* of combine: what it was given */

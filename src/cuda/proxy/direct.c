@@ -28,7 +28,7 @@ static uint64_t sum_of(uint64_t a, uint64_t b, int bits)
     return sum;
 }
 
-/* Transports add integers only. */
+/* Add to a float by compare-and-swap: transports add integers only. */
 static weft_status add_float(wefti_transport *transport, int pe, uint64_t offset, int bits, uint64_t value,
                              uint64_t *old)
 {

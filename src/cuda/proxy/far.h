@@ -52,7 +52,7 @@ typedef struct wefti_far_asked {
     uint64_t ticket;
 } wefti_far_asked;
 
-/* One far PE. */
+/* What the proxy keeps of one far PE. */
 typedef struct wefti_far_lane {
     int pe;
     int has_mail; /* else its device memory is mapped here, and only its host heap is far */

@@ -148,7 +148,7 @@ static uint64_t place_of(const wefti_cuda *cuda, const void *address)
     return region == NULL ? 0 : WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_REGION + region->number, offset);
 }
 
-/* One entry's worth. */
+/* Ask for as much as one entry of the ring can carry, and wait for the answer. */
 static weft_status call_part(wefti_cuda_far *far, const wefti_device_request *asked, uint64_t place, size_t done,
                              size_t bytes)
 {

@@ -145,7 +145,7 @@ static const void *sum_of(const wefti_ep_pull *pull, int domain, void *copy)
     return wefti_ep_row_read(chunk + at, copy, pull->in.row_bytes);
 }
 
-/* It has been added. */
+/* The sum of a domain has been added: go on to the next. */
 static void pass_sum(const wefti_ep_pull *pull, int domain)
 {
     wefti_ep_outlet *outlet = &pull->ep->host->crossing->outlets[domain];

@@ -69,7 +69,7 @@ const unsigned char *wefti_ep_crossing_take(const weft_ep *ep, wefti_ep_ring_kin
 /* Where that lies, come or not. */
 const unsigned char *wefti_ep_crossing_at(const weft_ep *ep, wefti_ep_ring_kind kind, int line, uint32_t number);
 
-/* Whether it has come. */
+/* Whether chunk or ask `number` of a ring has come. */
 int wefti_ep_crossing_has(const weft_ep *ep, wefti_ep_ring_kind kind, int line, uint32_t number);
 
 /* Tell a source that one more of its chunks has been taken, perhaps later. */

@@ -18,7 +18,7 @@ weft_status wefti_ep_gradients_read(const wefti_ep_routing *route, int rank, flo
 /* Read the values [K] that `rank` has kept of the index-th token that this rank sent there. */
 weft_status wefti_ep_gradients_fetch(const wefti_ep_routing *route, int rank, int index, float *values);
 
-/* Of no choice yet. */
+/* Set the gradients of weights to 0, before those of the choices come. */
 void wefti_ep_gradients_clear(const wefti_ep_routing *route, float *grad_weights);
 
 #endif

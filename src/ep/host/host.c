@@ -124,7 +124,7 @@ static void group_fini(weft_ep *ep)
     }
 }
 
-/* Calls look at ep->masked. */
+/* Nothing to prepare: calls look at ep->masked. */
 static weft_status mask(weft_ep *ep, int rank, int alive)
 {
     (void)ep;

@@ -86,7 +86,7 @@ wefti_ep_wire wefti_ep_push_wire(const wefti_ep_push *push, int token);
 /* The row on `rank`, whose call header is there, of the index-th token that this rank sends there: a place or a row. */
 size_t wefti_ep_push_target(const wefti_ep_push *push, int rank, int index);
 
-/* Bring a row there. */
+/* Copy row `row` to its place on `rank`. */
 weft_status wefti_ep_push_place(const wefti_ep_push *push, int rank, size_t row, const wefti_ep_wire *from);
 
 /* cross_push.c: begin to send rows to other domains, without waiting; then send the rest, and bring those that other

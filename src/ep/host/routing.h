@@ -92,7 +92,7 @@ static inline int wefti_ep_shares_rows(const wefti_ep_routing *route)
     return route->plan.layout == WEFT_EP_SLOTS_EXPERT;
 }
 
-/* For ep/backend.h. */
+/* Slots of ep/backend.h. */
 size_t wefti_ep_routing_bytes(const weft_ep *ep, const weft_ep_plan *plan);
 weft_status wefti_ep_routing_open(weft_ep_route *handle, void *memory);
 weft_status wefti_ep_routing_move(weft_ep_route *handle, void *memory);

@@ -15,7 +15,7 @@ int wefti_ep_choices_read(wefti_ep_routing *route, const weft_ep_choices *choice
  * given are none, which are then not used, else 1. */
 int wefti_ep_sends_build(wefti_ep_routing *route, const weft_ep_choices *choices);
 
-/* The message to `owner`. */
+/* Where the message to `owner` lies. */
 uint32_t *wefti_ep_sends_message(const weft_ep *ep, int owner);
 
 /* Add the rows of `token` on `owner` to its message, or to anything of its form: 1 token, and its rows by expert. */

@@ -23,7 +23,7 @@ __constant__ weft_nvshmem_state weft_nvshmem_state_d;
 #if !defined(__CUDACC_RTC__)
 namespace
 {
-/* 0: done. */
+/* Fill in the state of a module. Returns 0 when that is done. */
 inline int wefti_nv_fill(const weft_nvshmem_state *state)
 {
 #if defined(WEFT_DEVICE_ON_HOST)

@@ -114,7 +114,7 @@ HIDDEN weft_status wefti_nv_stream_wait(weft_stream *stream);
 /* Zero memory of the device heap; and copy from memory that the driver or the host knows to the host's. */
 HIDDEN weft_status wefti_nv_device_zero(void *block, size_t bytes);
 HIDDEN weft_status wefti_nv_device_read(void *to, const void *from, size_t bytes);
-/* Before the world ends. */
+/* Free what the face has on the device, before its world ends. */
 HIDDEN void wefti_nv_device_close(void);
 
 /* ---- modules.c ---- */

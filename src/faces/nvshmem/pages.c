@@ -53,7 +53,7 @@ static run *run_of(uintptr_t page, uintptr_t *end)
     return NULL;
 }
 
-/* The GPU is entered. */
+/* The GPU's context is current. */
 static int meet(const wefti_nv_driver *driver, uintptr_t first, uintptr_t end)
 {
     int type;

@@ -28,7 +28,7 @@ typedef struct nvte_layer {
     int topk;
 } nvte_layer;
 
-/* At least `bytes`. */
+/* The size of a tensor that has at least `bytes` bytes. */
 size_t nvte_size_of(const nvte_layer *layer, size_t bytes);
 /* Whether `size` is one that nvte_size_of may return. */
 int nvte_layer_of(size_t size, nvte_layer *layer);
@@ -82,7 +82,7 @@ weft_status nvte_read_tensor(const char *call, const char *name, const NVTETenso
 weft_status nvte_read_rows(const char *call, const char *name, const NVTETensor tensor, const NVTECommWindow *window,
                            const weft_nvte_group *group, weft_ep_rows *rows, weft_ep_rows *scales, size_t *count);
 
-/* float32, `count` in all. */
+/* Read a tensor of float32 with `count` elements in all. */
 weft_status nvte_read_floats(const char *call, const char *name, const NVTETensor tensor, const NVTECommWindow *window,
                              const weft_nvte_group *group, size_t count, float **data);
 

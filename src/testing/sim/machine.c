@@ -59,7 +59,7 @@ size_t wefti_os_page_bytes(void)
     return 4096;
 }
 
-/* Nobody forks a simulation. */
+/* Always the same: nobody forks a simulation. */
 int wefti_os_owner_number(void)
 {
     return 1;

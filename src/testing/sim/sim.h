@@ -247,7 +247,7 @@ void wefti_sim_end_fiber(wefti_sim *sim, wefti_fiber_state state) __attribute__(
 /* End another fiber, or this one. */
 void wefti_sim_kill_fiber(wefti_sim *sim, wefti_fiber *fiber);
 
-/* Before each access. */
+/* Let the scheduler choose before each access to symmetric memory. */
 static inline void wefti_sim_step(wefti_sim *sim)
 {
     if (--sim->gap == 0) {

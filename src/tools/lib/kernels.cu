@@ -56,7 +56,7 @@ static __device__ __forceinline__ weft_scope scope_of_kind(int kind)
 }
 #endif
 
-/* BODY of three scopes. */
+/* Kernels of one BODY for a thread, a warp and a block. */
 #define KERNELS(NAME, BODY)                                                                                            \
     KERNEL(NAME##_thread, 1, BODY<WEFTI_SCOPE_THREAD>(args))                                                           \
     KERNEL(NAME##_warp, 32, BODY<WEFTI_SCOPE_WARP>(args))                                                              \

@@ -66,7 +66,7 @@ template <int GROUP> EP_DEVICE int ep_lane_of_group(int group)
     return group % GROUPS * (32 / GROUPS) + group / GROUPS;
 }
 
-/* Its amax. A warp. */
+/* The largest magnitude (amax) of a group. Called by a warp. */
 template <int GROUP> EP_DEVICE float ep_amax(const float (*values)[EP_EIGHT])
 {
     float amax[EP_STEPS];
@@ -101,7 +101,7 @@ typedef struct ep_quantised {
     wefti_u32 scale;
 } ep_quantised;
 
-/* A warp. */
+/* Quantise the groups of a step. Called by a warp. */
 template <int GROUP> EP_DEVICE ep_quantised ep_quantise_steps(const float (*values)[EP_EIGHT], bool is_ue8m0)
 {
     const float amax = ep_amax<GROUP>(values);

@@ -118,7 +118,7 @@ EP_DEVICE void ep_include(const FORM &form, float (*sum)[ep_type<DTYPE>::ELEMENT
     }
 }
 
-/* Store them, rounded. */
+/* Store sums, rounded to the type of the result. */
 template <int DTYPE, class FORM>
 EP_DEVICE void ep_store_sums(const FORM &form, unsigned char *out, float (*sum)[ep_type<DTYPE>::ELEMENTS], int at,
                              int vectors)

@@ -40,7 +40,7 @@ EP_DEVICE float ep_given_value(const float *given, const wefti_u32 *record, int 
     return given[BY_EXPERT ? (wefti_u64)ep_record_row(record, topk, k) : place * (wefti_u64)topk + (wefti_u64)k];
 }
 
-/* Send them. A warp. */
+/* Send the gradients of weights that were given for a row to its source. Called by a warp. */
 template <bool BY_EXPERT>
 EP_DEVICE void ep_return_given(const ep_group &group, const float *given, const wefti_u32 *record, int topk, int source,
                                wefti_u64 place)

@@ -49,7 +49,7 @@ EP_DEVICE void ep_share_of(int count, int block, int blocks, int *first, int *en
     *end = (int)(each * (unsigned)(block + 1) + left * (unsigned)(block + 1) / (unsigned)blocks);
 }
 
-/* This block's. */
+/* This block's share of `count` items: first .. end - 1. */
 EP_DEVICE void ep_share(int count, int *first, int *end)
 {
     ep_share_of(count, (int)blockIdx.x, (int)gridDim.x, first, end);

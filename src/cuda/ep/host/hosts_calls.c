@@ -20,7 +20,7 @@ static weft_status launch(const weft_ep *ep, wefti_ep_between_kernel kernel, int
     return wefti_cuda_check(&cuda->driver, result, call);
 }
 
-/* Multiprocessors of a call. */
+/* Find how many multiprocessors a call takes; fewer than its rings need are an error. */
 static weft_status find_sms(const weft_ep_route *route, const char *call, int *sms)
 {
     const wefti_ep_between *between = route->ep->between;
@@ -170,7 +170,7 @@ static void add_scales(wefti_cuda_ep_hosts_args *args, const weft_ep_route *rout
     }
 }
 
-/* What a dispatch is. */
+/* What kind of dispatch a call is. */
 typedef struct move {
     unsigned kind; /* a wefti_cuda_ep_call */
     unsigned weighted; /* 0, or WEFTI_CUDA_EP_WEIGHTED, */

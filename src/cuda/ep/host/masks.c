@@ -54,7 +54,7 @@ static weft_status read_control(const weft_ep *ep, int channel, int rank, wefti_
     return wefti_cuda_copy(&ep->device->cuda->base, control, control_at(ep, channel, rank), sizeof *control);
 }
 
-/* Calls, by their epochs. */
+/* A range of calls, by their epochs. */
 typedef struct calls {
     uint64_t first;
     uint64_t last;

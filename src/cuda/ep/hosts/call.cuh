@@ -47,7 +47,7 @@ EP_DEVICE wefti_cuda_ep_hosts_tail *ep_hosts_tail(const ep_hosts &args, unsigned
     return (wefti_cuda_ep_hosts_tail *)(row + args.data_bytes);
 }
 
-/* Choices in a tail. */
+/* The choices of a token, in the tail of its row. */
 EP_DEVICE wefti_i32 *ep_hosts_ids(wefti_cuda_ep_hosts_tail *tail)
 {
     return (wefti_i32 *)(tail + 1);

@@ -260,7 +260,7 @@ template <bool PLACES> EP_DEVICE wefti_u32 ep_hosts_walk(const ep_hosts &args, i
     return first;
 }
 
-/* Blocks take tiles. */
+/* Count the rows of each class in each tile; block b takes the tiles b, b + gridDim.x and so on. */
 EP_DEVICE void ep_hosts_count(const ep_hosts &args)
 {
     if (!ep_hosts_is_well(args.group)) {
@@ -291,7 +291,7 @@ EP_DEVICE void ep_hosts_tell_one(const wefti_cuda_ep_told &told, void *array, we
     }
 }
 
-/* To the caller's arrays. */
+/* Write the counts to the caller's arrays (weft_ep_route_counts_to). */
 EP_DEVICE void ep_hosts_tell(const ep_hosts &args)
 {
     const wefti_cuda_ep_told &told = args.told;
@@ -353,7 +353,7 @@ EP_DEVICE void ep_hosts_add_counts(const ep_hosts &args)
     header->status = header->routed;
 }
 
-/* One block. */
+/* Add up the counts of the tiles. Called by one block. */
 EP_DEVICE void ep_hosts_scan(const ep_hosts &args)
 {
     const ep_hosts_group &group = args.group;
@@ -542,7 +542,7 @@ EP_DEVICE void ep_hosts_pad(const ep_hosts &args, int expert)
     }
 }
 
-/* Blocks take tiles. */
+/* Give each row its place; blocks take tiles as in ep_hosts_count. */
 EP_DEVICE void ep_hosts_place(const ep_hosts &args)
 {
     const ep_hosts_group &group = args.group;

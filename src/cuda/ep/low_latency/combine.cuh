@@ -126,7 +126,7 @@ EP_DEVICE void ep_return_ll_packets(const ep_combine &args, const ep_call *call,
     }
 }
 
-/* The warps that send. */
+/* Called by the sender warps. */
 template <bool BY_EXPERT, ep_kind KIND>
 EP_DEVICE void ep_return_rows(const ep_combine &args, const ep_call *call, const wefti_i32 *tokens_of)
 {
@@ -286,7 +286,7 @@ EP_DEVICE void ep_sum_part(const ep_combine &args, ep_call *call, bool in_packet
     }
 }
 
-/* All warps. */
+/* Called by all warps. */
 template <bool BY_EXPERT, ep_kind KIND>
 EP_DEVICE void ep_add_returned(const ep_combine &args, ep_call *call, ep_summing *summing)
 {
@@ -310,7 +310,7 @@ EP_DEVICE void ep_add_returned(const ep_combine &args, ep_call *call, ep_summing
 
 /* ---- the call ---- */
 
-/* In shared memory. */
+/* What a block has in its shared memory. */
 typedef struct ep_low_latency_return {
     ep_call call;
     wefti_i32

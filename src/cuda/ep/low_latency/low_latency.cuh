@@ -31,7 +31,7 @@ EP_DEVICE void ep_prefetch(const void *from, wefti_u32 bytes)
     }
 }
 
-/* As ep_look_up. */
+/* As ep_look_up, for low-latency calls. */
 template <ep_part PART> EP_DEVICE void ep_low_latency_look_up(const ep_group &group, ep_call *call)
 {
     if (ep_looks_up()) {
@@ -41,7 +41,7 @@ template <ep_part PART> EP_DEVICE void ep_low_latency_look_up(const ep_group &gr
     }
 }
 
-/* As ep_begin. All threads. */
+/* As ep_begin, for low-latency calls. All threads. */
 template <ep_part PART> EP_DEVICE bool ep_low_latency_begin(const ep_group &group, ep_call *call)
 {
     __syncthreads();

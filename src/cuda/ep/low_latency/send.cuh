@@ -208,7 +208,7 @@ template <int GROUP> EP_DEVICE ep_sending ep_sending_open(const ep_dispatch &arg
     return sending;
 }
 
-/* The warps that send. */
+/* Called by the sender warps. */
 template <bool BY_EXPERT, int GROUP>
 EP_DEVICE void ep_send_rows(const ep_dispatch &args, const ep_call *call, const ep_shared_table &table,
                             ep_sending *sending)

@@ -37,7 +37,7 @@ EP_DEVICE wefti_u32 *ep_shared_table_expert(const ep_shared_table &table, int ex
     return table.words + table.at.experts_at + (wefti_u32)expert * table.at.words;
 }
 
-/* The prologue warps. */
+/* Called by the prologue warps. */
 EP_DEVICE void ep_shared_table_clear(const ep_shared_table &table)
 {
     for (wefti_u32 i = threadIdx.x; i < table.at.end; i += (wefti_u32)ep_prologue_threads()) {

@@ -90,7 +90,7 @@ EP_DEVICE wefti_u64 *ep_many_parts(const ep_dispatch &args, int block)
 
 /* ---- count ---- */
 
-/* T, by one thread. */
+/* Read T, the tokens of the call. Called by one thread. */
 EP_DEVICE void ep_many_find_tokens(const ep_dispatch &args, ep_many_call *call)
 {
     call->odd_tokens = 0;
@@ -165,7 +165,7 @@ EP_DEVICE void ep_many_tell_owner(const ep_dispatch &args, const ep_many_call *c
     }
 }
 
-/* What `source` has told. */
+/* Where `source` has stored its counts: behind its call header; in the second round in `choices`. */
 EP_DEVICE const wefti_u64 *ep_many_told(const ep_dispatch &args, const ep_many_call *call, int source)
 {
     const ep_group &group = args.group;

@@ -290,7 +290,7 @@ template <bool BY_EXPERT> EP_DEVICE ep_call_header ep_dispatch_header(const ep_d
     return header;
 }
 
-/* T, by one thread. */
+/* Read T, the tokens of the call. Called by one thread. */
 EP_DEVICE int ep_tokens_of_call(const ep_dispatch &args, ep_call *call)
 {
     call->odd_tokens = 0;

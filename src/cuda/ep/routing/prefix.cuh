@@ -305,7 +305,7 @@ EP_DEVICE void ep_find_all_bases(const ep_dispatch &args, const ep_call *call)
     }
 }
 
-/* This block's tokens. */
+/* The tokens of this block's units: first .. end - 1. */
 EP_DEVICE void ep_find_tokens(const ep_call *call, int first_unit, int end_unit, int *first, int *end)
 {
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);

@@ -190,7 +190,7 @@ EP_DEVICE int ep_next_other_unit(const ep_dispatch &args, const ep_call *call)
 
 /* ---- moving ---- */
 
-/* Instead of a unit: */
+/* Values in place of the number of a unit. */
 #define EP_NO_UNIT (-1)
 #define EP_NEXT_OWN (-2) /* the next is still to be taken, of this block's */
 #define EP_NEXT_OTHER (-3) /* or of another's */
