@@ -21,6 +21,7 @@ if(Python3_FOUND)
     weft_lint(measures BUILD TESTED)
     weft_lint(excerpts)
     weft_lint(paths TESTED)
+    weft_lint(commits TESTED)
 endif()
 
 file(GLOB_RECURSE weft_public_headers CONFIGURE_DEPENDS

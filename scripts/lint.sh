@@ -1,5 +1,5 @@
 #!/bin/sh
-# Read the tree: format, layers, columns, words, and marks that must not be left behind.
+# Read the tree: format, layers, columns, words, subjects of commits, and marks that must not be left behind.
 set -eu
 cd "$(dirname "$0")/.."
 failed=0
@@ -37,6 +37,9 @@ fi
 
 echo "words"
 python3 tests/lint/words.py . || failed=1
+
+echo "commits"
+python3 tests/lint/commits.py . || failed=1
 
 echo "marks"
 sources=$(files '*.c' '*.h' '*.cu' '*.cuh' '*.py' '*.sh' '*.cmake' '*.md' 'CMakeLists.txt' 'Makefile')
