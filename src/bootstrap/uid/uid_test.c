@@ -144,7 +144,7 @@ static int is_over(const siege *s)
     return __atomic_load_n(&s->stop, __ATOMIC_ACQUIRE);
 }
 
-static void say(int descriptor, const void *bytes, size_t count)
+static void send_bytes(int descriptor, const void *bytes, size_t count)
 {
     (void)!send(descriptor, bytes, count, MSG_NOSIGNAL);
 }
@@ -178,7 +178,7 @@ static void send_noise(siege *s)
         for (size_t i = 0; i < sizeof bytes; i++) {
             bytes[i] = (unsigned char)random_next(&random);
         }
-        say(descriptor, bytes, 1 + random_below(&random, sizeof bytes));
+        send_bytes(descriptor, bytes, 1 + random_below(&random, sizeof bytes));
         wefti_os_sleep_ns(MS_NS);
         (void)close(descriptor);
     }
@@ -192,8 +192,8 @@ static void send_wild_headers(siege *s)
         wefti_frame_header header = {.type = (uint32_t)(round % 12), .bytes = lengths[round / 12 % 6]};
         unsigned char body[sizeof(wefti_tree_introduction)] = {0};
         int descriptor = dial(&s->uid);
-        say(descriptor, &header, sizeof header);
-        say(descriptor, body, sizeof body);
+        send_bytes(descriptor, &header, sizeof header);
+        send_bytes(descriptor, body, sizeof body);
         (void)close(descriptor);
         round++;
         wefti_os_sleep_ns(MS_NS / 4);
@@ -215,14 +215,14 @@ static void keep_silent(siege *s)
     }
 }
 
-static void say_half_a_hello(siege *s)
+static void send_half_a_hello(siege *s)
 {
     int descriptors[40];
     wefti_frame_header header = {.type = WEFTI_FRAME_HELLO, .bytes = sizeof(wefti_tree_introduction)};
     for (int i = 0; i < 40; i++) {
         descriptors[i] = dial(&s->uid);
-        say(descriptors[i], &header, i < 20 ? 7 : sizeof header);
-        say(descriptors[i], &header, i < 30 ? 0 : 9);
+        send_bytes(descriptors[i], &header, i < 20 ? 7 : sizeof header);
+        send_bytes(descriptors[i], &header, i < 30 ? 0 : 9);
     }
     while (!is_over(s)) {
         wefti_os_sleep_ns(MS_NS);
@@ -314,7 +314,7 @@ static int pass_on(int from, int to, recording *record)
     if (record != NULL && record->changed > record->count && record->changed <= record->count + (size_t)got) {
         bytes[record->changed - record->count - 1] ^= 0x10;
     }
-    say(to, bytes, (size_t)got);
+    send_bytes(to, bytes, (size_t)got);
     if (record != NULL && record->count + (size_t)got <= sizeof record->bytes) {
         memcpy(record->bytes + record->count, bytes, (size_t)got);
         record->count += (size_t)got;
@@ -326,7 +326,7 @@ static void replay(const siege *s, const recording *record)
 {
     int descriptor = dial(&s->uid);
     CHECK(descriptor >= 0);
-    say(descriptor, record->bytes, record->count);
+    send_bytes(descriptor, record->bytes, record->count);
     CHECK_SAY(is_closed_within(descriptor, 2000), "a replayed handshake was not turned away");
     (void)close(descriptor);
 }
@@ -452,12 +452,12 @@ static void reflect(int who, void *context)
         wefti_tree_introduction said;
         wefti_tree_answer reflected = {.pe = 0};
         from = accept4(s->relay, NULL, NULL, SOCK_CLOEXEC);
-        say(from, &challenge, sizeof challenge);
-        say(from, &nonce, sizeof nonce);
+        send_bytes(from, &challenge, sizeof challenge);
+        send_bytes(from, &nonce, sizeof nonce);
         if (read_exactly(from, &hello, sizeof hello) && read_exactly(from, &said, sizeof said)) {
             memcpy(reflected.proof, said.proof, sizeof reflected.proof);
-            say(from, &answer, sizeof answer);
-            say(from, &reflected, sizeof reflected);
+            send_bytes(from, &answer, sizeof answer);
+            send_bytes(from, &reflected, sizeof reflected);
         }
         (void)close(from);
     }
@@ -504,7 +504,7 @@ static void withstands_endless_bytes(void **state)
 static void withstands_halves(void **state)
 {
     (void)state;
-    withstand(say_half_a_hello);
+    withstand(send_half_a_hello);
 }
 
 static void withstands_a_crowd(void **state)

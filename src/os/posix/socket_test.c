@@ -59,7 +59,7 @@ static void meet(pair *both)
     assert_true(both->far >= 0);
 }
 
-static void say(int from, int to)
+static void exchange_hello(int from, int to)
 {
     char hello[] = "hel";
     char rest[] = "lo";
@@ -94,8 +94,8 @@ static void test_unix_sockets(void **state)
     pair both;
     listen_at(&both, &any, sizeof any.sa_family);
     meet(&both);
-    say(both.near, both.far);
-    say(both.far, both.near);
+    exchange_hello(both.near, both.far);
+    exchange_hello(both.far, both.near);
     assert_true(wefti_os_socket_is_own_user(both.near, NULL));
     assert_true(wefti_os_socket_is_own_user(both.far, NULL));
     part(&both);
@@ -113,8 +113,8 @@ static void test_internet_sockets(void **state)
     listen_at(&both, &loopback, sizeof loopback);
     meet(&both);
     wefti_os_socket_hasten(both.near);
-    say(both.near, both.far);
-    say(both.far, both.near);
+    exchange_hello(both.near, both.far);
+    exchange_hello(both.far, both.near);
     assert_int_equal(wefti_os_socket_name(both.near, (struct sockaddr *)&here, &here_bytes), 0);
     assert_int_equal(wefti_os_socket_peer_name(both.far, (struct sockaddr *)&there, &there_bytes), 0);
     assert_int_equal(here.sin_port, there.sin_port);
