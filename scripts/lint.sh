@@ -50,6 +50,11 @@ for mark in '[[:blank:]]$' 'TO[D]O' 'FIX[M]E' '\bXX[X]\b'; do
         failed=1
     fi
 done
+# A comment is a sentence, or part of one, on its own line or field: it does not go on in the next.
+if grep -rnE --include='*.c' --include='*.h' --include='*.cu' --include='*.cuh' ', \*/$' src include; then
+    echo "found: comments that go on behind the next declaration" >&2
+    failed=1
+fi
 tabs=$(printf '\t')
 if grep -n "$tabs" $(files '*.c' '*.h' '*.cu' '*.cuh' '*.py' '*.cmake') /dev/null; then
     echo "found: tabs" >&2

@@ -214,7 +214,7 @@ weft_status wefti_cuda_reach_host(wefti_cuda *cuda);
 
 weft_status wefti_cuda_find(wefti_cuda *cuda, const weft_device_config *config);
 int wefti_cuda_attribute(const wefti_cuda *cuda, CUdevice_attribute which);
-/* Of an allocation of this PE's device that is shared so. */
+/* The properties of an allocation on this PE's device that is shared in this way. */
 CUmemAllocationProp wefti_cuda_properties(const wefti_cuda *cuda, wefti_cuda_sharing sharing);
 /* Once the sharing is known: the granules of such memory. */
 weft_status wefti_cuda_find_granularity(wefti_cuda *cuda);

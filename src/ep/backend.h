@@ -107,10 +107,10 @@ typedef struct wefti_ep_calls {
 /* The backend of host memory. */
 extern const wefti_ep_backend wefti_ep_host_backend;
 
-/* Of GPUs, or NULL in a build without. */
+/* The backend of GPUs; NULL in a build without. */
 extern const wefti_ep_backend *const wefti_ep_device_backend;
 
-/* Of GPUs in groups of several domains, likewise. */
+/* The backend of GPUs in groups of several domains; NULL likewise. */
 extern const wefti_ep_backend *const wefti_ep_hosts_backend;
 
 #endif

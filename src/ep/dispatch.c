@@ -51,7 +51,7 @@ static weft_status check_groups(const weft_ep_route *route, const weft_ep_receiv
     return WEFT_OK;
 }
 
-/* As what the received ids are given. */
+/* Check how received ids are to be given: their type, whether they are global, and their alignment. */
 static weft_status check_ids(const weft_ep_route *route, const weft_ep_received *out, const char *call)
 {
     size_t bytes = out->expert_type == WEFT_EP_INT64 ? 8 : 4;

@@ -120,7 +120,7 @@ static int has_done(const weft_team *team, int i, const uint64_t *epoch_word, ui
     return !has_rounds || count_sent(team, i, is_sync, epoch) == team->rounds;
 }
 
-/* In this order: who is gone has stored all that it will. */
+/* The order of the questions matters: a PE that is gone has stored all that it will. */
 int wefti_team_is_hopeless(const weft_team *team, const uint64_t *epoch_word, uint64_t epoch)
 {
     for (int i = 0; i < team->pes; i++) {

@@ -28,7 +28,7 @@ static int column_of(const wefti_topo_reader *r)
     return (int)(r->at - r->line_start) + 1;
 }
 
-/* Of these lines all behind the first word is one text. */
+/* Whether all behind the first word of this line is one text. */
 static int is_text_line(const wefti_topo_reader *r)
 {
     return strcmp(r->words[0].text, "machine") == 0 || strcmp(r->words[0].text, "source") == 0;

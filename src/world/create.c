@@ -420,7 +420,7 @@ static weft_status take_or_serve(wefti_creation *creation, weft_world *world)
 
 /* ---- teams ---- */
 
-/* Of a team whose words lie at `area_offset` in the slot. */
+/* Fill in the record of a predefined team, whose words lie at `area_offset` in the slot. */
 static void team_record(weft_team *team, weft_world *world, int pe, int start, int pes, size_t area_offset)
 {
     memset(team, 0, sizeof *team);

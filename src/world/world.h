@@ -186,7 +186,7 @@ typedef struct wefti_world_settings {
 weft_status wefti_world_networks(uint32_t *networks);
 /* Its transport; NULL: not in this build, or the simulator's, which is open already. */
 const wefti_transport_ops *wefti_network_ops(uint32_t network);
-/* With one more at its end, if it is not in it. */
+/* The list with one more network at its end, unless it has it already. */
 uint32_t wefti_networks_append(uint32_t list, uint32_t network);
 /* Those of `list` that are in `other`, too. */
 uint32_t wefti_networks_common(uint32_t list, uint32_t other);

@@ -78,7 +78,7 @@ static weft_status open_port(const env_state *state, int *listener)
     return *listener >= 0 ? WEFT_OK : name_port(&state->master, errno);
 }
 
-/* For PEs of this host first: they can be told when the port cannot be had. */
+/* PE 0 listens. At the unix socket first: PEs of this host learn by it if the port cannot be had. */
 static weft_status env_listen(wefti_tree_site *site, wefti_tree_listeners *listeners, wefti_tree_contact *occupied)
 {
     env_state *state = state_of(site);

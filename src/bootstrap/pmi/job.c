@@ -215,7 +215,7 @@ static const wefti_job_ops by_value[2] = {
     {.name = "PMI-2", .publish = put_value, .fetch = get_value, .is_other = find_other_value},
 };
 
-/* By a name of this process's own: all processes get the same answer. */
+/* Find out by a name of its own whether the launcher publishes names; all processes get the same answer. */
 static weft_status probe(wefti_pmi_store *store, uint64_t until_ns, int *takes_names)
 {
     char name[32];

@@ -20,8 +20,8 @@ typedef struct wefti_cuda_ep_group {
     wefti_i32 first_expert[WEFTI_CUDA_EP_RANKS_MAX + 1];
     wefti_u64 area[WEFTI_CUDA_EP_RANKS_MAX]; /* each rank's, as this one addresses it */
     wefti_cuda_ep_layout at;
-    wefti_u32 rows_limit; /* more rows overflow, */
-    wefti_u32 drops; /* or are dropped */
+    wefti_u32 rows_limit; /* how many rows may come; more overflow or are dropped */
+    wefti_u32 drops; /* whether they are dropped */
     wefti_u64 *host_status; /* host memory: what the host is to know at its next call, see wefti_cuda_ep_host_status */
 } wefti_cuda_ep_group;
 
@@ -110,8 +110,8 @@ enum {
     WEFTI_CUDA_EP_WEIGHTED = 8,
     WEFTI_CUDA_EP_VALUES = 16, /* of a backward: with gradients of weights */
     WEFTI_CUDA_EP_ONCE = 4, /* of a combine: a row that choices share is added once */
-    WEFTI_CUDA_EP_OWN_WEIGHTS = 1, /* of a combine: it has weights of its own, */
-    WEFTI_CUDA_EP_OWN_IDS = 2, /* and choices of its own */
+    WEFTI_CUDA_EP_OWN_WEIGHTS = 1, /* a combine with weights of its own */
+    WEFTI_CUDA_EP_OWN_IDS = 2, /* a combine with choices of its own */
     WEFTI_CUDA_EP_BY_CHOICE = 32 /* of a combine: WEFT_EP_ORDER_CHOICE */
 };
 
@@ -124,8 +124,8 @@ typedef struct wefti_cuda_ep_scales {
 
 /* How rows lie by expert. */
 typedef struct wefti_cuda_ep_experts {
-    wefti_u32 slots; /* of each expert, which choices of the same expert share; 0: packed, */
-    wefti_u32 alignment; /* each expert's first row a multiple of it */
+    wefti_u32 slots; /* rows kept for each expert; 0: as many as come */
+    wefti_u32 alignment; /* each expert's first row is a multiple of it */
     wefti_u32 starts_at; /* of [E] words in dynamic shared memory, behind the pipes */
     wefti_u32 zeroes; /* padding is zeroed */
 } wefti_cuda_ep_experts;
@@ -167,15 +167,15 @@ typedef struct wefti_cuda_ep_told {
     void *offset_of_expert;
     wefti_i32 tells; /* 0: nothing of this is wanted */
     wefti_i32 wide; /* elements are 64 bits */
-    wefti_i32 experts; /* of this rank, */
-    wefti_i32 has_no_experts; /* of which a route of destinations knows nothing */
+    wefti_i32 experts; /* how many this rank has */
+    wefti_i32 has_no_experts; /* a route of destinations does not know them */
 } wefti_cuda_ep_told;
 
 typedef struct wefti_cuda_ep_dispatch_args {
     wefti_cuda_ep_group group;
     wefti_cuda_ep_tables tables;
-    wefti_cuda_ep_choices choices; /* FRESH, */
-    wefti_cuda_ep_told told; /* the same */
+    wefti_cuda_ep_choices choices; /* with FRESH only */
+    wefti_cuda_ep_told told; /* with FRESH only */
     wefti_cuda_ep_arrays arrays;
     wefti_cuda_ep_blocks blocks;
     wefti_u64 signature;

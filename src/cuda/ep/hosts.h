@@ -157,14 +157,14 @@ typedef struct wefti_cuda_ep_hosts_args {
     wefti_u32 zeroes; /* padding is zeroed */
     wefti_i32 dtype; /* of a combine, or its backward; else 0 */
     wefti_u32 row_bytes;
-    wefti_u64 data_bytes; /* a row with its scales, */
-    wefti_u64 wide_bytes; /* and its tail */
+    wefti_u64 data_bytes; /* of a row with its scales */
+    wefti_u64 wide_bytes; /* of these and the tail */
     wefti_u32 scale_words; /* of a row; 0: rows have no scales */
     wefti_cuda_ep_scales in_scales; /* as they are given, unless rows become fp8 on their way */
     wefti_cuda_ep_scales out_scales;
     wefti_u64 scale_group_step; /* so many words more from the last row of an expert to the first of the next */
-    wefti_cuda_ep_wide wide; /* row_bytes not 0: rows become fp8, */
-    int scale_group; /* with a scale for each so many elements */
+    wefti_cuda_ep_wide wide; /* row_bytes not 0: rows become fp8 */
+    int scale_group; /* so many elements of such a row share a scale */
     const unsigned char *in;
     wefti_u64 in_pitch;
     unsigned char *out;

@@ -32,8 +32,8 @@
 enum {
     WEFTI_CUDA_EP_REPLY_FULL, /* whether what comes is more than it holds */
     WEFTI_CUDA_EP_REPLY_PLACE, /* of the source's first token; by expert, of tokens */
-    WEFTI_CUDA_EP_REPLY_BEFORE, /* by expert: the rows, padding included, of the sources before this one, */
-    WEFTI_CUDA_EP_REPLY_UNTIL, /* and with its own */
+    WEFTI_CUDA_EP_REPLY_BEFORE, /* by expert: rows of the sources before this one, with padding */
+    WEFTI_CUDA_EP_REPLY_UNTIL, /* by expert: the same with this source's own rows */
     WEFTI_CUDA_EP_REPLY_WORDS
 };
 
@@ -51,14 +51,14 @@ typedef struct wefti_cuda_ep_directory {
     /* Of the running call, between the blocks of this rank: */
     wefti_u32 differs[WEFTI_CUDA_EP_MANY_MAX]; /* whether the rank calls something else */
     wefti_u32 full[WEFTI_CUDA_EP_MANY_MAX]; /* whether it holds too few rows */
-    wefti_u32 until[WEFTI_CUDA_EP_MANY_MAX]; /* REPLY_BEFORE and REPLY_UNTIL, */
-    wefti_u32 ahead[WEFTI_CUDA_EP_MANY_MAX];
+    wefti_u32 until[WEFTI_CUDA_EP_MANY_MAX]; /* REPLY_UNTIL */
+    wefti_u32 ahead[WEFTI_CUDA_EP_MANY_MAX]; /* REPLY_BEFORE */
     wefti_u32 capacity[WEFTI_CUDA_EP_MANY_MAX]; /* rows of its buffer */
     wefti_u32 staged[WEFTI_CUDA_EP_MANY_MAX]; /* by expert: whether it wants rows by their places */
-    wefti_u32 first[WEFTI_CUDA_EP_MANY_MAX]; /* of a combine: of the rows where its results are staged here, */
-    wefti_u32 first_there[WEFTI_CUDA_EP_MANY_MAX]; /* and this rank's there */
-    wefti_u64 to[WEFTI_CUDA_EP_MANY_MAX]; /* where its rows go, */
-    wefti_u64 pitch[WEFTI_CUDA_EP_MANY_MAX]; /* and from row to row */
+    wefti_u32 first[WEFTI_CUDA_EP_MANY_MAX]; /* of a combine: the first row where the rank's results are staged here */
+    wefti_u32 first_there[WEFTI_CUDA_EP_MANY_MAX]; /* the first where this rank's are staged there */
+    wefti_u64 to[WEFTI_CUDA_EP_MANY_MAX]; /* where rows for it go */
+    wefti_u64 pitch[WEFTI_CUDA_EP_MANY_MAX]; /* bytes from one of them to the next */
 } wefti_cuda_ep_directory;
 
 /* Words of `host_status` behind those of all groups: the ranks waited for in vain, as bits. */

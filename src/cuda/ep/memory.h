@@ -97,8 +97,8 @@ typedef struct wefti_cuda_ep_layout {
     wefti_u64 rows;
     wefti_cuda_ep_low_latency low_latency[2];
     wefti_u32 low_latency_words; /* of each source or owner; 0: there is no low-latency memory */
-    wefti_u32 ll_packet_rows; /* of each owner, */
-    wefti_u32 ll_packets_each; /* and of a row, at most */
+    wefti_u32 ll_packet_rows; /* how many rows of each owner go as LL packets */
+    wefti_u32 ll_packets_each; /* how many packets a row has at most */
     wefti_u64 bytes;
     wefti_u32 units; /* U, at most */
     wefti_u32 pushes; /* P, at least U, and at least as many as there are parts of few sums */

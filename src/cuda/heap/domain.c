@@ -15,7 +15,7 @@
 #define TRIED_WORDS 16
 #define TRIED_MAX (TRIED_WORDS * 64) /* PEs of one clique that are tried: the largest of today have 72 GPUs */
 
-/* Of which PEs of its clique, in order, a PE has imported memory. */
+/* From which PEs of its clique, in order, a PE has imported memory. */
 typedef struct tried {
     uint64_t words[TRIED_WORDS];
 } tried;

@@ -263,7 +263,7 @@ static int by_base(const void *a, const void *b)
                                                                         : 0;
 }
 
-/* As wefti_dev_regions says, for memory at `at`. */
+/* Fill in a table of wefti_dev_regions, for device memory at `at`. */
 static void fill_table(const wefti_cuda *cuda, unsigned char *image, CUdeviceptr at, uint64_t used, uint64_t numbers,
                        const wefti_cuda_region **sorted)
 {

@@ -18,7 +18,7 @@ void wefti_far_latch(wefti_cuda_far *far, weft_status status, int culprit)
     }
 }
 
-/* In order: a request that cannot be taken yet holds up those behind it. */
+/* Serve the requests of a ring in order: one that cannot be taken yet holds up those behind it. */
 static int drain(wefti_cuda_far *far, wefti_far_ring *ring)
 {
     int worked = 0;

@@ -12,7 +12,7 @@ typedef struct wefti_cuda_choice {
 } wefti_cuda_choice;
 
 wefti_cuda_choice wefti_cuda_choose(const weft_dev_team *team, const wefti_device_coll *coll);
-/* Of a team with far members. */
+/* The choice for a team with far members. */
 wefti_cuda_choice wefti_cuda_choose_wide(const weft_dev_team *team, const wefti_device_coll *coll);
 
 #endif

@@ -145,7 +145,7 @@ static weft_status count_again(wefti_ep_routing *route, const wefti_ep_call *cal
     return wefti_ep_call_mark(call, owner);
 }
 
-/* As an owner whose column is cut at `cut`: answer all sources. */
+/* This rank, an owner whose limit falls at source `cut`, answers all sources once more. */
 static weft_status answer_again(wefti_ep_routing *route, const wefti_ep_call *call, int cut)
 {
     const weft_ep *ep = route->ep;

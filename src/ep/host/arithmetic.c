@@ -54,7 +54,7 @@ INLINE void store(weft_ep_dtype dtype, void *out, size_t at, float value)
     }
 }
 
-/* Of the two types that round. */
+/* Round to the nearest value of bf16 or fp16. */
 INLINE float nearest(weft_ep_dtype dtype, float value)
 {
     return dtype == WEFT_EP_BF16 ? wefti_bf16_nearest(value) : wefti_f16_nearest(value);

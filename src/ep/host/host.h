@@ -27,8 +27,8 @@ typedef struct wefti_ep_lane {
     int by_place; /* rows lie by received token, else by row */
     unsigned char *near_scales; /* as near and buffer: the scales of the first row */
     uint64_t scales;
-    size_t scale_pitch; /* bytes from row to row, */
-    size_t scale_step; /* and from word to word */
+    size_t scale_pitch; /* bytes from the scales of one row to the next */
+    size_t scale_step; /* bytes from one word of scales to the next */
     int streams; /* rows go past the caches */
     int batch; /* ranks of one number are sent to together; 0: not yet, or not at all */
 } wefti_ep_lane;
@@ -49,8 +49,8 @@ typedef struct wefti_ep_scratch {
     float *row_weight; /* [topk_max + 2] and their weights */
     float *wide; /* [row_bytes_max / 2] a sum whose type is not its rows' */
     unsigned char *narrow; /* [2 * row_bytes_max] a row of such a type */
-    int32_t *pair_order; /* [topk_max] a token's pairs in the order in which they are added, */
-    int32_t *pair_last; /* [topk_max] and its last choice on the rank of each */
+    int32_t *pair_order; /* [topk_max] a token's pairs in the order in which they are added */
+    int32_t *pair_last; /* [topk_max] of each pair the last choice on its rank */
     unsigned char *domain_rows; /* [domains of a token] the sums of a token's domains, if there are several */
     const void **domain_at; /* and where they are */
     float *domain_values; /* [topk_max] and of values */

@@ -92,7 +92,7 @@ static int takes_part(const float *weight)
 
 /* ---- what the sources read ---- */
 
-/* By expert: the sum of a received token's rows here, in ascending choice. */
+/* By expert: add up a received token's rows here, in ascending choice. */
 static void reduce_token(const wefti_ep_pull *pull, int place, void *sum)
 {
     const wefti_ep_scratch *scratch = &pull->ep->host->scratch;

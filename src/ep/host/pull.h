@@ -75,7 +75,7 @@ weft_status wefti_ep_pull_fetch(const wefti_ep_pull *pull, int rank, size_t at, 
 /* Let the row of a pair be row `at` of scratch, if it takes part; *added says whether. */
 weft_status wefti_ep_pull_take(const wefti_ep_pull *pull, int token, int pair, size_t at, int *added);
 
-/* Of the first `count` rows of scratch the sum, rounded to their type. */
+/* Add the first `count` rows of scratch into `sum`, rounded to the rows' type. */
 void wefti_ep_pull_add_domain(const wefti_ep_pull *pull, size_t count, void *sum);
 
 /* Of the first `domains` of scratch.domain_at, and the biases, the sum: to `out`. */

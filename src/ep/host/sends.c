@@ -2,13 +2,13 @@
 
 #include <string.h>
 
-/* As told, which may be out of range, */
+/* The number of tokens as the caller gives it, which may be out of range. */
 static int32_t tokens_told(const weft_ep_choices *choices)
 {
     return choices->tokens_at != NULL ? *choices->tokens_at : choices->tokens;
 }
 
-/* and in range. */
+/* The nearest number in range. */
 static int clamp(const weft_ep_choices *choices, int32_t told)
 {
     return told < 0 ? 0 : told > choices->tokens ? choices->tokens : told;

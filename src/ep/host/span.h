@@ -29,7 +29,7 @@ static inline unsigned char *wefti_ep_span_scales(const wefti_ep_span *span, siz
     return span->scales + group * span->group_pitch + (row - group * span->group_rows) * span->scale_pitch;
 }
 
-/* Of rows that have been checked. */
+/* Where rows lie in memory; they have been checked. */
 wefti_ep_span wefti_ep_span_of(const weft_ep_rows *rows);
 
 /* Whether `count` rows, and their scales, lie in this rank's symmetric heap, all of them. */

@@ -270,7 +270,7 @@ ncclResult_t ncclEpCreateGroup(ncclEpGroup_t *ep_group, ncclComm_t comm, const n
     return ncclSuccess;
 }
 
-/* Of two threads that destroy a group one does. */
+/* Take a group out of the list; if two threads destroy it, one succeeds. */
 static ncclResult_t unlist(const struct ncclEpGroup *group)
 {
     (void)pthread_mutex_lock(&lock);

@@ -158,8 +158,8 @@ typedef struct dispatch_arguments {
     weft_ep_rows scales_in;
     weft_ep_received scales_out;
     float *weights; /* of the tokens */
-    size_t id_bytes; /* of out.experts, */
-    size_t weight_bytes; /* and of out.weights */
+    size_t id_bytes; /* of an element of out.experts */
+    size_t weight_bytes; /* of an element of out.weights */
 } dispatch_arguments;
 
 #define DISPATCH "ncclEpDispatch"

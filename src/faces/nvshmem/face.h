@@ -55,7 +55,7 @@ extern HIDDEN wefti_nv_face wefti_nvshmem;
 HIDDEN int wefti_nv_fail(const char *call, weft_status status) __attribute__((cold));
 /* The same for what weft does not know of: `cause` says what is wrong, and the remedy. */
 HIDDEN int wefti_nv_refuse(const char *call, int status, const char *cause) __attribute__((cold));
-/* As the above, and latch it. */
+/* Report as the above does, and latch the failure. */
 HIDDEN void wefti_nv_latch(const char *call, weft_status status) __attribute__((cold));
 HIDDEN void wefti_nv_latch_refusal(const char *call, int status, const char *cause) __attribute__((cold));
 /* What was latched, which is forgotten: 0 for nothing. */

@@ -86,7 +86,7 @@ static weft_status read_descriptor(const char *call, const char *name, const NVT
     return check_scaling(call, name, own);
 }
 
-/* In a window of NCCL's: as the NCCL EP face finds it. */
+/* Find the memory of a tensor that lies in a window of NCCL's, as the NCCL EP face does. */
 static weft_status find_data(const char *call, const char *name, struct ncclWindow_vidmem *window, uint64_t offset,
                              const weft_nvte_group *group, nvte_tensor *own, void **data)
 {

@@ -16,7 +16,7 @@
 
 wefti_shmem_face wefti_shmem;
 
-/* Of init and finalize, which any thread may call. */
+/* Guards init and finalize, which any thread may call. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct {

@@ -211,7 +211,7 @@ static weft_status guests_admit(guest_list *guests)
     return WEFT_OK;
 }
 
-/* In constant time, so that its duration tells nothing of the token. */
+/* Compare in constant time, so that its duration tells nothing of the token. */
 static int is_token(const unsigned char *shown, const unsigned char *token)
 {
     unsigned char difference = 0;

@@ -7,11 +7,12 @@
 
 #define SPINS_ALONE 4000
 #define SPINS_OVERSUBSCRIBED 8
-#define YIELD_NS 200000 /* yield so long */
-#define SLEEP_SHORT_NS 50000 /* then sleep so, */
-#define SLEEP_LONG_AFTER_NS 50000000 /* and from this time on */
-#define SLEEP_LONG_NS 500000 /* so */
-#define SLEEP_EACH_NS 12000 /* and so for each PE of a processor: a look and two switches take about half of it */
+#define YIELD_NS 200000 /* yield in this time at first */
+#define SLEEP_SHORT_NS 50000 /* then sleep so long */
+#define SLEEP_LONG_AFTER_NS 50000000 /* after this time sleeps are longer */
+#define SLEEP_LONG_NS 500000 /* how long a sleep is then */
+#define SLEEP_EACH_NS                                                                                                  \
+    12000 /* longer by this for each PE of a processor: a look and two switches take about half of it */
 
 uint32_t wefti_os_spins(int oversubscribed)
 {

@@ -63,7 +63,7 @@ FAKE int nvmlDeviceGetHandleByIndex_v2(unsigned index, int **device)
     return index < count_devices() ? SUCCESS : ARGUMENT;
 }
 
-/* As cuDeviceGetPCIBusId numbers them. */
+/* Devices have the numbers by which cuDeviceGetPCIBusId makes their addresses. */
 FAKE int nvmlDeviceGetHandleByPciBusId_v2(const char *pci, int **device);
 FAKE int nvmlDeviceGetHandleByPciBusId_v2(const char *pci, int **device)
 {

@@ -26,7 +26,7 @@ void wefti_coroutine_fini(wefti_coroutine *coroutine);
 
 /* Suspend `from`, which is the caller, and run `to`. */
 void wefti_coroutine_switch(wefti_coroutine *from, wefti_coroutine *to);
-/* As that, when `from` will never run again. */
+/* The same where `from` will never run again. */
 void wefti_coroutine_switch_last(wefti_coroutine *from, wefti_coroutine *to);
 
 /* ---- stacks.c: many stacks in one mapping, one in `guard_every` with a page below it that nobody may touch ---- */

@@ -456,7 +456,7 @@ static void tell_over(wefti_sim *sim, wefti_wire_end *end, int channel)
     }
 }
 
-/* Of each sender the first of a channel may come next. */
+/* Take a message of a channel: of each sender the first may come next. */
 static message *take_message(wefti_sim *sim, wefti_wire_end *end, int channel)
 {
     message **chosen = NULL;

@@ -13,8 +13,8 @@
 
 #define FLUSHES 3 /* as many bytes as the caches hold */
 #define CHUNK ((size_t)256 << 10)
-#define RATE_BYTES_MAX ((size_t)192 << 20) /* a GPU sends so much, */
-#define RATE_SHARE 8 /* but no more than a part of what its heap can be */
+#define RATE_BYTES_MAX ((size_t)192 << 20) /* a GPU sends so much at most */
+#define RATE_SHARE 8 /* and no more than this part of what its heap can be */
 #define RATE_RUNS 5
 #define BULK_SHARED_BYTES (65536 + 128)
 

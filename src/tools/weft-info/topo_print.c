@@ -100,7 +100,7 @@ static info_table *distances_table(const info_topo *all)
     return table;
 }
 
-/* For people: a row a GPU, a column a port. */
+/* Print a table for people: a row a GPU, a column a port. */
 static void print_matrix(const info_topo *all, FILE *to)
 {
     char pci[WEFTI_TOPO_PCI_BYTES];

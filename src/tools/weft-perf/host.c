@@ -147,7 +147,7 @@ static weft_status trips(perf_pe *p, const perf_case *c, int calls)
     return status;
 }
 
-/* In turn to, or from, those that perf_chunk_pe names. */
+/* Puts or gets in turn to or from the PEs that perf_chunk_pe names. */
 static weft_status rate(perf_pe *p, const perf_case *c, int calls)
 {
     const size_t bytes = perf_chunk_bytes(c);

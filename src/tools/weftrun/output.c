@@ -126,7 +126,7 @@ static void finish_line(run_source *source, const char *bytes, size_t count, con
     source->used = 0;
 }
 
-/* Of a line that has none: with a prefix it would run into the next. */
+/* What ends a last line without a newline: with prefixes the next line must not run on behind it. */
 static const char *last_end(const run_source *source)
 {
     return source->prefix[0] != '\0' ? "\n" : "";

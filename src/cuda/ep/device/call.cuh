@@ -11,8 +11,8 @@ typedef struct ep_call {
     wefti_u32 alive; /* ranks, as bits */
     int status;
     int tokens; /* T */
-    wefti_u32 route; /* of a call that makes no routing: the epoch of the one it uses, */
-    int route_status; /* and its status */
+    wefti_u32 route; /* of a call that makes no routing: the epoch of the one it uses */
+    int route_status; /* the status of that routing */
     int odd_tokens; /* T was given out of range, and clamped */
     int failed; /* some thread of this block waited in vain */
     wefti_u32 next_push; /* throughput/combine.cuh: the block's next-push counter: how many have been taken */

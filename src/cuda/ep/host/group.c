@@ -358,7 +358,7 @@ static void set_limits(weft_ep *ep)
     ep->device->group[1] = *group;
 }
 
-/* Of a rank's areas, and what lies behind them. */
+/* The bytes of all areas of a rank, and of what lies behind them. */
 static uint64_t block_bytes(const weft_ep *ep)
 {
     return (uint64_t)wefti_ep_channels(ep) * ep->device->group[0].at.bytes +

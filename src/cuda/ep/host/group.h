@@ -15,8 +15,8 @@ typedef enum wefti_cuda_ep_work {
     WEFTI_CUDA_EP_WORK_COMBINE_BWD, /* weighted, with gradients of weights, or of rows that choices share */
     WEFTI_CUDA_EP_WORK_COMBINE,
     WEFTI_CUDA_EP_WORK_DISPATCH_BWD, /* with gradients of weights */
-    WEFTI_CUDA_EP_WORK_COMBINE_WITH, /* what device/combine_options.cuh says, */
-    WEFTI_CUDA_EP_WORK_COMBINE_ORDER, /* and what comes before it */
+    WEFTI_CUDA_EP_WORK_COMBINE_WITH, /* a combine with options (device/combine_options.cuh) */
+    WEFTI_CUDA_EP_WORK_COMBINE_ORDER, /* the kernel `order`, which comes before it */
     WEFTI_CUDA_EP_WORK_DESTINATIONS, /* what comes before a dispatch of WEFT_EP_DESTINATIONS */
     WEFTI_CUDA_EP_WORKS
 } wefti_cuda_ep_work;
@@ -63,8 +63,8 @@ typedef struct wefti_ep_device_route {
     CUdeviceptr owned; /* the memory, if it is the library's */
     int tokens_least; /* T of the last routing is at least so much */
     int is_unseen; /* whether the calls that made the last routing succeeded is not known */
-    int sent_blocks; /* of the last send, */
-    wefti_cuda_ep_work sent_work; /* what it began, */
+    int sent_blocks; /* blocks of the last send */
+    wefti_cuda_ep_work sent_work; /* what the last send began */
     union {
         wefti_cuda_ep_dispatch_args dispatch;
         wefti_cuda_ep_combine_args combine;
@@ -116,7 +116,7 @@ weft_status wefti_cuda_ep_stats_open(weft_ep *ep);
 weft_status wefti_cuda_ep_stats_fetch(const weft_ep *ep);
 weft_status wefti_cuda_ep_stats_clear(const weft_ep *ep);
 
-/* As weft_ep_sms_hint says. */
+/* The backend's part of weft_ep_sms_hint. */
 int wefti_cuda_ep_sms_hint(const weft_ep *ep, const weft_ep_plan *plan);
 
 size_t wefti_cuda_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan);

@@ -30,8 +30,8 @@ typedef struct wefti_ep_between {
     wefti_cuda *cuda;
     wefti_ep_ring_shape ring;
     int lines_max; /* the most sources that a rank of this domain forwards for */
-    weft_team *team; /* of this domain, */
-    weft_ep *inner; /* and its group */
+    weft_team *team; /* the ranks of this domain */
+    weft_ep *inner; /* their group */
     wefti_cuda_ep_hosts_group group; /* as kernels get it */
     void *rings; /* symmetric: this rank's block of host memory; behind it the words that kernels tell */
     void *received; /* symmetric in the domain */

@@ -149,7 +149,7 @@ weft_status wefti_ep_between_update(weft_ep_route *route, const weft_ep_choices 
     return run_dispatch(route, &args, stream, call);
 }
 
-/* Of fp8 rows, given so or made on the way, and of rows of bytes. */
+/* Add the scales of fp8 rows, which were given or are made on the way, and those of rows of bytes. */
 static void add_scales(wefti_cuda_ep_hosts_args *args, const weft_ep_route *route, const weft_ep_rows *in,
                        const weft_ep_received *out)
 {
@@ -173,7 +173,7 @@ static void add_scales(wefti_cuda_ep_hosts_args *args, const weft_ep_route *rout
 /* What kind of dispatch a call is. */
 typedef struct move {
     unsigned kind; /* a wefti_cuda_ep_call */
-    unsigned weighted; /* 0, or WEFTI_CUDA_EP_WEIGHTED, */
+    unsigned weighted; /* 0, or WEFTI_CUDA_EP_WEIGHTED */
     weft_ep_dtype dtype; /* of a backward of a combine; else 0 */
 } move;
 

@@ -27,8 +27,8 @@
 
 typedef enum wefti_cuda_ep_family {
     WEFTI_CUDA_EP_FOR_ALL,
-    WEFTI_CUDA_EP_FOR_FEW, /* groups of no more ranks than a warp has lanes, */
-    WEFTI_CUDA_EP_FOR_LOW_LATENCY, /* of these, with memory for slots of few tokens */
+    WEFTI_CUDA_EP_FOR_FEW, /* groups of no more ranks than a warp has lanes */
+    WEFTI_CUDA_EP_FOR_LOW_LATENCY, /* those of FOR_FEW with memory for slots of few tokens */
     WEFTI_CUDA_EP_FOR_MANY, /* groups of more ranks */
     WEFTI_CUDA_EP_FOR_HOSTS /* groups of several domains, beside those of the groups inside them */
 } wefti_cuda_ep_family;

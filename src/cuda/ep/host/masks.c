@@ -153,7 +153,7 @@ static weft_status mask_many(const weft_ep *ep, int channel, const uint32_t *mas
     return wefti_cuda_copy(&device->cuda->base, there->masked, words, sizeof words);
 }
 
-/* Of a group of many no call headers are taken back. */
+/* Mask a rank in one channel. In a group of many ranks no call header has to be taken back. */
 static weft_status mask_channel(const weft_ep *ep, int channel, int rank, const uint32_t *masked, int is_new)
 {
     wefti_ep_device *device = ep->device;

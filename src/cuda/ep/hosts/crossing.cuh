@@ -16,8 +16,8 @@
 /* How far an end is: in shared memory. */
 typedef struct ep_hosts_progress {
     wefti_i32 is_done;
-    wefti_i32 next; /* token, */
-    wefti_i32 count; /* and how many rows have passed */
+    wefti_i32 next; /* the next token */
+    wefti_i32 count; /* rows that have passed so far */
     wefti_u32 chunks; /* ever */
 } ep_hosts_progress;
 

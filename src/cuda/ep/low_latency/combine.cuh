@@ -199,7 +199,7 @@ typedef struct ep_summand {
     int token;
     int first; /* vectors first .. end - 1 */
     int end;
-    ep_going going; /* of the lane's rank, */
+    ep_going going; /* of the lane's rank */
     float weight;
     wefti_u64 row; /* and where its row is */
 } ep_summand;

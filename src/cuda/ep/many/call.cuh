@@ -21,8 +21,8 @@ typedef struct ep_many_call {
     wefti_u32 step; /* so many times the blocks have met */
     int status;
     int tokens; /* T */
-    wefti_u32 route; /* of a call that makes no routing: the epoch of the one it uses, */
-    int route_status; /* and its status */
+    wefti_u32 route; /* of a call that makes no routing: the epoch of the one it uses */
+    int route_status; /* the status of that routing */
     int odd_tokens; /* T was given out of range, and clamped */
     int failed; /* some thread of this block waited in vain */
     wefti_u32 found; /* by ep_many_any */

@@ -40,7 +40,7 @@ enum ep_many_way { EP_MANY_AS_THEY_ARE, EP_MANY_AS_FP8, EP_MANY_AS_MXFP8, EP_MAN
 /* Where lane k's choice of a token goes. */
 typedef struct ep_many_choice {
     int owner; /* or -1 */
-    bool leads; /* the first of the token's choices at that rank, */
+    bool leads; /* this is the first of the token's choices at that rank */
     wefti_u64 place; /* where the token's record is */
     wefti_u32 row; /* by expert; or NO_ROW */
 } ep_many_choice;

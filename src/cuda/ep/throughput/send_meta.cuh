@@ -95,8 +95,9 @@ EP_DEVICE void ep_send_scales(const ep_dispatch &args, const ep_call *call, cons
 {
     const int pitch = wefti_cuda_ep_whole((int)args.given_words);
     const int last = (int)args.given_words - 1;
-    const int words = pitch < EP_META_STAGE_WORDS ? pitch : EP_META_STAGE_WORDS; /* of a row at once, */
-    const int pieces = EP_META_STAGE_WORDS / words; /* and of so many rows */
+    const int words =
+        pitch < EP_META_STAGE_WORDS ? pitch : EP_META_STAGE_WORDS; /* words of one row that are done at once */
+    const int pieces = EP_META_STAGE_WORDS / words; /* rows that are done at once */
     for (int at = 0; at < rows * pitch;) {
         const int row = at / pitch;
         const int first = at % pitch;
