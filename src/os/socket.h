@@ -26,6 +26,8 @@ int wefti_os_socket_outcome(int descriptor);
 ssize_t wefti_os_socket_send(int descriptor, struct iovec *parts, size_t count);
 /* How many bytes were read, 0 at the end. */
 ssize_t wefti_os_socket_receive(int descriptor, void *memory, size_t bytes);
+/* Whether the other end has closed, or is gone, and nothing is left to read. */
+int wefti_os_socket_is_over(int descriptor);
 /* Send nothing more: the other end reads an end behind what was sent. */
 void wefti_os_socket_finish(int descriptor);
 void wefti_os_socket_close(int descriptor);

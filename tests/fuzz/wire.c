@@ -198,6 +198,12 @@ ssize_t wefti_os_socket_receive(int descriptor, void *memory, size_t bytes)
     return (ssize_t)piece;
 }
 
+int wefti_os_socket_is_over(int descriptor)
+{
+    int connection = wire.connection[descriptor - FIRST];
+    return *kind_of(descriptor) != TALKS || (find_record(connection) == NULL && connection % 2 == 1);
+}
+
 void wefti_os_socket_finish(int descriptor)
 {
     (void)kind_of(descriptor);

@@ -27,6 +27,8 @@
 
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/tree/link.h"
+#include "bootstrap/tree/message.h"
 #include "os/os.h"
 #include "support/check.h"
 #include "support/crew.h"
@@ -41,16 +43,22 @@
 
 /* ---- ports ---- */
 
-static int listen_at(unsigned port)
+static int listen_as(unsigned port, int leaves_it)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &leaves_it, sizeof leaves_it);
     if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(listener, 8) != 0) {
         close(listener);
         return -1;
     }
     return listener;
+}
+
+static int listen_at(unsigned port)
+{
+    return listen_as(port, 0);
 }
 
 /* A port of which the next is free as well. */
@@ -539,6 +547,50 @@ static void test_port_taken(void **state)
     close(taken);
 }
 
+/* A stranger had the port before PE 0 came, asks for a proof and says nothing more; it keeps the port or leaves it. */
+static void challenge_at(unsigned port, uint64_t until_ns)
+{
+    static const struct {
+        wefti_frame_header header;
+        unsigned char nonce[WEFTI_TREE_NONCE_BYTES];
+    } question = {.header = {.type = WEFTI_FRAME_CHALLENGE, .bytes = WEFTI_TREE_NONCE_BYTES}};
+    int listener = listen_as(port, 1);
+    (void)fcntl(listener, F_SETFL, O_NONBLOCK);
+    while (wefti_os_now_ns() < until_ns) {
+        int one = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        if (one >= 0) {
+            (void)!send(one, &question, sizeof question, MSG_NOSIGNAL); /* and stays open */
+        }
+        wefti_os_sleep_ns(MS);
+    }
+    close(listener);
+    for (;;) {
+        (void)pause();
+    }
+}
+
+static void test_challenging_strangers(void **state)
+{
+    for (int i = 0; i < 4; i++) {
+        plan p = plan_of(3, "127.0.0.1", *state, make_one);
+        int keeps = i % 2;
+        p.secret = i < 2 ? NULL : "that it does not know";
+        p.late_ns = 1000 * MS;
+        pid_t stranger = fork();
+        if (stranger == 0) {
+            challenge_at(p.port + 1, keeps ? UINT64_MAX : wefti_os_now_ns() + 900 * MS);
+        }
+        wefti_os_sleep_ns(50 * MS);
+        if (keeps) {
+            check_port_taken(&p, *state);
+        } else {
+            check_success(&p, *state);
+        }
+        (void)kill(stranger, SIGKILL);
+        (void)waitpid(stranger, NULL, 0);
+    }
+}
+
 /* ---- tests: forks ---- */
 
 typedef struct forking {
@@ -734,9 +786,11 @@ int main(void)
 #test, test, check_begin, check_end, &random                                                                   \
     }
     const struct CMUnitTest tests[] = {
-        WITH_RANDOM(test_shell_loop), WITH_RANDOM(test_torchrun),     WITH_RANDOM(test_worlds),
-        WITH_RANDOM(test_addresses),  WITH_RANDOM(test_misfits),      WITH_RANDOM(test_wrong_secrets),
-        WITH_RANDOM(test_port_taken), WITH_RANDOM(test_strangers),    WITH_RANDOM(test_hosts),
+        WITH_RANDOM(test_shell_loop), WITH_RANDOM(test_torchrun),
+        WITH_RANDOM(test_worlds),     WITH_RANDOM(test_addresses),
+        WITH_RANDOM(test_misfits),    WITH_RANDOM(test_wrong_secrets),
+        WITH_RANDOM(test_port_taken), WITH_RANDOM(test_challenging_strangers),
+        WITH_RANDOM(test_strangers),  WITH_RANDOM(test_hosts),
         WITH_RANDOM(test_forks),      WITH_RANDOM(test_silent_names),
     };
 #undef WITH_RANDOM

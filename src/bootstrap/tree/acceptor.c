@@ -87,6 +87,9 @@ static int verify(wefti_acceptor *acceptor, wefti_stranger *stranger)
         refuse(acceptor, stranger);
         return 0;
     }
+    if (wefti_os_socket_is_over(stranger->link.descriptor)) {
+        return 0; /* it has waited too long, and comes again */
+    }
     if (seeks_another(acceptor, &said.hello)) {
         (void)wefti_link_send(&stranger->link, WEFTI_FRAME_ELSEWHERE, 0, NULL, 0);
         return 0;

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "bootstrap/tree/handshake.h"
 #include "os/os.h"
 #include "os/socket.h"
@@ -36,9 +37,14 @@
 #define CONNECT_MAX_NS UINT64_C(3000000000)
 /* How long all addresses must refuse before nobody is believed to listen there. */
 #define REFUSED_NS UINT64_C(500000000)
-/* And how long whoever listens must turn this PE away: anybody may have taken an address before PE 0 comes. */
+/* How long whoever listens must turn this PE away: that is final where PE 0 had its addresses before anybody knew them;
+ * else a warning, as anybody may have taken one before PE 0 comes. */
 #define TURNED_AWAY_NS UINT64_C(500000000)
 #define TURNED_AWAY_ROUNDS 128u /* PE 0 may be at a unix socket that was not tried yet */
+/* With who asked for a proof, got it and is silent: before those of this host are tried, and before all are. PE 0
+ * answers at once. */
+#define PROOF_NEAR_NS UINT64_C(300000000)
+#define PROOF_NS UINT64_C(3000000000)
 
 /* The addresses of this round. Returns 0 when there are none. */
 static size_t resolve(wefti_caller *caller)
@@ -130,19 +136,29 @@ static uint64_t rest_ns(const wefti_caller *caller, uint64_t now_ns)
     return rest_ns < caller->rest_min_ns ? caller->rest_min_ns : rest_ns;
 }
 
-static weft_status name_strangers(const wefti_caller *caller)
-{
-    return wefti_error(
-        WEFT_ERR_AUTHENTICATION,
-        "PE %d turned this PE away because their secrets differ, or there is none; give all PEs the same "
-        "id, job or WEFT_SECRET (without one only processes of one user on one host meet, unless "
-        "WEFT_INSECURE=1 is set)",
-        caller->pe);
-}
+#define TURNED_AWAY                                                                                                    \
+    "PE %d turned this PE away because their secrets differ, or there is none; give all PEs the same id, job or "      \
+    "WEFT_SECRET (without one only processes of one user on one host meet, unless WEFT_INSECURE=1 is set)"
 
 weft_status wefti_caller_judge(const wefti_caller *caller)
 {
-    return caller->strangers != 0 ? name_strangers(caller) : WEFT_OK;
+    return caller->strangers != 0 ? wefti_error(WEFT_ERR_AUTHENTICATION, TURNED_AWAY, caller->pe) : WEFT_OK;
+}
+
+/* Whether those who can be reached have turned this PE away for long. */
+static int is_turned_away(const wefti_caller *caller)
+{
+    unsigned all = (1u << caller->address_count) - 1;
+    return caller->strangers != 0 && (caller->strangers | caller->refused) == all &&
+           wefti_os_now_ns() - caller->turned_away_since_ns > TURNED_AWAY_NS && caller->round >= TURNED_AWAY_ROUNDS;
+}
+
+static void warn_of_strangers(wefti_caller *caller)
+{
+    if (!caller->has_warned) {
+        caller->has_warned = 1;
+        wefti_log(WEFTI_LOG_WARN, "this PE tries again until its deadline, for " TURNED_AWAY, caller->pe);
+    }
 }
 
 /* Give this attempt up and try the next address: at once, or, after the last one, after a pause. */
@@ -152,13 +168,16 @@ static weft_status retry(wefti_caller *caller)
     unsigned all = (1u << caller->address_count) - 1;
     wefti_link_fini(&caller->link);
     caller->stage = WEFTI_CALLER_RESTS;
-    if (caller->strangers != 0 && (caller->strangers | caller->refused) == all &&
-        now_ns - caller->turned_away_since_ns > TURNED_AWAY_NS && caller->round >= TURNED_AWAY_ROUNDS) {
-        return name_strangers(caller);
+    if (caller->site->net->refusal_is_final && is_turned_away(caller)) {
+        return wefti_caller_judge(caller);
     }
     if (caller->site->net->refusal_is_final && caller->refused == all &&
         now_ns - caller->refused_since_ns > REFUSED_NS) {
+        WEFT_TRY(wefti_caller_judge(caller));
         return name_gone(caller);
+    }
+    if (is_turned_away(caller)) {
+        warn_of_strangers(caller);
     }
     caller->due_ns = now_ns;
     if (++caller->at == caller->address_count) {
@@ -209,7 +228,8 @@ static weft_status listen_anew(wefti_caller *caller)
     return WEFT_OK;
 }
 
-/* Say hello, once the nonces are known. From here on the other end may count on this PE, which must not come twice. */
+/* Say hello, once the nonces are known. From here on the other end may count on this PE, which must not come twice;
+ * who finds the connection closed when it reads the hello does not (acceptor.c). */
 static weft_status introduce(wefti_caller *caller)
 {
     wefti_tree_introduction body = {0};
@@ -223,7 +243,9 @@ static weft_status introduce(wefti_caller *caller)
     memcpy(handshake.accepting_nonce, caller->their_nonce, sizeof caller->their_nonce);
     wefti_handshake_prove(caller->site, &handshake, WEFTI_HANDSHAKE_CONNECTED, body.proof);
     caller->stage = WEFTI_CALLER_PROVES;
-    caller->due_ns = UINT64_MAX;
+    caller->due_ns = has_others(caller) ? wefti_os_now_ns() + PROOF_NS : UINT64_MAX;
+    caller->turn_ns = wefti_os_now_ns() + PROOF_NEAR_NS;
+    caller->near_ns = caller->turn_ns;
     if (!wefti_link_send(&caller->link, WEFTI_FRAME_HELLO, 0, &body, sizeof body)) {
         return retry(caller);
     }
@@ -444,15 +466,17 @@ static weft_status try_near(wefti_caller *caller)
 
 /* ---- the owner's loop ---- */
 
-/* Whether nobody has been told yet who this PE is. */
+/* Whether a connection of this host may take the place of this one: not at once where the other end may be PE 0 and
+ * count on this PE. */
 static int may_turn(const wefti_caller *caller)
 {
-    return caller->stage < WEFTI_CALLER_PROVES;
+    return caller->stage < WEFTI_CALLER_PROVES ||
+           (caller->stage == WEFTI_CALLER_PROVES && wefti_os_now_ns() >= caller->turn_ns);
 }
 
 static int tries_near(const wefti_caller *caller)
 {
-    return caller->stage == WEFTI_CALLER_CONNECTS || caller->stage == WEFTI_CALLER_LISTENS;
+    return caller->stage != WEFTI_CALLER_RESTS && caller->stage != WEFTI_CALLER_DONE;
 }
 
 uint64_t wefti_caller_watch(wefti_caller *caller, wefti_polls *polls)
@@ -462,7 +486,8 @@ uint64_t wefti_caller_watch(wefti_caller *caller, wefti_polls *polls)
     } else {
         wefti_link_watch(&caller->link, polls);
     }
-    if (may_turn(caller)) {
+    caller->watches_near = may_turn(caller);
+    if (caller->watches_near) {
         wefti_link_watch(&caller->near, polls);
     }
     if (wefti_caller_is_done(caller)) {
@@ -474,20 +499,17 @@ uint64_t wefti_caller_watch(wefti_caller *caller, wefti_polls *polls)
 weft_status wefti_caller_step(wefti_caller *caller, const wefti_polls *polls)
 {
     int is_due = !wefti_caller_is_done(caller) && wefti_os_now_ns() >= caller->due_ns;
-    if (may_turn(caller) && wefti_link_is_open(&caller->near) && wefti_link_ready(&caller->near, polls)) {
-        return hear_near(caller);
-    }
-    if (caller->stage == WEFTI_CALLER_RESTS) {
-        return is_due ? dial(caller) : WEFT_OK;
-    }
     if (caller->stage == WEFTI_CALLER_CONNECTS && wefti_polls_seen(polls, caller->link.place) != 0) {
         return finish_dialling(caller);
     }
     if (is_talking(caller) && wefti_link_ready(&caller->link, polls)) {
         return talk(caller);
     }
+    if (caller->watches_near && wefti_link_is_open(&caller->near) && wefti_link_ready(&caller->near, polls)) {
+        return hear_near(caller);
+    }
     if (is_due) {
-        return leave_silent(caller);
+        return caller->stage == WEFTI_CALLER_RESTS ? dial(caller) : leave_silent(caller);
     }
     return tries_near(caller) && wefti_os_now_ns() >= caller->near_ns ? try_near(caller) : WEFT_OK;
 }

@@ -35,6 +35,8 @@ typedef struct wefti_caller {
     wefti_link near;
     wefti_tree_address near_address;
     size_t near_at;
+    int watches_near; /* its connection is among the polls */
+    uint64_t turn_ns; /* from when on one of this host may take the place of who asked for a proof */
     uint64_t near_ns; /* when to try those of this host again while another is silent */
     uint64_t due_ns; /* when to go on or give this address up */
     uint64_t begun_ns;
@@ -47,6 +49,7 @@ typedef struct wefti_caller {
     unsigned talked; /* bit a: somebody listens at address a, as this round has shown */
     unsigned refused; /* bit a: nobody listens at address a */
     uint64_t turned_away_since_ns;
+    int has_warned; /* that it is turned away */
     unsigned strangers; /* bit a: the one who listens at address a turned us away */
     int is_trusted; /* who is at the other end may prove itself */
 } wefti_caller;
@@ -59,8 +62,8 @@ weft_status wefti_caller_init(wefti_caller *caller, wefti_tree_site *site, wefti
 void wefti_caller_fini(wefti_caller *caller);
 /* Watch the connection. Returns when wefti_caller_step is due even if nothing happens. */
 uint64_t wefti_caller_watch(wefti_caller *caller, wefti_polls *polls);
-/* Go on. Fails on a lack of memory or descriptors here, with WEFT_ERR_AUTHENTICATION when whoever listens has
- * turned us away for a while, and with WEFT_ERR_PEER when it is certain that the PE is gone. */
+/* Go on. Fails on a lack of memory or descriptors here, and, where only PE 0 can be at its addresses, with
+ * WEFT_ERR_AUTHENTICATION when it has turned us away for a while and with WEFT_ERR_PEER when it is gone. */
 weft_status wefti_caller_step(wefti_caller *caller, const wefti_polls *polls);
 /* At the deadline: WEFT_ERR_AUTHENTICATION when the one who listens has turned this PE away, else WEFT_OK. */
 weft_status wefti_caller_judge(const wefti_caller *caller);

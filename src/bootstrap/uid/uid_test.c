@@ -107,7 +107,7 @@ static void prepare(siege *s, void (*attack)(siege *siege))
         s->uids[pe] = s->uid;
     }
     s->attack = attack;
-    s->deadline_ns = 20000 * MS_NS;
+    s->deadline_ns = load_patience_ns(20000 * MS_NS);
     s->delays_ns[3] = 200 * MS_NS;
 }
 

@@ -65,6 +65,13 @@ ssize_t wefti_os_socket_receive(int descriptor, void *memory, size_t bytes)
     return recv(descriptor, memory, bytes, MSG_DONTWAIT);
 }
 
+int wefti_os_socket_is_over(int descriptor)
+{
+    char next;
+    ssize_t got = recv(descriptor, &next, 1, MSG_DONTWAIT | MSG_PEEK);
+    return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 void wefti_os_socket_finish(int descriptor)
 {
     (void)shutdown(descriptor, SHUT_WR);

@@ -719,6 +719,14 @@ ssize_t wefti_os_socket_receive(int descriptor, void *memory, size_t bytes)
     return (ssize_t)bytes;
 }
 
+int wefti_os_socket_is_over(int descriptor)
+{
+    wefti_sim *sim = enter_call();
+    const wefti_socket *socket = sim == NULL ? NULL : socket_of(sim, descriptor, "look at");
+    return socket == NULL || socket->stage != WEFTI_SOCKET_CONNECTED ||
+           (pipe_arrived(&socket->in, sim->now_ns) == 0 && pipe_is_over(&socket->in, sim->now_ns));
+}
+
 /* ---- bells ---- */
 
 int wefti_os_bell_open(void)
