@@ -307,9 +307,11 @@ def as_x(name):
 def x_header():
     """shmemx.h: names from before the specification had them."""
     lines = declarations("", as_x, is_extension)
-    generics = {name: functions for name, functions in generic_routines().items() if "x" in functions[0].flags}
-    macros = [f"#define {as_x(name)}(...) {name}(__VA_ARGS__)" for name in generics]
-    return lines, macros
+    generics = generic_routines()
+    macros = [f"#define {as_x(name)}(...) {name}(__VA_ARGS__)" for name in generics if "x" in generics[name][0].flags]
+    before_1_5 = [function.name for routine in ROUTINES for function in routine.functions if "x15" in function.flags]
+    before_1_5 += [name for name in generics if "x15" in generics[name][0].flags]
+    return lines, macros + [f"#define {as_x(name)} {name}" for name in before_1_5]
 
 
 def write_headers(out):

@@ -201,6 +201,61 @@ static shmem_ctx_t ctx;
         BITWISE_REDUCE(TYPE)                                                                                           \
     }
 
+/* Teams, signals, waits and collectives under the names that they had as extensions. */
+static void before_1_5(void)
+{
+    const int me = shmem_my_pe();
+    const int pes = shmem_n_pes();
+    shmemx_team_t all;
+    shmemx_team_config_t config = {.num_contexts = 1};
+    CHECK(shmemx_team_split_strided(SHMEMX_TEAM_WORLD, 0, 1, pes, &config, SHMEMX_TEAM_NUM_CONTEXTS, &all) == 0);
+    CHECK(all != SHMEMX_TEAM_INVALID && shmemx_team_my_pe(all) == me && shmemx_team_n_pes(all) == pes);
+    CHECK(shmemx_team_translate_pe(all, right, SHMEMX_TEAM_WORLD) == right);
+    CHECK(shmemx_team_n_pes(SHMEMX_TEAM_HOST) == shmem_team_n_pes(SHMEM_TEAM_NODE));
+    shmem_ctx_t of_all = SHMEMX_CTX_INVALID;
+    shmemx_team_t of_ctx;
+    CHECK(shmemx_team_create_ctx(all, 0, &of_all) == 0 && shmemx_ctx_get_team(of_all, &of_ctx) == 0 && of_ctx == all);
+    shmem_ctx_destroy(of_all);
+    long *at = shmemx_malloc_with_hints(2 * sizeof(long), SHMEMX_MALLOC_ATOMICS_REMOTE | SHMEMX_MALLOC_SIGNAL_REMOTE);
+    uint64_t *sig = ZEROED(uint64_t, 1);
+    at[0] = me;
+    at[1] = -1;
+    shmemx_sync(SHMEMX_TEAM_WORLD);
+    CHECK(shmemx_long_broadcast(all, at + 1, at, 1, pes - 1) == 0);
+    CHECK(shmemx_broadcast(all, at + 1, at, 1, pes - 1) == 0);
+    CHECK(me == pes - 1 || at[1] == pes - 1);
+    shmemx_team_sync(all);
+    CHECK(shmemx_int64_max_reduce(all, at + 1, at, 1) == 0 && at[1] == pes - 1);
+    shmemx_team_sync(all);
+    CHECK(shmemx_sum_reduce(all, at + 1, at, 1) == 0 && at[1] == (long)pes * (pes - 1) / 2);
+    shmemx_team_sync(all);
+    const long mine = me + 7;
+    shmemx_long_put_signal(at, &mine, 1, sig, 3, SHMEMX_SIGNAL_SET, right);
+    CHECK(shmemx_uint64_wait_until_any(sig, 1, NULL, SHMEM_CMP_EQ, 3) == 0 && shmemx_signal_fetch(sig) == 3);
+    CHECK(at[0] == (me + pes - 1) % pes + 7 && shmemx_test_all(at, 1, NULL, SHMEM_CMP_GE, 7L));
+    shmem_barrier_all();
+    shmemx_put_signal_nbi(at, &mine, 1, sig, 1, SHMEMX_SIGNAL_ADD, right);
+    CHECK(shmemx_signal_wait_until(sig, SHMEM_CMP_EQ, 4) == 4);
+    shmem_barrier_all();
+    shmemx_team_destroy(all);
+}
+
+/* Bitwise reductions of signed types have no place in the specification's tables, but users. */
+#define SIGNED_BITS(NAME, TYPE)                                                                                        \
+    {                                                                                                                  \
+        TYPE *at = ZEROED(TYPE, 2);                                                                                    \
+        at[1] = (TYPE) ~(TYPE)(1 << shmem_my_pe() % 4);                                                                \
+        shmem_sync_all();                                                                                              \
+        CHECK(shmem_and_reduce(SHMEM_TEAM_WORLD, at, at + 1, 1) == 0 && (at[0] & 1) == 0 && at[0] < 0);                \
+        shmem_sync_all();                                                                                              \
+        CHECK(shmem_##NAME##_xor_reduce(SHMEM_TEAM_WORLD, at, at + 1, 1) == 0);                                        \
+        CHECK((at[0] < 0) == (shmem_n_pes() % 2 == 1));                                                                \
+        shmem_sync_all();                                                                                              \
+        CHECK(shmem_or_reduce(SHMEM_TEAM_WORLD, at, at + 1, 1) == 0);                                                  \
+        CHECK(at[0] == (shmem_n_pes() == 1 ? at[1] : -1));                                                             \
+        shmem_sync_all();                                                                                              \
+    }
+
 int main(void)
 {
     shmem_init();
@@ -257,6 +312,12 @@ int main(void)
     shmem_ctx_quiet(ctx);
     shmem_barrier_all();
     CHECK(*sig == 7);
+    before_1_5();
+    SIGNED_BITS(schar, signed char)
+    SIGNED_BITS(short, short)
+    SIGNED_BITS(int, int)
+    SIGNED_BITS(long, long)
+    SIGNED_BITS(longlong, long long)
     static long work[SHMEM_SYNC_SIZE]; /* the deprecated sync of an active set is a function still */
     for (int i = 0; i < SHMEM_SYNC_SIZE; i++) {
         work[i] = SHMEM_SYNC_VALUE;

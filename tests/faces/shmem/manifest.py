@@ -22,6 +22,7 @@ RMA = """float double longdouble char schar short int long longlong uchar ushort
 AMO = "int long longlong uint ulong ulonglong int32 int64 uint32 uint64 size ptrdiff".split()
 EXTENDED = AMO + ["float", "double"]
 BITWISE = "uint ulong ulonglong int32 int64 uint32 uint64".split()
+SIGNED_BITS = "schar short int long longlong".split()  # no part of the specification, and used: SOS has them
 REDUCE_BITS = "uchar ushort uint ulong ulonglong int8 int16 int32 int64 uint8 uint16 uint32 uint64 size".split()
 REDUCE_ORDER = RMA
 REDUCE_SUM = RMA + ["complexf", "complexd"]
@@ -40,7 +41,7 @@ TYPED = [
                  atomic_fetch_or_nbi atomic_fetch_xor_nbi""", True),
     # 9.9 collectives
     (RMA, "broadcast collect fcollect alltoall alltoalls", False),
-    (REDUCE_BITS, "and_reduce or_reduce xor_reduce", False),
+    (REDUCE_BITS + SIGNED_BITS, "and_reduce or_reduce xor_reduce", False),
     (REDUCE_ORDER, "max_reduce min_reduce", False),
     (REDUCE_SUM, "sum_reduce prod_reduce sum_inscan sum_exscan", False),
     # 9.10 point-to-point synchronisation
