@@ -442,7 +442,7 @@ if(TARGET weft-info AND Python3_FOUND)
         add_test(NAME rails COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/rails.py $<TARGET_FILE:rails>
             $<TARGET_FILE:ofi_test> ${PROJECT_BINARY_DIR}/tests/provider $<BOOL:${WEFT_UCX}>)
         weft_describe_test(rails "tools;network")
-        set_tests_properties(rails PROPERTIES PROCESSORS 4)
+        set_tests_properties(rails PROPERTIES PROCESSORS 4 TIMEOUT 600)
     endif()
     if(TARGET ofi_test)
         weft_add_strict_tests()

@@ -199,6 +199,11 @@ typedef struct wefti_am_wait {
     uint64_t idle_ns; /* since when nothing has come; 0: something just has */
     int is_silent; /* a failure is expected, and the caller's to explain */
     int has_looked; /* once more, when the time was over */
+    /* What a look takes longer than step_ns, unless that is 0, does not count: this machine was in use, and the other's
+     * may be. It is put off until last_ns at most. */
+    uint64_t step_ns;
+    uint64_t last_ns;
+    uint64_t looked_ns; /* 0: not yet */
 } wefti_am_wait;
 
 /* A call enters and leaves the lock; leave returns `status`. */
@@ -280,8 +285,9 @@ weft_status wefti_am_fence(wefti_transport *transport);
 weft_status wefti_am_quiet(wefti_transport *transport);
 /* What was put to now->pe by message, up to its `put`th put, is in its memory. */
 weft_status wefti_am_flush_messages(wefti_am_wait *now, uint64_t put);
-/* Whether `pe` answers by `until_ns`; else WEFT_ERR_UNREACHABLE. */
-weft_status wefti_am_probe(wefti_am *am, int pe, uint64_t until_ns);
+/* Whether `pe` answers in patience_ns, of which what other programs take of this machine is left out, but by last_ns;
+ * else WEFT_ERR_UNREACHABLE. */
+weft_status wefti_am_probe(wefti_am *am, int pe, uint64_t patience_ns, uint64_t last_ns);
 /* Deliver what this PE has sent and tell those that it has met that it leaves; gives up at `until_ns`. */
 void wefti_am_send_leave(wefti_am *am, uint64_t until_ns);
 

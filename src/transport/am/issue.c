@@ -9,6 +9,8 @@
 /* For a word of a PE that may be late; one from which a message came recently has a progress thread that lives. */
 #define SOON_NS UINT64_C(1000000000)
 #define RECENTLY_NS UINT64_C(2000000000)
+/* A look and a sleep take half a millisecond at most where the processor is free. */
+#define STEP_NS UINT64_C(2000000)
 #define NAME_BYTES 300
 #define LOOKS_MAX 64
 
@@ -415,9 +417,14 @@ static weft_status unreachable(const wefti_am *am, weft_status status)
                        name, am->wire.ops->remedy);
 }
 
-weft_status wefti_am_probe(wefti_am *am, int pe, uint64_t until_ns)
+weft_status wefti_am_probe(wefti_am *am, int pe, uint64_t patience_ns, uint64_t last_ns)
 {
-    wefti_am_wait now = {.am = am, .until_ns = until_ns, .pe = pe, .is_silent = 1};
+    wefti_am_wait now = {.am = am,
+                         .until_ns = wefti_os_now_ns() + patience_ns,
+                         .pe = pe,
+                         .is_silent = 1,
+                         .step_ns = STEP_NS,
+                         .last_ns = last_ns};
     wefti_am_request *request;
     wefti_am_enter(am);
     weft_status status = ask_flush(&now, &request);

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/thread_state.h"
 
-#define PROBE_NS UINT64_C(5000000000) /* for PE 0's first answer, through a machine in use */
+#define PROBE_NS UINT64_C(5000000000) /* for PE 0's first answer */
 #define CLOSING_NS UINT64_C(2000000000) /* to deliver what this PE has sent, at the end */
 #define NAME_BYTES 240
 #define LOOKS_MAX 64
@@ -188,10 +188,10 @@ static weft_status meet(wefti_am *am, const offer *mine, const offer *all)
 static weft_status probe(wefti_am *am)
 {
     const wefti_view *view = am->setup.view;
-    const uint64_t patience_ns = am->setup.deadline_ns / 2 < PROBE_NS ? am->setup.deadline_ns / 2 : PROBE_NS;
+    const uint64_t last_ns = am->setup.deadline_ns / 2;
     return view->pe != view->near_first || view->pe == 0 || !am->peers[0].is_known
                ? WEFT_OK
-               : wefti_am_probe(am, 0, wefti_os_now_ns() + patience_ns);
+               : wefti_am_probe(am, 0, last_ns < PROBE_NS ? last_ns : PROBE_NS, wefti_os_now_ns() + last_ns);
 }
 
 static weft_status start(wefti_am *am, const offer *mine, const offer *all)

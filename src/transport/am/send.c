@@ -68,11 +68,22 @@ weft_status wefti_am_timed_out(const wefti_am_wait *now)
                                         now->pe, now->am->setup.pe, rails_of(now, rails));
 }
 
+static void put_off(wefti_am_wait *now, uint64_t now_ns)
+{
+    const uint64_t taken_ns = now->looked_ns == 0 ? 0 : now_ns - now->looked_ns;
+    now->looked_ns = now_ns;
+    if (now->step_ns != 0 && taken_ns > now->step_ns) {
+        const uint64_t until_ns = now->until_ns + (taken_ns - now->step_ns);
+        now->until_ns = until_ns < now->last_ns ? until_ns : now->last_ns;
+    }
+}
+
 weft_status wefti_am_wait_step(wefti_am_wait *now)
 {
     wefti_am *am = now->am;
     const int happened = wefti_am_poll(am);
     const uint64_t now_ns = am->polled_ns;
+    put_off(now, now_ns);
     if (now_ns >= now->until_ns) { /* though others may send without end */
         if (now->has_looked) {
             return wefti_am_timed_out(now);
