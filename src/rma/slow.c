@@ -204,6 +204,24 @@ weft_status wefti_put_signal_slow(weft_world *world, void *dest, const void *sou
                                       wefti_slot_offset(world, signal), value, op);
 }
 
+/* No transport begins and returns yet: a source can be reused, and what is got is there. */
+
+weft_status wefti_put_nbi_slow(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
+{
+    return wefti_put_slow(world, dest, source, bytes, pe);
+}
+
+weft_status wefti_get_nbi_slow(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
+{
+    return wefti_get_slow(world, dest, source, bytes, pe);
+}
+
+weft_status wefti_put_signal_nbi_slow(weft_world *world, void *dest, const void *source, size_t bytes, uint64_t *signal,
+                                      uint64_t value, weft_signal_op op, int pe)
+{
+    return wefti_put_signal_slow(world, dest, source, bytes, signal, value, op, pe);
+}
+
 weft_status wefti_amo_slow(weft_world *world, wefti_amo_op op, int bits, void *dest, uint64_t value, uint64_t cond,
                            int pe, uint64_t *old)
 {

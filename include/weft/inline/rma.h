@@ -15,6 +15,12 @@ WEFT_API weft_status wefti_put_slow(weft_world *world, void *dest, const void *s
 WEFT_API weft_status wefti_get_slow(weft_world *world, void *dest, const void *source, size_t bytes, int pe);
 WEFT_API weft_status wefti_put_signal_slow(weft_world *world, void *dest, const void *source, size_t bytes,
                                            uint64_t *signal, uint64_t value, weft_signal_op op, int pe);
+/* The same of calls that need not be complete on return, with entries of their own: what programs have compiled in does
+ * not keep them from returning before. */
+WEFT_API weft_status wefti_put_nbi_slow(weft_world *world, void *dest, const void *source, size_t bytes, int pe);
+WEFT_API weft_status wefti_get_nbi_slow(weft_world *world, void *dest, const void *source, size_t bytes, int pe);
+WEFT_API weft_status wefti_put_signal_nbi_slow(weft_world *world, void *dest, const void *source, size_t bytes,
+                                               uint64_t *signal, uint64_t value, weft_signal_op op, int pe);
 /* `bits` is 32 or 64; `old` receives the value before, as 64 bits, unless NULL. */
 WEFT_API weft_status wefti_amo_slow(weft_world *world, wefti_amo_op op, int bits, void *dest, uint64_t value,
                                     uint64_t cond, int pe, uint64_t *old);
@@ -32,32 +38,45 @@ WEFT_API weft_status wefti_fetch_slow(weft_world *world, const uint64_t *signal,
 
 /* ---- put and get --------------------------------------------------------------------------------------------- */
 
-WEFT_INLINE weft_status weft_putmem(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
+/* Whether it was done: the PE is in the link domain, and nothing is wrong. */
+static inline int wefti_put_near(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
 {
     if (WEFTI_FAST(world, dest, bytes, pe) && WEFTI_LIKELY(source != NULL)) {
         wefti_copy(wefti_peer_address(world, dest, pe), source, bytes);
-        return WEFT_OK;
+        return 1;
     }
-    return wefti_put_slow(world, dest, source, bytes, pe);
+    return 0;
+}
+
+static inline int wefti_get_near(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
+{
+    if (WEFTI_FAST(world, source, bytes, pe) && WEFTI_LIKELY(dest != NULL)) {
+        wefti_copy(dest, wefti_peer_address(world, source, pe), bytes);
+        return 1;
+    }
+    return 0;
+}
+
+WEFT_INLINE weft_status weft_putmem(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
+{
+    return wefti_put_near(world, dest, source, bytes, pe) ? WEFT_OK : wefti_put_slow(world, dest, source, bytes, pe);
 }
 
 WEFT_INLINE weft_status weft_putmem_nbi(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
 {
-    return weft_putmem(world, dest, source, bytes, pe);
+    return wefti_put_near(world, dest, source, bytes, pe) ? WEFT_OK
+                                                          : wefti_put_nbi_slow(world, dest, source, bytes, pe);
 }
 
 WEFT_INLINE weft_status weft_getmem(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
 {
-    if (WEFTI_FAST(world, source, bytes, pe) && WEFTI_LIKELY(dest != NULL)) {
-        wefti_copy(dest, wefti_peer_address(world, source, pe), bytes);
-        return WEFT_OK;
-    }
-    return wefti_get_slow(world, dest, source, bytes, pe);
+    return wefti_get_near(world, dest, source, bytes, pe) ? WEFT_OK : wefti_get_slow(world, dest, source, bytes, pe);
 }
 
 WEFT_INLINE weft_status weft_getmem_nbi(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
 {
-    return weft_getmem(world, dest, source, bytes, pe);
+    return wefti_get_near(world, dest, source, bytes, pe) ? WEFT_OK
+                                                          : wefti_get_nbi_slow(world, dest, source, bytes, pe);
 }
 
 /* An element count whose bytes do not fit in size_t becomes the largest size, which no heap holds. */
@@ -378,8 +397,8 @@ WEFT_BITWISE_TYPES(WEFTI_DEFINE_BITWISE_AMO)
 
 /* ---- signals ------------------------------------------------------------------------------------------------- */
 
-WEFT_INLINE weft_status weft_putmem_signal(weft_world *world, void *dest, const void *source, size_t bytes,
-                                           uint64_t *signal, uint64_t value, weft_signal_op op, int pe)
+static inline int wefti_put_signal_near(weft_world *world, void *dest, const void *source, size_t bytes,
+                                        uint64_t *signal, uint64_t value, weft_signal_op op, int pe)
 {
     if (WEFTI_FAST(world, signal, sizeof(uint64_t), pe) && (bytes == 0 || wefti_is_near(world, dest, bytes, pe)) &&
         WEFTI_LIKELY((source != NULL || bytes == 0) && ((uintptr_t)signal & 7) == 0 && (unsigned)op <= 1)) {
@@ -392,15 +411,25 @@ WEFT_INLINE weft_status weft_putmem_signal(weft_world *world, void *dest, const 
         } else {
             (void)wefti_add64(at, value);
         }
-        return WEFT_OK;
+        return 1;
     }
-    return wefti_put_signal_slow(world, dest, source, bytes, signal, value, op, pe);
+    return 0;
+}
+
+WEFT_INLINE weft_status weft_putmem_signal(weft_world *world, void *dest, const void *source, size_t bytes,
+                                           uint64_t *signal, uint64_t value, weft_signal_op op, int pe)
+{
+    return wefti_put_signal_near(world, dest, source, bytes, signal, value, op, pe)
+               ? WEFT_OK
+               : wefti_put_signal_slow(world, dest, source, bytes, signal, value, op, pe);
 }
 
 WEFT_INLINE weft_status weft_putmem_signal_nbi(weft_world *world, void *dest, const void *source, size_t bytes,
                                                uint64_t *signal, uint64_t value, weft_signal_op op, int pe)
 {
-    return weft_putmem_signal(world, dest, source, bytes, signal, value, op, pe);
+    return wefti_put_signal_near(world, dest, source, bytes, signal, value, op, pe)
+               ? WEFT_OK
+               : wefti_put_signal_nbi_slow(world, dest, source, bytes, signal, value, op, pe);
 }
 
 WEFT_INLINE weft_status weft_signal_fetch(weft_world *world, const uint64_t *signal, uint64_t *value)
