@@ -11,6 +11,7 @@
 #include "weft/lock.h"
 #include "weft/region.h"
 #include "weft/rma.h"
+#include "weft/slab.h"
 #include "weft/status.h"
 #include "weft/stream.h"
 #include "weft/strided.h"

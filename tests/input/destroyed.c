@@ -131,6 +131,7 @@ static void use_destroyed_group(scene *s)
     weft_ep_counts counts;
     weft_ep_host_counts host_counts;
     weft_ep_stats stats = WEFT_EP_STATS_INIT;
+    weft_ep_config limits = WEFT_EP_CONFIG_INIT;
     const uint64_t *words = NULL;
     uint64_t calls;
     size_t bytes = 11;
@@ -167,6 +168,7 @@ static void use_destroyed_group(scene *s)
     CHECK_STATUS(weft_ep_mask(ep, 0, 0), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_mask_query(ep, NULL, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_domains(ep, NULL, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_limits(ep, &limits), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_mask_words(ep, &words), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_calls(ep, &calls), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_rejoin(ep, 7), WEFT_ERR_ARGUMENT);

@@ -113,7 +113,7 @@ CASE(weft_ep_create)
     bad.pairs_max = 3;
     CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT);
     bad = config;
-    bad.flags = 4;
+    bad.flags = 8;
     CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT);
     bad = config;
     bad.domain_ranks = -1;
@@ -314,6 +314,22 @@ CASE(weft_ep_domains)
     CHECK_OK(weft_ep_domains(p.ep, of, NULL));
     CHECK_OK(weft_ep_domains(p.ep, NULL, &count));
     CHECK(count == 1 && of[0] == 0);
+    party_fini(&p, s);
+}
+
+CASE(weft_ep_limits)
+{
+    party p;
+    party_init(&p, s);
+    weft_ep_config limits = WEFT_EP_CONFIG_INIT;
+    CHECK_STATUS(weft_ep_limits(NULL, &limits), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_limits(p.ep, NULL), WEFT_ERR_ARGUMENT);
+    limits.size = 8;
+    CHECK_STATUS(weft_ep_limits(p.ep, &limits), WEFT_ERR_ARGUMENT);
+    CHECK(limits.experts == 0);
+    limits.size = sizeof limits;
+    CHECK_OK(weft_ep_limits(p.ep, &limits));
+    CHECK(limits.experts == good_config().experts && limits.size == sizeof limits);
     party_fini(&p, s);
 }
 

@@ -550,3 +550,36 @@ CASE(weft_register)
     CHECK_OK(weft_unregister(NULL));
     CHECK(weft_region_address(NULL) == NULL && weft_region_bytes(NULL) == 0);
 }
+
+COVERED(weft_slab_alloc)
+COVERED(weft_slab_contains)
+COVERED(weft_slab_create)
+COVERED(weft_slab_destroy)
+COVERED(weft_slab_free)
+CASE(weft_slab_query)
+{
+    weft_slab *slab = UNTOUCHED;
+    weft_slab_use use = WEFT_SLAB_USE_INIT;
+    void *piece = UNTOUCHED;
+    CHECK_STATUS(weft_slab_create(NULL, 64, &slab), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_slab_create(s->dest, 0, &slab), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_slab_create(s->dest, SIZE_MAX, &slab), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_slab_create(s->dest, 64, NULL), WEFT_ERR_ARGUMENT);
+    CHECK(slab == UNTOUCHED);
+    CHECK_OK(weft_slab_create(s->dest, PART_BYTES, &slab));
+    CHECK_STATUS(weft_slab_alloc(NULL, 1, 0, &piece), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_slab_alloc(slab, 1, 3, &piece), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_slab_alloc(slab, 1, 0, NULL), WEFT_ERR_ARGUMENT);
+    CHECK(piece == UNTOUCHED);
+    CHECK_STATUS(weft_slab_free(NULL, s->dest), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_slab_free(slab, s->dest), WEFT_ERR_ARGUMENT);
+    CHECK_OK(weft_slab_free(slab, NULL));
+    CHECK(!weft_slab_contains(NULL, s->dest));
+    CHECK_STATUS(weft_slab_query(NULL, &use), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_slab_query(slab, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_OK(weft_slab_alloc(slab, 1, 0, &piece));
+    CHECK_STATUS(weft_slab_destroy(slab), WEFT_ERR_STATE);
+    CHECK_OK(weft_slab_free(slab, piece));
+    CHECK_OK(weft_slab_destroy(slab));
+    CHECK_OK(weft_slab_destroy(NULL));
+}

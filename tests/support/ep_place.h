@@ -10,6 +10,7 @@
 typedef struct ep_place {
     ep_memory memory;
     weft_stream *stream; /* what calls are made on; memory.fetch and memory.release wait for it */
+    void *block; /* of the host's own */
     int on_device; /* as in weft_ep_config; calls then return before they have found out about an overflow */
 } ep_place;
 
