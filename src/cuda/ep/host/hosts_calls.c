@@ -211,7 +211,9 @@ static weft_status check_dispatch(const weft_ep_route *route, const weft_ep_choi
     const int64_t capacity = out->rows_capacity < INT32_MAX ? (int64_t)out->rows_capacity : INT32_MAX;
     const int64_t slots = wefti_ep_slot_rows(&route->plan, route->ep->ranks, wefti_ep_local_experts(route->ep));
     WEFT_TRY(wefti_ep_rows_held(in, least, call, "in"));
-    WEFT_TRY(wefti_ep_rows_held(&out->rows, capacity, call, "out.rows"));
+    const int64_t of_expert = (int64_t)route->ep->ranks * route->plan.slot_tokens;
+    const int is_grouped = out->scale_group_stride != 0 && capacity > of_expert;
+    WEFT_TRY(wefti_ep_rows_held(&out->rows, is_grouped ? of_expert : capacity, call, "out.rows"));
     if (capacity < slots) {
         return wefti_error(WEFT_ERR_RANGE, "%s: out.rows holds %zu rows; slots take %lld", call, out->rows_capacity,
                            (long long)slots);
