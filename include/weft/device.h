@@ -93,11 +93,17 @@ WEFT_API weft_status weft_device_team_free(weft_team *team, void *block) WEFT_MU
 /* Make memory of the user's symmetric: `bytes` bytes at `address` on every PE, from cudaMalloc or from CUDA VMM with
  * POSIX descriptor handles (inside one allocation). From here on the address is a symmetric one on this PE: weft_ptr,
  * host calls and kernels translate it to the buffer that another PE registered in the same call. The memory stays the
- * caller's and must outlive the registration. Collective over the world; equal sizes everywhere.
+ * caller's and must outlive the registration. Collective over the world (weft_device_team_register: over the team);
+ * equal sizes everywhere. PEs that are not in the team have no part in it: host calls that name one of them at such an
+ * address return WEFT_ERR_RANGE, kernels must not, and weft_ptr is NULL. A team that is not of all PEs is
+ * WEFT_ERR_UNSUPPORTED where the world's GPUs are in several link domains.
  * Up to 65535 buffers at a time (WEFT_ERR_OVERFLOW beyond), which may not overlap (WEFT_ERR_ARGUMENT); kernels that run
- * meanwhile find the others. weft_device_unregister: collective, with the same address; NULL is allowed on all PEs. */
+ * meanwhile find the others. weft_device_unregister, weft_device_team_unregister: collective over the same, with the
+ * same address (WEFT_ERR_ARGUMENT, also of another team), before that team's end; NULL is allowed on all PEs. */
 WEFT_API weft_status weft_device_register(weft_world *world, void *address, size_t bytes) WEFT_MUST_CHECK;
+WEFT_API weft_status weft_device_team_register(weft_team *team, void *address, size_t bytes) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_device_unregister(weft_world *world, void *address) WEFT_MUST_CHECK;
+WEFT_API weft_status weft_device_team_unregister(weft_team *team, void *address) WEFT_MUST_CHECK;
 
 /* What a kernel needs to know of a world, to be passed to it by value. Local. It stays valid until the world is
  * destroyed, also in a captured graph: the heap may grow. Kernels are compiled with the device headers of the library

@@ -60,7 +60,8 @@ typedef struct wefti_cuda_region {
     uint32_t number;
     unsigned char *address; /* NULL: free; atomic */
     uint64_t bytes;
-    int64_t *delta; /* an entry a near PE */
+    const weft_team *team; /* over which it is registered */
+    int64_t *delta; /* an entry a near PE; WEFTI_DEV_FAR: is far, or has no part in it */
     CUdeviceptr *mapped; /* an entry a near PE: what to undo; 0 for none */
     uint64_t *mapped_bytes; /* 0: opened by cudaIpc */
 } wefti_cuda_region;

@@ -13,7 +13,7 @@ typedef struct wefti_device_memory_ops {
      * device->heap_bytes. Collective over `team`, which has the devices of its members (wefti_team_device_take).
      * WEFT_ERR_MEMORY and others on all members alike; then nothing has changed, unless the team is dead. */
     weft_status (*grow)(wefti_device *device, weft_team *team, const char *call, uint64_t end);
-    /* Make user memory symmetric, and end that. Collective over the world's team, which has the devices. */
+    /* Make user memory symmetric, and end that. Collective over the same team, which has the devices of its members. */
     weft_status (*register_memory)(wefti_device *device, weft_team *team, void *address, size_t bytes);
     weft_status (*deregister)(wefti_device *device, weft_team *team, void *address);
     /* New host memory has been reserved by this PE and perhaps others: let kernels reach it. Local. */

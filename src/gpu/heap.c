@@ -50,11 +50,11 @@ weft_status weft_device_team_free(weft_team *team, void *block)
     return deallocate(team, "weft_device_team_free", block);
 }
 
-weft_status weft_device_register(weft_world *world, void *address, size_t bytes)
+weft_status weft_device_team_register(weft_team *team, void *address, size_t bytes)
 {
     static const char call[] = "weft_device_register";
-    weft_team *team = weft_team_world(world);
     WEFT_TRY(wefti_team_check(team, call));
+    weft_world *world = team->world;
     WEFT_TRY(wefti_world_need_device(world, call));
     WEFT_TRY(wefti_team_device_take(team, call));
     const weft_status status = world->device->ops->memory->register_memory(world->device, team, address, bytes);
@@ -62,11 +62,16 @@ weft_status weft_device_register(weft_world *world, void *address, size_t bytes)
     return status;
 }
 
-weft_status weft_device_unregister(weft_world *world, void *address)
+weft_status weft_device_register(weft_world *world, void *address, size_t bytes)
+{
+    return weft_device_team_register(weft_team_world(world), address, bytes);
+}
+
+weft_status weft_device_team_unregister(weft_team *team, void *address)
 {
     static const char call[] = "weft_device_unregister";
-    weft_team *team = weft_team_world(world);
     WEFT_TRY(wefti_team_check(team, call));
+    weft_world *world = team->world;
     WEFT_TRY(wefti_world_need_device(world, call));
     if (address == NULL) {
         return WEFT_OK;
@@ -75,4 +80,9 @@ weft_status weft_device_unregister(weft_world *world, void *address)
     const weft_status status = world->device->ops->memory->deregister(world->device, team, address);
     wefti_team_device_give_back(team);
     return status;
+}
+
+weft_status weft_device_unregister(weft_world *world, void *address)
+{
+    return weft_device_team_unregister(weft_team_world(world), address);
 }

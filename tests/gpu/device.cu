@@ -10,6 +10,7 @@
 #include "device/growth.cuh"
 #include "device/heap.cuh"
 #include "device/launches.cuh"
+#include "device/registration.cuh"
 #include "device/requests.cuh"
 #include "device/signals.cuh"
 #include "device/strided.cuh"
@@ -121,6 +122,7 @@ static void test_body(test_pe *pe)
     test_launches(pe, &all);
     test_registration(pe, &all);
     test_many_registrations(pe, &all);
+    test_team_registration(pe, &all);
     test_graph(pe, &all);
     OK(pe, weft_world_destroy(all.world));
     test_team_growth(pe);

@@ -44,12 +44,18 @@ CASE(weft_device_malloc)
 }
 
 COVERED(weft_device_unregister)
+COVERED(weft_device_team_register)
+COVERED(weft_device_team_unregister)
 CASE(weft_device_register)
 {
     CHECK_STATUS(weft_device_register(NULL, s->in, 8), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_device_register(s->world, s->in, 8), WEFT_ERR_STATE);
     CHECK_STATUS(weft_device_unregister(NULL, s->in), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_device_unregister(s->world, s->in), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_device_team_register(NULL, s->in, 8), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_device_team_register(s->team, s->in, 8), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_device_team_unregister(NULL, s->in), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_device_team_unregister(s->team, s->in), WEFT_ERR_STATE);
 }
 
 COVERED(weft_team_dev)

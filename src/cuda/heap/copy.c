@@ -103,6 +103,6 @@ uintptr_t wefti_cuda_locate(const wefti_device *device, const void *address, int
     if (region == NULL) {
         return 0;
     }
-    *left = region->bytes - offset;
+    *left = cuda->group[index] >= 0 && region->delta[index] == WEFTI_DEV_FAR ? 0 : region->bytes - offset;
     return shift(address, region->delta[index]);
 }

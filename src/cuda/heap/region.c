@@ -68,15 +68,34 @@ static weft_status map_handle(wefti_cuda *cuda, wefti_cuda_region *region, uint3
     return WEFT_OK;
 }
 
+/* What is mapped, and whose. */
+typedef struct reach {
+    wefti_cuda_region *region;
+    const weft_team *team;
+} reach;
+
+/* A near PE that registers, too. */
+static int is_member(const wefti_cuda *cuda, const weft_team *team, uint32_t index)
+{
+    for (int member = 0; member < team->pes; member++) {
+        if (wefti_member(team, member) == (int)(cuda->near_first + index)) {
+            return cuda->group[index] >= 0;
+        }
+    }
+    return 0;
+}
+
 static weft_status take_region(wefti_cuda *cuda, uint32_t index, CUmemGenericAllocationHandle handle, void *context)
 {
-    return map_handle(cuda, context, index, handle);
+    const reach *of = context;
+    return map_handle(cuda, of->region, index, handle);
 }
 
 static int wants_descriptor(wefti_cuda *cuda, uint32_t index, void *context)
 {
-    (void)context;
-    return cuda->group[index] != cuda->group[wefti_cuda_own_index(cuda)] && wefti_cuda_record_of(cuda, index)->is_vmm;
+    const reach *of = context;
+    return is_member(cuda, of->team, index) && cuda->group[index] != cuda->group[wefti_cuda_own_index(cuda)] &&
+           wefti_cuda_record_of(cuda, index)->is_vmm;
 }
 
 /* A buffer of a PE of this process. */
@@ -112,23 +131,24 @@ static weft_status reach_ipc(wefti_cuda *cuda, wefti_cuda_region *region, uint32
     return WEFT_OK;
 }
 
-/* Near PEs in other processes: each takes for itself. */
-static int count_outside(const wefti_cuda *cuda)
+/* Near members in other processes: each takes for itself. */
+static int count_outside(const wefti_cuda *cuda, const weft_team *team)
 {
     int outside = 0;
     for (uint32_t i = 0; i < cuda->near_count; i++) {
-        outside += cuda->group[i] >= 0 && cuda->group[i] != cuda->group[wefti_cuda_own_index(cuda)];
+        outside += is_member(cuda, team, i) && cuda->group[i] != cuda->group[wefti_cuda_own_index(cuda)];
     }
     return outside;
 }
 
-static weft_status reach_all(wefti_cuda *cuda, wefti_cuda_region *region, wefti_cuda_offer *offer)
+static weft_status reach_all(wefti_cuda *cuda, const weft_team *team, wefti_cuda_region *region,
+                             wefti_cuda_offer *offer)
 {
-    const wefti_cuda_taking taking = {
-        .offer = offer, .wants = wants_descriptor, .take = take_region, .context = region};
+    reach of = {region, team};
+    const wefti_cuda_taking taking = {.offer = offer, .wants = wants_descriptor, .take = take_region, .context = &of};
     weft_status first = wefti_cuda_exchange(cuda, &taking);
     for (uint32_t i = 0; i < cuda->near_count && first == WEFT_OK; i++) {
-        if (cuda->group[i] < 0) {
+        if (!is_member(cuda, team, i)) {
             region->delta[i] = WEFTI_DEV_FAR;
         } else if (cuda->group[i] == cuda->group[wefti_cuda_own_index(cuda)]) {
             first = reach_inside(cuda, region, i);
@@ -189,12 +209,8 @@ const wefti_cuda_region *wefti_cuda_region_find(const wefti_cuda *cuda, const vo
     return NULL;
 }
 
-/* A record for one more: the first free one, so that numbers are the same on all PEs, or a new one behind the
- * others. */
-static weft_status region_init(wefti_cuda *cuda, const char *call, size_t bytes, wefti_cuda_region **out)
+static weft_status check_overlap(const wefti_cuda *cuda, const char *call, size_t bytes)
 {
-    wefti_cuda_region **link = &cuda->regions;
-    uint32_t number = 0;
     const uint64_t first = cuda->record->address;
     for (const wefti_cuda_region *other = cuda->regions; other != NULL; other = other->next) {
         const uint64_t base = (uint64_t)(uintptr_t)other->address;
@@ -206,27 +222,74 @@ static weft_status region_init(wefti_cuda *cuda, const char *call, size_t bytes,
                                (void *)other->address);
         }
     }
-    for (; *link != NULL && (*link)->address != NULL; number++) {
-        link = &(*link)->next;
-    }
-    if (number == WEFTI_DEV_REGIONS_MAX) {
-        return wefti_error(WEFT_ERR_OVERFLOW, "%s: %d buffers are registered already", call, WEFTI_DEV_REGIONS_MAX);
-    }
-    wefti_cuda_region *region = *link;
-    if (region == NULL) {
-        const size_t each = sizeof *region->delta + sizeof *region->mapped + sizeof *region->mapped_bytes;
-        region = wefti_alloc_zeroed(1, sizeof *region + cuda->near_count * each);
-        if (region == NULL) {
-            return wefti_error(WEFT_ERR_MEMORY, "%s: no memory for the record of a registered buffer", call);
+    return WEFT_OK;
+}
+
+/* The first number from `lowest` on that nothing here has. */
+static uint64_t free_number(const wefti_cuda *cuda, uint64_t lowest)
+{
+    uint64_t number = 0;
+    for (const wefti_cuda_region *region = cuda->regions; region != NULL; region = region->next, number++) {
+        if (number >= lowest && region->address == NULL) {
+            return number;
         }
+    }
+    return number > lowest ? number : lowest;
+}
+
+/* The lowest number that is free on all members, who may have others in different teams; and that all went well. */
+static weft_status agree_number(wefti_cuda *cuda, weft_team *team, const char *call, size_t bytes, weft_status mine,
+                                uint64_t *number)
+{
+    uint64_t lowest = 0;
+    for (;;) {
+        const uint64_t own = free_number(cuda, lowest);
+        wefti_vote vote = wefti_vote_init(team, call, bytes, lowest);
+        vote.status = mine;
+        if (mine == WEFT_OK && own >= WEFTI_DEV_REGIONS_MAX) {
+            vote.status =
+                wefti_error(WEFT_ERR_OVERFLOW, "%s: %d buffers are registered already", call, WEFTI_DEV_REGIONS_MAX);
+        }
+        vote.offset_low = own;
+        vote.offset_high = own;
+        WEFT_TRY(wefti_cuda_agree(cuda, team, call, &vote));
+        *number = lowest = vote.offset_high;
+        if (vote.offset_low == vote.offset_high) {
+            return WEFT_OK;
+        }
+    }
+}
+
+static wefti_cuda_region *make_record(const wefti_cuda *cuda, uint32_t number)
+{
+    wefti_cuda_region *region;
+    const size_t each = sizeof *region->delta + sizeof *region->mapped + sizeof *region->mapped_bytes;
+    region = wefti_alloc_zeroed(1, sizeof *region + cuda->near_count * each);
+    if (region != NULL) {
         region->number = number;
         region->delta = (int64_t *)(void *)(region + 1);
         region->mapped = (CUdeviceptr *)(void *)(region->delta + cuda->near_count);
         region->mapped_bytes = (uint64_t *)(void *)(region->mapped + cuda->near_count);
+    }
+    return region;
+}
+
+/* The record of that number, which is free, and those before it that are not there. */
+static weft_status region_init(wefti_cuda *cuda, const weft_team *team, const char *call, uint64_t number, size_t bytes,
+                               wefti_cuda_region **out)
+{
+    wefti_cuda_region **link = &cuda->regions;
+    for (uint32_t i = 0; i <= number; i++) {
+        link = i > 0 ? &(*link)->next : link;
+        wefti_cuda_region *region = *link != NULL ? *link : make_record(cuda, i);
+        if (region == NULL) {
+            return wefti_error(WEFT_ERR_MEMORY, "%s: no memory for the record of a registered buffer", call);
+        }
         __atomic_store_n(link, region, __ATOMIC_RELEASE);
     }
-    region->bytes = bytes;
-    *out = region;
+    (*link)->bytes = bytes;
+    (*link)->team = team;
+    *out = *link;
     return WEFT_OK;
 }
 
@@ -343,12 +406,17 @@ static weft_status open_region(wefti_cuda *cuda, wefti_cuda_region *region, void
 static weft_status register_entered(wefti_cuda *cuda, weft_team *team, const char *call, void *address, size_t bytes)
 {
     CUmemGenericAllocationHandle handle = 0;
-    wefti_cuda_offer offer = wefti_cuda_offer_init(team, count_outside(cuda));
+    wefti_cuda_offer offer = wefti_cuda_offer_init(team, count_outside(cuda, team));
     wefti_cuda_region *region = NULL;
+    uint64_t number;
     cuda->record->is_vmm = 0;
     weft_status status = describe(cuda, call, address, bytes, &handle);
     if (status == WEFT_OK) {
-        status = region_init(cuda, call, bytes, &region);
+        status = check_overlap(cuda, call, bytes);
+    }
+    status = agree_number(cuda, team, call, bytes, status, &number);
+    if (status == WEFT_OK) {
+        status = region_init(cuda, team, call, number, bytes, &region);
     }
     if (status == WEFT_OK && cuda->record->is_vmm) {
         status = wefti_cuda_offer_open(cuda, handle, &offer);
@@ -358,7 +426,7 @@ static weft_status register_entered(wefti_cuda *cuda, weft_team *team, const cha
         status = wefti_cuda_fetch_records(cuda, team);
     }
     if (status == WEFT_OK) {
-        status = wefti_cuda_verdict(cuda, team, call, bytes, reach_all(cuda, region, &offer));
+        status = wefti_cuda_verdict(cuda, team, call, bytes, reach_all(cuda, team, region, &offer));
     }
     if (status == WEFT_OK) {
         status = wefti_cuda_verdict(cuda, team, call, bytes, open_region(cuda, region, address));
@@ -377,9 +445,24 @@ static weft_status register_entered(wefti_cuda *cuda, weft_team *team, const cha
     return status;
 }
 
+/* PEs that reach each other through a thread of the owner's name a buffer by its number, which of another PE may be
+ * another's. */
+static weft_status check_team(const wefti_cuda *cuda, const weft_team *team, const char *call)
+{
+    int all_are_near = cuda->near_count == cuda->world->view.pes;
+    for (uint32_t i = 0; i < cuda->near_count; i++) {
+        all_are_near &= cuda->group[i] >= 0;
+    }
+    return all_are_near || (uint32_t)team->pes == cuda->world->view.pes
+               ? WEFT_OK
+               : wefti_error(WEFT_ERR_UNSUPPORTED,
+                             "%s: the world has GPUs of several link domains: register over all its PEs", call);
+}
+
 weft_status wefti_cuda_register(wefti_device *device, weft_team *team, void *address, size_t bytes)
 {
     wefti_cuda *cuda = wefti_cuda_of(device);
+    WEFT_TRY(check_team(cuda, team, "weft_device_register"));
     WEFT_TRY(wefti_cuda_enter(cuda));
     weft_status status = register_entered(cuda, team, "weft_device_register", address, bytes);
     wefti_cuda_leave(cuda);
@@ -397,6 +480,8 @@ weft_status wefti_cuda_deregister(wefti_device *device, weft_team *team, void *a
     }
     if (region == NULL) {
         status = wefti_error(WEFT_ERR_ARGUMENT, "%s: %p is not registered", call, address);
+    } else if (region->team != team) {
+        status = wefti_error(WEFT_ERR_ARGUMENT, "%s: %p is registered over another team; name that", call, address);
     }
     WEFT_TRY(wefti_cuda_verdict(cuda, team, call, region == NULL ? 0 : region->number, status));
     WEFT_TRY(wefti_cuda_enter(cuda));

@@ -33,6 +33,16 @@ static uint64_t common_heap_bytes(const weft_ep *ep)
     return least;
 }
 
+/* Whether all ranks have registered it together. */
+static int is_common(const weft_ep *ep, const wefti_cuda_region *region)
+{
+    int is_all = 1;
+    for (int rank = 0; rank < ep->ranks; rank++) {
+        is_all &= region->delta[(uint32_t)ep->device->pe_of[rank] - ep->device->cuda->near_first] != WEFTI_DEV_FAR;
+    }
+    return is_all;
+}
+
 int wefti_cuda_ep_find_place(const weft_ep *ep, const void *address, uint64_t bytes, int is_open, wefti_u64 *place,
                              uint64_t *held)
 {
@@ -46,7 +56,7 @@ int wefti_cuda_ep_find_place(const weft_ep *ep, const void *address, uint64_t by
         return 1;
     }
     const wefti_cuda_region *region = wefti_cuda_region_find(cuda, address, bytes, &offset);
-    if (region == NULL) {
+    if (region == NULL || !is_common(ep, region)) {
         return 0;
     }
     *held = region->bytes - offset;
