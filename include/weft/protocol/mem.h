@@ -84,7 +84,7 @@ static inline void wefti_cpu_relax(void)
 WEFT_API void wefti_copy_bulk(void *dst, const void *src, size_t bytes);
 WEFT_API void wefti_copy_bulk_stream(void *dst, const void *src, size_t bytes);
 WEFT_API void wefti_copy_bulk_end(void);
-/* WEFTI_STREAM_BYTES, or the same share of a last cache that is larger; equal at every call. */
+/* WEFTI_STREAM_BYTES, or a share of a last cache that is larger; equal at every call. */
 WEFT_API size_t wefti_stream_bytes(void);
 
 #define WEFTI_DEFINE_ACCESS(bits)                                                                                      \
