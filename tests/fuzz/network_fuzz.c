@@ -4,7 +4,7 @@
  * Method: the input is a row of messages, each with a byte that says whether it is a request or a reply and two that
  * say how long it is. All but every eighth have this world's key, as those of a PE that has gone wrong would have. Half
  * of the requests have the number whose turn it is. The slot is memory of its own, of which a part has been reserved.
- * The wire is the four functions below. */
+ * The wire is the five functions below. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +40,12 @@ wefti_wire_answer wefti_am_send(wefti_am *at, wefti_am_buffer *buffer)
 void wefti_am_lose(wefti_am *at, uint32_t pe)
 {
     at->peers[pe].is_lost = 1;
+}
+
+void wefti_am_note_left(wefti_am *at, uint32_t pe)
+{
+    at->peers[pe].has_left = 1;
+    wefti_am_lose(at, pe);
 }
 
 const wefti_am_range *wefti_am_rma_share(wefti_am *at)
