@@ -104,7 +104,8 @@ typedef struct user {
 static void drop(user *u, int i)
 {
     for (size_t at = 0; at < u->bytes[i]; at++) {
-        if (!CHECK_SAY(u->held[i][at] == u->mark, "byte %zu of a piece is %u, not %u", at, u->held[i][at], u->mark)) {
+        if (!check_that(u->held[i][at] == u->mark, __FILE__, __LINE__, "byte %zu of a piece is %u, not %u", at,
+                        u->held[i][at], u->mark)) {
             break;
         }
     }

@@ -1,5 +1,6 @@
 /* Goal: the PEs of a process on a GPU share the library's streams, of which each takes one of the GPU's 32 hardware
- * queues; with the last PE they are gone. Method: worlds of several PEs a GPU of the fake driver, which counts streams. */
+ * queues; with the last PE they are gone.
+ * Method: worlds of several PEs a GPU of the fake driver, which counts streams. */
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -418,7 +418,7 @@ static void turn_to(wefti_caller *caller, size_t at, const wefti_link *link)
     caller->refused &= ~(1u << at);
 }
 
-static weft_status hear_near(wefti_caller *caller)
+static weft_status receive_near(wefti_caller *caller)
 {
     const wefti_link link = caller->near;
     turn_to(caller, caller->near_at, &link);
@@ -506,7 +506,7 @@ weft_status wefti_caller_step(wefti_caller *caller, const wefti_polls *polls)
         return talk(caller);
     }
     if (caller->watches_near && wefti_link_is_open(&caller->near) && wefti_link_ready(&caller->near, polls)) {
-        return hear_near(caller);
+        return receive_near(caller);
     }
     if (is_due) {
         return caller->stage == WEFTI_CALLER_RESTS ? dial(caller) : leave_silent(caller);

@@ -48,8 +48,8 @@ struct wefti_ep_push {
     uint64_t *wait_ns; /* NULL, or where waits are added up */
     int is_fresh;
     weft_ep_choices choices;
-    weft_ep_rows given; /* and what it was given to send, */
-    wefti_ep_need need; /* and needs of the group's limits */
+    weft_ep_rows given; /* what it was given to send */
+    wefti_ep_need need; /* what it needs of the limits of the group */
     int64_t limit;
     int crosses; /* rows go to other domains through forwarders, once all call headers are there */
     /* Ranks are sent to in batches. */

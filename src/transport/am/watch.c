@@ -439,7 +439,7 @@ static void serve_links(wefti_watch *watch)
 
 /* What a PE still says is read, else the system would take back what it has been told; it ends the connection once it
  * has heard. Who has only now said who it is will be told, too. Returns whether its end is awaited. */
-static int hear_out(wefti_watch *watch, wefti_watch_link *link)
+static int receive_rest(wefti_watch *watch, wefti_watch_link *link)
 {
     int got = 1;
     for (int taken = 0; got == 1 && taken < MESSAGES_AT_ONCE; taken++) {
@@ -473,7 +473,7 @@ static void send_leaving(wefti_watch *watch)
             if (may_send(link) && !has_to_send(watch, link)) {
                 wefti_os_socket_finish(link->descriptor);
             }
-            is_left |= hear_out(watch, link);
+            is_left |= receive_rest(watch, link);
         }
         if (is_left) {
             wefti_os_sleep_ns(LEAVING_LOOK_NS);

@@ -25,8 +25,8 @@ static inline int wefti_cuda_ep_experts_of(const weft_ep *ep, const weft_ep_plan
 weft_status wefti_cuda_ep_allocate(const wefti_cuda *cuda, size_t bytes, CUdeviceptr *memory);
 void wefti_cuda_ep_free(const wefti_cuda *cuda, CUdeviceptr memory);
 
-/* Wait for the caller's stream, and copy on it what a routing has come to: the library's own stream may have no hardware
- * queue to itself where many PEs share the GPU. */
+/* Wait for the caller's stream, and copy on it what a routing has come to: the library's own stream may have no
+ * hardware queue to itself where many PEs share the GPU. */
 weft_status wefti_cuda_ep_fetch_header(const wefti_cuda *cuda, const wefti_cuda_ep_route_header *there,
                                        weft_stream *stream, wefti_cuda_ep_route_header *header);
 void wefti_cuda_ep_tell_counts(const weft_ep *ep, const wefti_cuda_ep_route_header *header,

@@ -231,8 +231,7 @@ weft_status wefti_cuda_ep_fetch_header(const wefti_cuda *cuda, const wefti_cuda_
     return wefti_cuda_check(&cuda->driver, result, "weft_ep_route_query: cuStreamSynchronize");
 }
 
-void wefti_cuda_ep_tell_counts(const weft_ep *ep, const wefti_cuda_ep_route_header *header,
-                               weft_ep_host_counts *counts)
+void wefti_cuda_ep_tell_counts(const weft_ep *ep, const wefti_cuda_ep_route_header *header, weft_ep_host_counts *counts)
 {
     counts->rows = header->rows;
     counts->tokens = header->received;
