@@ -17,7 +17,8 @@
 
 #define HELLO_NS UINT64_C(5000000000) /* for who has connected to say who it is */
 #define LEAVING_NS UINT64_C(200000000)
-#define LEAVING_LOOK_NS UINT64_C(100000)
+#define LEAVING_LOOK_NS UINT64_C(100000) /* at first; then twice as long each time, up to */
+#define LEAVING_LOOK_MAX_NS UINT64_C(2000000)
 #define STRANGERS_MAX 16 /* connections of which nobody knows whose they are */
 #define LINKS_SPARE 64
 #define ACCEPTS_AT_ONCE 64
@@ -457,6 +458,7 @@ static int receive_rest(wefti_watch *watch, wefti_watch_link *link)
 static void send_leaving(wefti_watch *watch)
 {
     const uint64_t until_ns = wefti_os_now_ns() + LEAVING_NS;
+    uint64_t look_ns = LEAVING_LOOK_NS;
     int is_left = 1;
     accept_all(watch);
     await_events(watch, 0);
@@ -476,7 +478,8 @@ static void send_leaving(wefti_watch *watch)
             is_left |= receive_rest(watch, link);
         }
         if (is_left) {
-            wefti_os_sleep_ns(LEAVING_LOOK_NS);
+            wefti_os_sleep_ns(look_ns);
+            look_ns = 2 * look_ns < LEAVING_LOOK_MAX_NS ? 2 * look_ns : LEAVING_LOOK_MAX_NS;
         }
     }
 }
