@@ -244,10 +244,9 @@ static wefti_wire_answer ofi_send(wefti_wire *wire, int channel, wefti_am_buffer
 
 /* ---- writes and reads ---- */
 
-static path *choose_path(wire_state *state, peer *to)
+static path *choose_path(const wire_state *state, peer *to)
 {
-    const uint32_t turn = to->count > 1 ? state->turn++ : 0;
-    path *least = &to->paths[turn % (uint32_t)to->count];
+    path *least = &to->paths[state->turn % (uint32_t)to->count];
     for (int i = 0; i < to->count; i++) {
         least = to->paths[i].under_way < least->under_way ? &to->paths[i] : least;
     }
@@ -285,7 +284,10 @@ static wefti_wire_answer ofi_move(wefti_wire *wire, wefti_am_buffer *op, const w
     wire_state *state = wire->state;
     path *by = choose_path(state, &state->peers[op->pe]);
     const wefti_wire_answer answer = move_by(wire, by, op, piece);
-    by->under_way += answer == WEFTI_WIRE_TAKEN;
+    if (answer == WEFTI_WIRE_TAKEN) { /* else it is that rail's turn again, which may be about to be connected */
+        by->under_way++;
+        state->turn++;
+    }
     return answer;
 }
 
