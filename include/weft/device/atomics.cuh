@@ -1,5 +1,6 @@
-/* weft/device/atomics.cuh: the one header that spells atomics in kernels: read-modify-writes at system scope, without
- * an order of their own, on integers of 4 and 8 bytes (add: float and double too). Each returns the value before. */
+/* weft/device/atomics.cuh: read-modify-writes of global memory in kernels that return the value before (those that
+ * return nothing: ptx.cuh): at system scope, unless said, without an order of their own, on integers of 4 and 8 bytes
+ * (add: float and double too). */
 #ifndef WEFTI_DEVICE_ATOMICS_CUH
 #define WEFTI_DEVICE_ATOMICS_CUH
 

@@ -9,7 +9,8 @@
 
 #include "weft/device/ptx.cuh"
 
-/* Also for the host's side of a program that nvcc compiles, with the same results. */
+/* Also for the host's side of a program that nvcc compiles, with the same results but for the sign of a NaN in
+ * binary16, which a GPU drops. */
 #if defined(WEFT_DEVICE_ON_HOST)
 #define WEFTI_NUMBER inline
 #else

@@ -1,4 +1,4 @@
-/* weft/device/ptx.cuh: the one header that spells PTX: ordered accesses to global memory, fences, bulk copies, time.
+/* weft/device/ptx.cuh: the one file that spells ordered accesses to global memory, fences, bulk copies and time in PTX.
  *
  *   wefti_ld_acquire, wefti_ld_relaxed    .sys scope, 32 and 64 bits (relaxed: 8 and 16 as well)
  *   wefti_st_release, wefti_st_relaxed

@@ -1,7 +1,7 @@
 /* weft/device/reduce.cuh: combining data of all members of a team inside kernels. (OpenSHMEM 1.5, 9.9.9.)
  *
- * As in coll.cuh, with elements. Members are combined in ascending order, on one member for each element, so that all
- * get the same bits, in every run. dest may equal source.
+ * As in coll.cuh, with elements. Members are combined in ascending order, for each element by one member or, of few
+ * bytes, by each for itself, so that all get the same bits, in every run. dest may equal source.
  *
  *     weft_dev_reduce<WEFT_OP_SUM>(weft_block(), team, dest, source, count);
  *

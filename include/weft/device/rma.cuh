@@ -2,8 +2,8 @@
  *
  * Addresses are symmetric (device heap, host heap, registered memory) unless said; local buffers are anything the
  * calling threads can address. Every call returns a weft_status; WEFT_ERR_RANGE is latched too, and nothing is written
- * by a call that fails so. PEs that load and store do not reach are reached through this PE's proxy (far.cuh): the same
- * calls, which then may also fail as waits do.
+ * by a call that fails so, but by put_signal, as it says. PEs that load and store do not reach are reached through this
+ * PE's proxy (far.cuh): the same calls, which then may also fail as waits do.
  *
  * Order: put, p, signals and atomics are delivered in no order, except that a signal of put_signal, and of
  * weft_dev_signal, is a release: who sees it by an acquire (wait_until, test, signal_fetch) sees what the scope did

@@ -1,5 +1,5 @@
-/* protocol/ep_layout.h: the symmetric memory of an expert-parallel group: what lies where, who writes it and when. Host
- * and device share it.
+/* protocol/ep_layout.h: the symmetric memory of an expert-parallel group on the host: what lies where, who writes it
+ * and when. That of groups on GPUs is another one: src/cuda/ep/memory.h.
  *
  *   epoch    the last collective call of the group that this rank has ended; this rank's own word
  *   calls    [R] call headers: what source s calls, written by s at the start of each of its calls

@@ -1,5 +1,5 @@
 /* protocol/ep_ring.h: how rows cross between the domains of an expert-parallel group: once to each domain, through a
- * ring of chunks. Host and device share it.
+ * ring of chunks. On GPUs, too, where the last paragraph says what differs.
  *
  *   forwarder   the rank of a domain to which a rank of another domain sends: the one in the sender's slot, its place
  *               in its own domain, counted around when the domain has fewer ranks
@@ -20,7 +20,10 @@
  * own domain where everyone has called, or goes to a slot that is free.
  *
  * Numbers count from 0 in each call. A sender begins when the call header of the forwarder is there, which has taken
- * all of the last call's chunks by then. */
+ * all of the last call's chunks by then.
+ *
+ * Groups on GPUs (src/cuda/ep/hosts.h) have the shape, the slots and the credits of this, but numbers of 32 bits that
+ * count through all calls, alone in flags and credits, and no asks: what comes back is sent as what goes out. */
 #ifndef WEFTI_PROTOCOL_EP_RING_H
 #define WEFTI_PROTOCOL_EP_RING_H
 

@@ -1,4 +1,4 @@
-/* protocol/mem.h: the only way in which the library touches symmetric memory.
+/* protocol/mem.h: the only way in which the library's host code touches symmetric memory of the host.
  *
  *   wefti_ld{8,16,32,64}(p, order)          load
  *   wefti_st{8,16,32,64}(p, value, order)   store
@@ -12,8 +12,8 @@
  *   wefti_fence_full()                      ... and before it loads or stores anything more
  *
  * Release builds compile these to plain instructions. The simulator build (WEFT_SIM) sends them through store buffers
- * and a history of old values, so that late, reordered and split delivery and missing acquires show. This is the one
- * header that knows how atomics are spelled.
+ * and a history of old values, so that late, reordered and split delivery and missing acquires show. No other file
+ * spells atomics on symmetric memory; on memory of a process its own code may.
  *
  * Pairing: a flag is stored with WEFTI_RELEASE and loaded with WEFTI_ACQUIRE. Data before it needs no order. */
 #ifndef WEFTI_PROTOCOL_MEM_H

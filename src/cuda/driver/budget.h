@@ -2,7 +2,7 @@
  *
  * Kernels that wait for each other must run at the same time, whichever world and PE launched them: so the sum is the
  * process's, a GPU at a time; and, where processes run on a GPU at the same time (MPS), that of all of them. Without
- * MPS processes take turns, and each has the whole GPU in its turn. These sums are the one thing that no world owns.
+ * MPS processes take turns, and each has the whole GPU in its turn. No world owns these sums.
  * Any thread. */
 #ifndef WEFTI_CUDA_BUDGET_H
 #define WEFTI_CUDA_BUDGET_H
