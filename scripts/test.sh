@@ -1,7 +1,7 @@
 #!/bin/sh
-# Build and test every preset: all tests in release; unit, threads and multi-PE tests under each sanitizer, and those of
-# the GPU part on the fake driver; a part of them for aarch64 under an emulator, where that can be had. The asan preset,
-# which is UndefinedBehaviorSanitizer too, also counts which lines of src/ run, in the tests of tools too. The simulator
+# Build and test every preset: all tests in release; unit and threads tests under each sanitizer, and under asan those of
+# several PEs and of the GPU part on the fake driver; a part for aarch64 under an emulator, where that can be had. The asan
+# preset, which is UndefinedBehaviorSanitizer too, also counts which lines of src/ run, in the tests of tools too. The simulator
 # is not run under ThreadSanitizer: its PEs are coroutines of one thread. The last line is "N passed, N failed, N
 # skipped" over all presets. Fails when a test fails, a build fails or none ran.
 # Usage: test.sh [PRESET...]   (default: release asan tsan aarch64; "debug" is known as well, and "host", which leaves
