@@ -61,9 +61,10 @@ typedef enum weft_bootstrap_kind {
  * Any number of worlds may be created, one after another or at once, at one port: those at once need different names
  * (config.name). WEFT_SECRET, equal on all PEs, is what they prove to each other that they know; choose a long random
  * one. Without it only processes of one user on one host (and in one network namespace) meet, as the system says who
- * they are; PEs elsewhere are turned away with WEFT_ERR_AUTHENTICATION. WEFT_INSECURE=1 lets whoever reaches the port
- * take part, and PE 0 logs a warning. A port that another program has is WEFT_ERR_SYSTEM on PE 0 and on the PEs of its
- * host. */
+ * they are; PEs elsewhere are turned away. Who is turned away tries again, since another program may have had the port
+ * before PE 0, and has WEFT_ERR_AUTHENTICATION at its deadline; a warning comes within a second. WEFT_INSECURE=1 lets
+ * whoever reaches the port take part, and PE 0 logs a warning. A port that another program has is WEFT_ERR_SYSTEM on PE
+ * 0 and on the PEs of its host. */
 
 /* ---- pmix: mpirun, srun ----
  *
