@@ -1,9 +1,9 @@
 #!/bin/sh
-# Build and test every preset: all tests in release; unit and threads tests under each sanitizer, and under asan those of
-# several PEs and of the GPU part on the fake driver; a part for aarch64 under an emulator, where that can be had. The asan
-# preset, which is UndefinedBehaviorSanitizer too, also counts which lines of src/ run, in the tests of tools too. The simulator
-# is not run under ThreadSanitizer: its PEs are coroutines of one thread. The last line is "N passed, N failed, N
-# skipped" over all presets. Fails when a test fails, a build fails or none ran.
+# Build and test every preset: all tests in release; unit and threads tests under each sanitizer, and under asan those
+# of several PEs and of the GPU part on the fake driver; a part for aarch64 under an emulator, where that can be had.
+# The asan preset, which is UndefinedBehaviorSanitizer too, also counts which lines of src/ run, in the tests of tools
+# too. The simulator is not run under ThreadSanitizer: its PEs are coroutines of one thread. The last line is
+# "N passed, N failed, N skipped" over all presets. Fails when a test fails, a build fails or none ran.
 # Usage: test.sh [PRESET...]   (default: release asan tsan aarch64; "debug" is known as well, and "host", which leaves
 #                              out GPUs and what is slow)
 set -u
