@@ -3,7 +3,8 @@
  * A weft_world is one PE's membership of one world: a set of PEs, numbered from 0, that share a symmetric heap. A
  * process may hold any number of them, of any sizes, created and destroyed in any order; two PEs of one world in one
  * process hold two handles. What a world needs hangs on its handle. What belongs to the process is little
- * (docs/architecture.md): its membership of a launcher's job, and how many multiprocessors of its GPUs are claimed. */
+ * (docs/architecture.md): its membership of a launcher's job, and, of its GPUs, the claims of multiprocessors and the
+ * library's own streams. */
 #ifndef WEFT_WORLD_H
 #define WEFT_WORLD_H
 
