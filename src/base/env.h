@@ -20,7 +20,7 @@
       "bootstrap of worlds that name none: auto, local, env, pmix, pmi2, pmi1, mpi, shmem, plugin, self")              \
     X(BOOTSTRAP_PLUGIN, "WEFT_BOOTSTRAP_PLUGIN", WORD, "", "path of a library for the bootstrap plugin")               \
     X(HEAP, "WEFT_HEAP", SIZE, "0", "memory reserved for the symmetric heap of a PE at creation")                      \
-    X(HEAP_MAX, "WEFT_HEAP_MAX", SIZE, "0", "most a PE's symmetric heap can grow to; 0: half the machine's memory")    \
+    X(HEAP_MAX, "WEFT_HEAP_MAX", SIZE, "0", "most a PE's symmetric heap can grow to; 0: half the memory, at most 64G") \
     X(DEADLINE, "WEFT_DEADLINE", SECONDS, "60", "deadline of every blocking step; inf: until a PE it needs is gone")   \
     X(SILENCE, "WEFT_SILENCE", SECONDS, "5",                                                                           \
       "PEs of another host count as gone after so long without a sign of life from it, 2 at least; inf: never")        \
