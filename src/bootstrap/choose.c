@@ -142,7 +142,8 @@ static const wefti_bootstrap_ops *choose_by_launcher(const weft_world_config *co
     return NULL;
 }
 
-/* What WEFT_BOOTSTRAP says, by the one table; -1 after an error, which lists what it may say. */
+/* What WEFT_BOOTSTRAP says, by the one table; -1 after an error, which lists what it may say. The kinds without a word
+ * in the table are named here, too, since for them the error says what the program has to do. */
 static int read_kind(void)
 {
     static const struct {

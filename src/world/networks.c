@@ -18,7 +18,7 @@
 #endif
 
 /* By number, in the order in which they are tried unless WEFT_TRANSPORT has another. `map` is not between nodes and is
- * always there: it may be named, and means nothing more. */
+ * always there: it may be named, and means nothing more. A list has room for four numbers (world.h). */
 static const struct {
     const char *name;
     const wefti_transport_ops *ops; /* NULL: not in this build */

@@ -37,7 +37,9 @@ static void describe_options(char text[ROWS_BYTES], unsigned call, unsigned flag
     }
 }
 
-/* What a call is, by its signature and its WEFTI_CUDA_EP_ROUTE. */
+/* What a call is, by its signature and its WEFTI_CUDA_EP_ROUTE. Compared, but not told: the type and the kind of scales
+ * of a dispatch's `out`, and of a backward all that describe_options tells of a combine. Two texts that are alike
+ * differ there (docs/failures.md). */
 static void describe(char text[CALL_BYTES], uint64_t signature, uint32_t route, int ranks)
 {
     static const char *const calls[] = {"no call",
