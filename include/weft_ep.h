@@ -9,8 +9,15 @@
  *     combine        the results come back and are added up, token by token; collective
  *
  * or, with weft_ep_route_choose, the update is part of the next dispatch. Both moves have halves, for overlap, and
- * backwards, for training. A whole program: examples/moe_least.c; a team: weft_team_world of weft_world_create
- * (weft/world.h).
+ * backwards, for training. A whole program: examples/moe_least.c. This header includes what it needs beside: weft_ep.h
+ * alone has weft_world_create, weft_team_world and weft_last_error. Its calls, with what is set at least:
+ *
+ *     weft_ep_create         on weft_team_world(world); config: experts, tokens_max, topk_max, row_bytes_max
+ *     weft_ep_route_create   plan: topk
+ *     weft_ep_route_choose   choices: tokens, ids; then weft_ep_dispatch, rows and received.rows: data, dtype, hidden;
+ *                            received: rows_capacity
+ *     weft_ep_route_counts   N, and rows by expert; the experts work; then weft_ep_combine
+ *     and at the end weft_ep_route_destroy, weft_ep_destroy, weft_world_destroy
  *
  * Collective calls are made by every rank of the group in the same order, on one thread (or stream) at a time a group;
  * different groups are independent. dispatch and combine may be repeated on one route (a cached route) until its next

@@ -175,7 +175,7 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
     } else if (ep_warp() == ep_warps() - 2) {
         ep_study_buffers(group, call, header);
         if (ep_lane() == group.rank && ep_is(args, WEFTI_CUDA_EP_MOVE)) {
-            /* This rank's own rows never land elsewhere. */
+            /* This rank's own rows are never staged. */
             call->to[group.rank] = (wefti_u64)args.out;
             call->pitch[group.rank] = args.out_pitch;
             if (BY_EXPERT) {

@@ -1,6 +1,6 @@
 /* cuda/ep/throughput/recv.cuh: what has come, unit by unit of all sources: records and scales to the route tables and
  * the caller's arrays as soon as they are here; then rows, which may only have to be waited for, or go to the caller's
- * when they landed in the area. */
+ * when they are staged in the area. */
 #ifndef WEFTI_CUDA_EP_THROUGHPUT_RECV_CUH
 #define WEFTI_CUDA_EP_THROUGHPUT_RECV_CUH
 

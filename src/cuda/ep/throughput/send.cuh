@@ -95,8 +95,8 @@ EP_DEVICE void ep_post_grain(const ep_dispatch &args, const ep_call *call, int n
     }
 }
 
-/* By expert: where the unit's token `index` goes: to the row of its first choice there, or, by its place, to where rows
- * land. */
+/* By expert: where the unit's token `index` goes: to the row of its first choice there, or, where rows are staged, to
+ * its place. */
 EP_DEVICE wefti_u64 ep_target_of(const ep_dispatch &args, const ep_call *call, const ep_unit &unit, int token,
                                  int index)
 {
