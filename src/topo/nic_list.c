@@ -69,20 +69,27 @@ static weft_status read_entry(reader *r, int is_mapping, wefti_topo_nic_entry *e
     return *r->at == ',' || *r->at == '\0' ? WEFT_OK : wrong(r, r->at, "expected , or the end");
 }
 
-static int count_entries(const char *text)
+/* How many entries, and where the last of them begins; of too many the first that is. */
+static int count_entries(const char *text, const char **last)
 {
     int count = 1;
+    *last = text;
     for (const char *at = text; *at != '\0' && count <= WEFTI_TOPO_NIC_ENTRIES_MAX; at++) {
-        count += *at == ',';
+        if (*at == ',') {
+            count++;
+            *last = at + 1;
+        }
     }
     return count;
 }
 
 static weft_status read_list(reader *r, int is_mapping, wefti_topo_nic_list *list)
 {
-    const int count = count_entries(r->text);
+    const char *last;
+    const int count = count_entries(r->text, &last);
     if (count > WEFTI_TOPO_NIC_ENTRIES_MAX) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: more than %d entries", r->variable, WEFTI_TOPO_NIC_ENTRIES_MAX);
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: character %d: more than %d entries", r->variable,
+                           (int)(last - r->text) + 1, WEFTI_TOPO_NIC_ENTRIES_MAX);
     }
     list->entries = wefti_alloc_zeroed((size_t)count, sizeof *list->entries);
     if (list->entries == NULL) {

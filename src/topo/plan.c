@@ -31,7 +31,9 @@ static int fastest_of(const wefti_topo *topo, const int *nics, int count)
     return fastest;
 }
 
-static void keep_usable(wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_nic_list *list)
+/* Ports that a mapping names stay, whatever their link. */
+static void keep_usable(wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_nic_list *list,
+                        const wefti_topo_nic_list *mapping)
 {
     int kept = 0;
     const int fastest = fastest_of(topo, plan->nics, plan->nic_count);
@@ -40,7 +42,7 @@ static void keep_usable(wefti_topo_plan *plan, const wefti_topo *topo, const wef
         const int is_slow = nic->speed_gbits != 0 && nic->speed_gbits * SLOW_PART < fastest;
         const int is_chosen = list->count > 0 && is_listed(list, nic) != list->excludes;
         const int is_good = !nic->is_down && !is_slow;
-        if (list->count == 0 ? is_good : is_chosen && (!list->excludes || is_good)) {
+        if (list->count == 0 ? is_good || is_listed(mapping, nic) : is_chosen && (!list->excludes || is_good)) {
             plan->nics[kept++] = plan->nics[i];
         }
     }
@@ -96,7 +98,7 @@ static int find_port(const wefti_topo_plan *plan, const wefti_topo *topo, const 
 }
 
 static weft_status use_mapping(wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_nic_list *mapping,
-                               const char *variable)
+                               const wefti_topo_wish *wish)
 {
     int served = 0;
     for (int i = 0; i < mapping->count; i++) {
@@ -109,17 +111,35 @@ static weft_status use_mapping(wefti_topo_plan *plan, const wefti_topo *topo, co
     return served == plan->gpu_count
                ? WEFT_OK
                : wefti_error(WEFT_ERR_RANGE,
-                             "%s: its counts add up to %d, but host \"%s\" has %d GPUs; give each of them a port",
-                             variable, served, topo->objects[plan->host].name, plan->gpu_count);
+                             "%s: character %zu: its counts add up to %d, but host \"%s\" has %d GPUs; give each of "
+                             "them a port",
+                             wish->mapping_name, strlen(wish->mapping) + 1, served, topo->objects[plan->host].name,
+                             plan->gpu_count);
+}
+
+/* The ports in turn: an entry without a port means all of its NIC. */
+static void use_list_in_turn(wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_nic_list *list)
+{
+    int served = 0;
+    while (served < plan->gpu_count) { /* each entry has a port */
+        for (int i = 0; i < list->count; i++) {
+            for (int j = 0; j < plan->nic_count && served < plan->gpu_count; j++) {
+                if (wefti_topo_nic_matches(&list->entries[i], &topo->objects[plan->nics[j]])) {
+                    add_use(plan, topo, plan->gpus[served++], plan->nics[j], WEFTI_TOPO_BY_ROUND_ROBIN, i + 1);
+                }
+            }
+        }
+    }
 }
 
 static void use_round_robin(wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_nic_list *list)
 {
-    const int is_list = list->count > 0 && !list->excludes;
+    if (list->count > 0 && !list->excludes) {
+        use_list_in_turn(plan, topo, list);
+        return;
+    }
     for (int i = 0; i < plan->gpu_count && plan->nic_count > 0; i++) {
-        const int nic =
-            is_list ? find_port(plan, topo, &list->entries[i % list->count]) : plan->nics[i % plan->nic_count];
-        add_use(plan, topo, plan->gpus[i], nic, WEFTI_TOPO_BY_ROUND_ROBIN, is_list ? i % list->count + 1 : 0);
+        add_use(plan, topo, plan->gpus[i], plan->nics[i % plan->nic_count], WEFTI_TOPO_BY_ROUND_ROBIN, 0);
     }
 }
 
@@ -145,12 +165,22 @@ static weft_status use_nearest(wefti_topo_plan *plan, const wefti_topo *topo)
 static weft_status fill(wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_wish *wish,
                         const wefti_topo_nic_list *list, const wefti_topo_nic_list *mapping)
 {
+    if (list->count > 0 && mapping->count > 0) { /* NVSHMEM ignores the mapping then */
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s and %s are both given, and each says which ports are used; give one",
+                           wish->list_name, wish->mapping_name);
+    }
     WEFT_TRY(check_entries(plan, topo, list, wish->list_name));
     WEFT_TRY(check_entries(plan, topo, mapping, wish->mapping_name));
-    if (mapping->count > 0) {
-        return use_mapping(plan, topo, mapping, wish->mapping_name);
+    keep_usable(plan, topo, list, mapping);
+    if (list->excludes && plan->nic_count == 0) {
+        return wefti_error(WEFT_ERR_RANGE,
+                           "%s: character 1: it leaves no port of host \"%s\" with link and a quarter of the fastest's "
+                           "speed; name those to use",
+                           wish->list_name, topo->objects[plan->host].name);
     }
-    keep_usable(plan, topo, list);
+    if (mapping->count > 0) {
+        return use_mapping(plan, topo, mapping, wish);
+    }
     if (wish->is_round_robin) {
         use_round_robin(plan, topo, list);
         return WEFT_OK;

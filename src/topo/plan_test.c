@@ -222,6 +222,8 @@ static void follows_lists(void **state)
     assert_plan("pcie-8gpu", &wish, "mlx5_0:1 mlx5_0:1 mlx5_0:1 mlx5_0:1 mlx5_1:2 mlx5_1:2 mlx5_1:2 mlx5_1:2");
     wish.is_round_robin = 1;
     assert_plan("pcie-8gpu", &wish, "mlx5_1:2 mlx5_0:1 mlx5_1:2 mlx5_0:1 mlx5_1:2 mlx5_0:1 mlx5_1:2 mlx5_0:1");
+    wish.list = "mlx5_1:2,mlx5_0";
+    assert_plan("pcie-8gpu", &wish, "mlx5_1:2 mlx5_0:1 mlx5_0:2 mlx5_1:2 mlx5_0:1 mlx5_0:2 mlx5_1:2 mlx5_0:1");
     wish.list = NULL;
     assert_plan("pcie-8gpu", &wish, "mlx5_0:1 mlx5_0:2 mlx5_1:1 mlx5_1:2 mlx5_0:1 mlx5_0:2 mlx5_1:1 mlx5_1:2");
 }
@@ -236,7 +238,11 @@ static void refuses_wishes(void **state)
         {{.list = "mlx5_7"}, WEFT_ERR_RANGE, "character 1: host \"box\" has no port mlx5_7;"},
         {{.list = "mlx5_0,mlx5_1:3"}, WEFT_ERR_RANGE, "WEFT_NIC_LIST: character 8: host \"box\" has no port mlx5_1:3;"},
         {{.list = "^mlx5_9"}, WEFT_ERR_RANGE, "has no port mlx5_9;"},
-        {{.mapping = "mlx5_0:1:3,mlx5_0:2:4"}, WEFT_ERR_RANGE, "counts add up to 7, but host \"box\" has 8 GPUs"},
+        {{.list = "^mlx5_1,mlx5_0"}, WEFT_ERR_RANGE, "WEFT_NIC_LIST: character 1: it leaves no port of host \"box\""},
+        {{.list = "mlx5_1", .mapping = "mlx5_0:1:8"}, WEFT_ERR_ARGUMENT, "WEFT_NIC_LIST and WEFT_NIC_MAPPING are both"},
+        {{.mapping = "mlx5_0:1:3,mlx5_0:2:4"},
+         WEFT_ERR_RANGE,
+         "WEFT_NIC_MAPPING: character 22: its counts add up to 7, but host \"box\" has 8 GPUs"},
         {{.mapping = "mlx5_0:3:8", .mapping_name = "--map"}, WEFT_ERR_RANGE, "--map: character 1: host \"box\" has no"},
         {{.mapping = "mlx5_0:1"}, WEFT_ERR_ARGUMENT, "WEFT_NIC_MAPPING: \"mlx5_0:1\", character 9: expected :"},
     };
@@ -276,6 +282,26 @@ static void places_pes_without_gpus(void **state)
     assert_int_equal(wefti_topo_plan_without_gpu(&plan, &topo, numas[0], 2), plan.nics[0]);
     assert_int_equal(wefti_topo_plan_without_gpu(&plan, &topo, numas[1], 5), plan.nics[2]);
     assert_int_equal(wefti_topo_plan_without_gpu(&plan, &topo, -1, 2), plan.nics[2]);
+    wefti_topo_plan_fini(&plan);
+    wefti_topo_fini(&topo);
+}
+
+/* A mapping may name a port without link; PEs without a GPU get none that nobody named. */
+static void leaves_out_ports_without_link(void **state)
+{
+    static const char text[] = "weft-topology 1\nhost h\nnuma n\nnic bad parent=n pci=0000:01:00.0 state=down\n"
+                               "nic slow parent=n pci=0000:02:00.0 speed=10\n"
+                               "nic good parent=n pci=0000:03:00.0 speed=400\n"
+                               "nic named parent=n pci=0000:04:00.0 state=down\n";
+    const wefti_topo_wish wish = {.mapping = "named:1:1,good:1:1"};
+    wefti_topo topo;
+    wefti_topo_plan plan;
+    (void)state;
+    assert_int_equal(wefti_topo_parse(&topo, "t", text, sizeof text - 1), WEFT_OK);
+    assert_int_equal(wefti_topo_plan_make(&plan, &topo, 0, &wish), WEFT_OK);
+    assert_int_equal(plan.nic_count, 2);
+    assert_string_equal(topo.objects[wefti_topo_plan_without_gpu(&plan, &topo, -1, 0)].name, "good");
+    assert_string_equal(topo.objects[wefti_topo_plan_without_gpu(&plan, &topo, -1, 1)].name, "named");
     wefti_topo_plan_fini(&plan);
     wefti_topo_fini(&topo);
 }
@@ -323,6 +349,7 @@ int main(void)
         cmocka_unit_test(follows_lists),
         cmocka_unit_test(refuses_wishes),
         cmocka_unit_test(places_pes_without_gpus),
+        cmocka_unit_test(leaves_out_ports_without_link),
         cmocka_unit_test(is_fast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
