@@ -1,6 +1,7 @@
 #include "topo/description.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -17,6 +18,8 @@ typedef struct parser {
     char host_name[WEFTI_TOPO_NAME_BYTES];
     int number;
     int last_number;
+    int host_line; /* where it is said */
+    int host_column;
     int links_before; /* links of earlier hosts */
 } parser;
 
@@ -24,6 +27,43 @@ static weft_status unknown_key(const parser *p, const wefti_topo_word *w, const 
 {
     return wefti_topo_wrong(&p->r, w->column, "\"%s\" is not known here; a %s has %s", w->text, p->r.words[0].text,
                             keys);
+}
+
+/* A key's second value would take the place of its first. */
+static weft_status refuse_twice(const parser *p)
+{
+    for (int i = 2; i < p->r.count; i++) {
+        const size_t length = strcspn(p->r.words[i].text, "=");
+        for (int j = 2; j < i; j++) {
+            if (p->r.words[i].text[length] == '=' && strcspn(p->r.words[j].text, "=") == length &&
+                memcmp(p->r.words[i].text, p->r.words[j].text, length + 1) == 0) {
+                return wefti_topo_wrong(&p->r, p->r.words[i].column, "%.*s is given already", (int)length,
+                                        p->r.words[i].text);
+            }
+        }
+    }
+    return WEFT_OK;
+}
+
+/* ---- what is added, within bounds ---- */
+
+static weft_status add_object(parser *p, wefti_topo_kind kind, int parent, const char *name, int *index)
+{
+    if (p->topo->count == WEFTI_TOPO_OBJECTS_MAX) {
+        return wefti_topo_wrong(&p->r, p->r.words[0].column, "more than %d objects of all hosts",
+                                WEFTI_TOPO_OBJECTS_MAX);
+    }
+    *index = wefti_topo_add(p->topo, kind, parent, name);
+    return *index < 0 ? WEFT_ERR_MEMORY : WEFT_OK;
+}
+
+static weft_status add_link(const parser *p, int from, int to, int links)
+{
+    if (p->topo->link_count == WEFTI_TOPO_OBJECTS_MAX) {
+        return wefti_topo_wrong(&p->r, p->r.words[0].column, "more than %d links of all hosts, each counted both ways",
+                                WEFTI_TOPO_OBJECTS_MAX);
+    }
+    return wefti_topo_add_link(p->topo, from, to, links);
 }
 
 /* ---- objects by name ---- */
@@ -131,7 +171,8 @@ static weft_status parse_inner(parser *p, wefti_topo_kind kind)
     } else if (kind == WEFTI_TOPO_SWITCH) {
         return wefti_topo_wrong(&p->r, p->r.words[1].column, "a switch needs parent=NAME, a root or a switch");
     }
-    return wefti_topo_add(p->topo, kind, parent, p->r.words[1].text) < 0 ? WEFT_ERR_MEMORY : WEFT_OK;
+    int index;
+    return add_object(p, kind, parent, p->r.words[1].text, &index);
 }
 
 /* ---- gpu ---- */
@@ -230,8 +271,26 @@ static weft_status take_object(parser *p, wefti_topo_kind kind, int known, const
     if (parent < 0) {
         return wefti_topo_wrong(&p->r, p->r.words[0].column, "a %s needs parent=NAME", p->r.words[0].text);
     }
-    *index = known >= 0 ? known : wefti_topo_add(p->topo, kind, parent, name);
-    return *index < 0 ? WEFT_ERR_MEMORY : WEFT_OK;
+    *index = known;
+    return known >= 0 ? WEFT_OK : add_object(p, kind, parent, name, index);
+}
+
+/* A clique is one of a cluster. */
+static weft_status check_clique(const parser *p)
+{
+    const wefti_topo_word *cluster = NULL;
+    const wefti_topo_word *clique = NULL;
+    for (int i = 2; i < p->r.count; i++) {
+        const wefti_topo_word *w = &p->r.words[i];
+        cluster = wefti_topo_value(w, "cluster") != NULL ? w : cluster;
+        clique = wefti_topo_value(w, "clique") != NULL ? w : clique;
+    }
+    if ((cluster == NULL) == (clique == NULL)) {
+        return WEFT_OK;
+    }
+    return wefti_topo_wrong(&p->r, cluster != NULL ? cluster->column : clique->column, "%s needs %s",
+                            cluster != NULL ? "cluster=UUID" : "clique=N",
+                            cluster != NULL ? "clique=N" : "cluster=UUID");
 }
 
 static weft_status parse_gpu(parser *p)
@@ -244,15 +303,19 @@ static weft_status parse_gpu(parser *p)
         return wefti_topo_wrong(&p->r, p->r.words[1].column, "\"%s\" is no PCI address such as 0000:1b:00.0",
                                 p->r.words[1].text);
     }
+    WEFT_TRY(refuse_twice(p));
     const int known = find_gpu(p, pci);
     WEFT_TRY(take_object(p, WEFTI_TOPO_GPU, known, "", &index));
     p->topo->objects[index].pci = pci;
-    for (int i = 2; i < p->r.count; i++) {
-        if (wefti_topo_value(&p->r.words[i], "parent") == NULL) {
-            WEFT_TRY(parse_gpu_key(p, &p->r.words[i], &p->topo->objects[index]));
+    for (int is_cluster = 1; is_cluster >= 0; is_cluster--) { /* first, since it sets what the others change */
+        for (int i = 2; i < p->r.count; i++) {
+            const wefti_topo_word *w = &p->r.words[i];
+            if (wefti_topo_value(w, "parent") == NULL && (wefti_topo_value(w, "cluster") != NULL) == is_cluster) {
+                WEFT_TRY(parse_gpu_key(p, w, &p->topo->objects[index]));
+            }
         }
     }
-    return WEFT_OK;
+    return check_clique(p);
 }
 
 /* ---- nic ---- */
@@ -291,10 +354,14 @@ static weft_status parse_nic(parser *p)
         return wefti_topo_wrong(&p->r, p->r.words[1].column, "a name has at most %d bytes and none of : , ^",
                                 WEFTI_TOPO_NAME_BYTES - 1);
     }
+    WEFT_TRY(refuse_twice(p));
     for (int i = 2; i < p->r.count; i++) {
         const char *value = wefti_topo_value(&p->r.words[i], "port");
         if (value != NULL) {
             WEFT_TRY(wefti_topo_number(&p->r, &p->r.words[i], value, 255, &port));
+        }
+        if (port == 0) {
+            return wefti_topo_wrong(&p->r, p->r.words[i].column + 5, "ports are counted from 1 on");
         }
     }
     const int known = find_nic(p, p->r.words[1].text, port);
@@ -319,17 +386,27 @@ static weft_status parse_end(const parser *p, const wefti_topo_word *w, int *ind
                : wefti_topo_wrong(&p->r, w->column, "\"%s\" is the PCI address of no GPU of this host", w->text);
 }
 
-static weft_status link_all(parser *p, int links)
+static weft_status parse_ends(const parser *p, int *from, int *to)
 {
+    WEFT_TRY(parse_end(p, &p->r.words[1], from));
+    WEFT_TRY(parse_end(p, &p->r.words[2], to));
+    return *from != *to ? WEFT_OK : wefti_topo_wrong(&p->r, p->r.words[2].column, "the same GPU twice");
+}
+
+static weft_status link_all(const parser *p, int links)
+{
+    const int before = p->topo->link_count;
     for (int from = p->host; from < p->topo->count; from++) {
         for (int to = from + 1; to < p->topo->count && p->topo->objects[from].kind == WEFTI_TOPO_GPU; to++) {
             if (p->topo->objects[to].kind == WEFTI_TOPO_GPU) {
-                WEFT_TRY(wefti_topo_add_link(p->topo, from, to, links));
-                WEFT_TRY(wefti_topo_add_link(p->topo, to, from, links));
+                WEFT_TRY(add_link(p, from, to, links));
+                WEFT_TRY(add_link(p, to, from, links));
             }
         }
     }
-    return WEFT_OK;
+    return p->topo->link_count > before
+               ? WEFT_OK
+               : wefti_topo_wrong(&p->r, p->r.words[1].column, "this host has no two GPUs so far");
 }
 
 static weft_status parse_nvlink(parser *p)
@@ -342,13 +419,15 @@ static weft_status parse_nvlink(parser *p)
     WEFT_TRY(need_words(p, is_all ? 3 : 4, is_all ? 3 : 4, "nvlink PCI PCI LINKS, or nvlink all LINKS"));
     const wefti_topo_word *last = &p->r.words[p->r.count - 1];
     WEFT_TRY(wefti_topo_number(&p->r, last, last->text, 1000, &links));
+    if (links == 0) {
+        return wefti_topo_wrong(&p->r, last->column, "no links: leave the line out, or say unreachable PCI PCI");
+    }
     if (is_all) {
         return link_all(p, links);
     }
-    WEFT_TRY(parse_end(p, &p->r.words[1], &from));
-    WEFT_TRY(parse_end(p, &p->r.words[2], &to));
-    WEFT_TRY(wefti_topo_add_link(p->topo, from, to, links));
-    return wefti_topo_add_link(p->topo, to, from, links);
+    WEFT_TRY(parse_ends(p, &from, &to));
+    WEFT_TRY(add_link(p, from, to, links));
+    return add_link(p, to, from, links);
 }
 
 static weft_status parse_unreachable(parser *p)
@@ -357,9 +436,8 @@ static weft_status parse_unreachable(parser *p)
     int to;
     WEFT_TRY(need_host(p));
     WEFT_TRY(need_words(p, 3, 3, "unreachable PCI PCI"));
-    WEFT_TRY(parse_end(p, &p->r.words[1], &from));
-    WEFT_TRY(parse_end(p, &p->r.words[2], &to));
-    return wefti_topo_add_link(p->topo, from, to, 0);
+    WEFT_TRY(parse_ends(p, &from, &to));
+    return add_link(p, from, to, 0);
 }
 
 /* ---- hosts ---- */
@@ -378,6 +456,13 @@ static weft_status end_host(parser *p)
 {
     const int objects = p->topo->count - p->host;
     const int links = p->topo->link_count - p->links_before;
+    const long more = p->host >= 0 ? p->last_number - p->number : 0;
+    if (more > 0 && (p->topo->count + more * objects > WEFTI_TOPO_OBJECTS_MAX ||
+                     p->topo->link_count + more * links > WEFTI_TOPO_OBJECTS_MAX)) {
+        p->r.line = p->host_line;
+        return wefti_topo_wrong(&p->r, p->host_column, "these hosts have more than %d objects, or links, in all",
+                                WEFTI_TOPO_OBJECTS_MAX);
+    }
     for (; p->host >= 0 && p->number < p->last_number; p->number++) {
         char name[WEFTI_TOPO_NAME_BYTES + 16];
         (void)snprintf(name, sizeof name, "%s%d", p->host_name, p->number + 1);
@@ -397,6 +482,31 @@ static weft_status end_host(parser *p)
             memcpy(to->name, placed.name, sizeof to->name);
         }
         WEFT_TRY(copy_host(p, p->topo, first, links));
+    }
+    return WEFT_OK;
+}
+
+/* Whether `name` is the host that is being read, or one of its range. */
+static int is_this_host(const parser *p, int is_range, const char *name)
+{
+    char *end;
+    const size_t length = strlen(p->host_name);
+    if (!is_range || strncmp(name, p->host_name, length) != 0) {
+        return !is_range && strcmp(name, p->host_name) == 0;
+    }
+    const char *digits = name + length;
+    const long number = digits[0] >= '0' && digits[0] <= '9' ? strtol(digits, &end, 10) : -1;
+    const int is_plain = number >= 0 && *end == '\0' && (digits[0] != '0' || digits[1] == '\0');
+    return is_plain && number >= p->number && number <= p->last_number;
+}
+
+static weft_status refuse_known_hosts(const parser *p, int is_range)
+{
+    for (int i = 0; i < p->topo->count; i++) {
+        const wefti_topo_object *object = &p->topo->objects[i];
+        if (object->kind == WEFTI_TOPO_HOST && is_this_host(p, is_range, object->name)) {
+            return wefti_topo_wrong(&p->r, p->r.words[1].column, "there is a host \"%s\" already", object->name);
+        }
     }
     return WEFT_OK;
 }
@@ -430,9 +540,11 @@ static weft_status parse_host(parser *p)
     (void)snprintf(p->host_name, sizeof p->host_name, "%.*s", WEFTI_TOPO_NAME_BYTES - 9, w->text);
     char name[WEFTI_TOPO_NAME_BYTES + 16];
     (void)snprintf(name, sizeof name, range != NULL ? "%s%d" : "%s", p->host_name, p->number);
+    WEFT_TRY(refuse_known_hosts(p, range != NULL));
     p->links_before = p->topo->link_count;
-    p->host = wefti_topo_add(p->topo, WEFTI_TOPO_HOST, -1, name);
-    return p->host < 0 ? WEFT_ERR_MEMORY : WEFT_OK;
+    p->host_line = p->r.line;
+    p->host_column = w->column;
+    return add_object(p, WEFTI_TOPO_HOST, -1, name, &p->host);
 }
 
 /* ---- an XML of hwloc, in the folder of the description ---- */

@@ -95,6 +95,21 @@ static void points_at_mistakes(void **state)
         {HEAD "nvlink all\n", "t:3:11: expected: nvlink"},
         {HEAD "nvlink all many\n", "t:3:12: \"many\" is no number"},
         {HEAD "numa n\nhwloc x.xml\n", "t:4:1: hwloc comes first"},
+        {HEAD "root r\nnic a parent=r port=0\n", "t:4:21: ports are counted from 1 on"},
+        {HEAD "root r\nnic a parent=r speed=1 speed=2\n", "t:4:24: speed is given already"},
+        {HEAD "root r\nroot q\nnic a parent=r parent=q\n", "t:5:16: parent is given already"},
+        {HEAD "root r\ngpu 0000:01:00.0 parent=r clique=1\n", "t:4:27: clique=N needs cluster=UUID"},
+        {HEAD "root r\ngpu 0000:01:00.0 parent=r cluster=00112233445566778899aabbccddeeff\n",
+         "t:4:27: cluster=UUID needs clique=N"},
+        {HEAD "root r\ngpu 0000:01:00.0 parent=r\nnvlink all 4\n", "t:5:8: this host has no two GPUs"},
+        {HEAD "root r\ngpu 0000:01:00.0 parent=r\nnvlink 0000:01:00.0 0000:01:00.0 4\n", "t:5:21: the same GPU"},
+        {HEAD "root r\ngpu 0000:01:00.0 parent=r\nunreachable 0000:01:00.0 0000:01:00.0\n", "t:5:26: the same"},
+        {HEAD "nvlink 0000:01:00.0 0000:02:00.0 0\n", "t:3:34: no links"},
+        {HEAD "root r\nhost h\n", "t:4:6: there is a host \"h\" already"},
+        {"weft-topology 1\nhost h12\nhost h[0-20]\n", "t:3:6: there is a host \"h12\" already"},
+        {"weft-topology 1\nhost h[0-4096]\nroot r0\nroot r1\nroot r2\nroot r3\nroot r4\nroot r5\nroot r6\n"
+         "root r7\nroot r8\nroot r9\nroot ra\nroot rb\nroot rc\nroot rd\nroot re\n\n#\n",
+         "t:2:6: these hosts have more than 65536 objects"},
         {HEAD "a b c d e f g h i j k l m n o p q\n", "t:3:33: more than 16 words"},
         {HEAD "numa \001\n", "t:3:6: a control character"},
     };
@@ -107,6 +122,29 @@ static void points_at_mistakes(void **state)
         }
         assert_int_equal(topo.count, 0);
     }
+}
+
+/* What a GPU's other keys say of its fabric holds, whichever comes first. */
+static void takes_keys_in_any_order(void **state)
+{
+    static const char text[] = HEAD "root r\n"
+                                    "gpu 0000:01:00.0 parent=r handles=no trial=failed clique=1 "
+                                    "cluster=00112233445566778899aabbccddeeff\n"
+                                    "gpu 0000:02:00.0 parent=r fabric=completed clique=1 "
+                                    "cluster=00112233445566778899aabbccddeeff\n"
+                                    "gpu 0000:03:00.0 parent=r fabric=none clique=1 "
+                                    "cluster=00112233445566778899aabbccddeeff\n";
+    wefti_topo topo;
+    (void)state;
+    assert_int_equal(wefti_topo_parse(&topo, "t", text, sizeof text - 1), WEFT_OK);
+    assert_int_equal(topo.count, 5);
+    assert_int_equal(topo.objects[2].fabric.state, WEFTI_TOPO_FABRIC_COMPLETED);
+    assert_int_equal(topo.objects[2].fabric.has_handles, 0);
+    assert_int_equal(topo.objects[2].fabric.was_tried, 0);
+    assert_int_equal(topo.objects[3].fabric.has_handles, 1);
+    assert_int_equal(topo.objects[3].fabric.was_tried, 1);
+    assert_int_equal(topo.objects[4].fabric.state, WEFTI_TOPO_FABRIC_NONE);
+    wefti_topo_fini(&topo);
 }
 
 static void survives_changed_bytes(void **state)
@@ -150,9 +188,8 @@ int main(void)
 {
     (void)setenv("WEFT_LOG", "none", 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_a_description),
-        cmocka_unit_test(points_at_mistakes),
-        cmocka_unit_test(survives_changed_bytes),
+        cmocka_unit_test(reads_a_description),     cmocka_unit_test(points_at_mistakes),
+        cmocka_unit_test(takes_keys_in_any_order), cmocka_unit_test(survives_changed_bytes),
         cmocka_unit_test(refuses_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
