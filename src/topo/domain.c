@@ -257,22 +257,22 @@ int wefti_topo_domains(const wefti_topo_gpu_of_pe *gpus, int pes, int32_t *domai
 
 /* ---- the GPUs of a described machine ---- */
 
+/* Of more than WEFTI_TOPO_GPUS_OF_HOST_MAX GPUs several share a bit, which is set if all of them are reached. */
 static uint64_t reach_of(const wefti_topo *topo, const int *gpus, int count, int from)
 {
-    uint64_t bits = 0;
+    uint64_t bits = ~(uint64_t)0;
     int ordinal = 0;
     for (int i = 0; i < count; i++) {
         if (topo->objects[gpus[i]].host != topo->objects[gpus[from]].host) {
             continue;
         }
         const int is_divided = topo->objects[gpus[i]].is_mig || topo->objects[gpus[from]].is_mig;
-        bits |= is_divided && i != from ? 0 : (uint64_t)1 << ordinal % WEFTI_TOPO_GPUS_OF_HOST_MAX;
+        int is_reached = i == from || !is_divided;
         for (int j = 0; j < topo->link_count; j++) {
             const wefti_topo_link *link = &topo->links[j];
-            if (link->from == gpus[from] && link->to == gpus[i] && link->links == 0) {
-                bits &= ~((uint64_t)1 << ordinal % WEFTI_TOPO_GPUS_OF_HOST_MAX);
-            }
+            is_reached &= link->from != gpus[from] || link->to != gpus[i] || link->links != 0;
         }
+        bits &= is_reached ? ~(uint64_t)0 : ~((uint64_t)1 << ordinal % WEFTI_TOPO_GPUS_OF_HOST_MAX);
         ordinal++;
     }
     return bits;

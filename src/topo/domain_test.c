@@ -112,6 +112,31 @@ static void leaves_out_the_odd_pair(void **state)
     wefti_topo_fini(&topo);
 }
 
+/* More GPUs than bits: none is taken for one with the same bit. */
+static void knows_more_gpus_than_bits(void **state)
+{
+    char text[1 << 13] = "weft-topology 1\nhost h\nroot r\n";
+    wefti_topo topo;
+    wefti_topo_gpu_of_pe *gpus;
+    int *objects;
+    int32_t domain_of[72];
+    (void)state;
+    for (int i = 0; i < 72; i++) {
+        const size_t length = strlen(text);
+        (void)snprintf(text + length, sizeof text - length, "gpu 0000:%02x:00.0 parent=r\n", i + 1);
+    }
+    const size_t length = strlen(text);
+    (void)snprintf(text + length, sizeof text - length, "unreachable 0000:01:00.0 0000:04:00.0\n");
+    assert_int_equal(wefti_topo_parse(&topo, "t", text, strlen(text)), WEFT_OK);
+    assert_int_equal(wefti_topo_gpus_of(&topo, &gpus, &objects), 72);
+    assert_true(wefti_topo_domains(gpus, 72, domain_of, NULL, NULL, NULL) >= 2);
+    assert_int_not_equal(domain_of[0], domain_of[3]);
+    assert_int_equal(domain_of[0], domain_of[1]);
+    wefti_free(gpus);
+    wefti_free(objects);
+    wefti_topo_fini(&topo);
+}
+
 /* Two hosts of two GPUs in one clique. PE 3 imports nothing of PE 0, which imports its memory all the same. */
 static int imports_but_one(void *context, int pe, int other)
 {
@@ -215,13 +240,10 @@ static void is_fast(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spans_hosts_of_one_clique),
-        cmocka_unit_test(ends_at_cliques),
-        cmocka_unit_test(says_why_a_fabric_does_not_count),
-        cmocka_unit_test(leaves_out_the_odd_pair),
-        cmocka_unit_test(parts_what_one_side_imports),
-        cmocka_unit_test(holds_only_what_is_mutual),
-        cmocka_unit_test(is_fast),
+        cmocka_unit_test(spans_hosts_of_one_clique),        cmocka_unit_test(ends_at_cliques),
+        cmocka_unit_test(says_why_a_fabric_does_not_count), cmocka_unit_test(leaves_out_the_odd_pair),
+        cmocka_unit_test(knows_more_gpus_than_bits),        cmocka_unit_test(parts_what_one_side_imports),
+        cmocka_unit_test(holds_only_what_is_mutual),        cmocka_unit_test(is_fast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
