@@ -80,6 +80,32 @@ class Machines(unittest.TestCase):
                 ends = set(re.findall(r"\b(n\d+)\b", "".join(re.findall(r"^n\d+ -> n\d+", dot.stdout, re.M))))
                 self.assertLessEqual(ends, nodes)
 
+    def test_hosts_that_differ(self):
+        """Hosts that differ in what is down, divided or unreachable are shown apart."""
+        host = ("numa n\ngpu 0000:01:00.0 parent=n{}\ngpu 0000:02:00.0 parent=n\n"
+                "nic x parent=n pci=0000:03:00.0\nnic y parent=n pci=0000:04:00.0{}\n{}")
+        told = "unreachable 0000:01:00.0 0000:02:00.0\n"
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "hosts.topo"
+            for other in ((" mig=yes", "", ""), ("", " state=down", ""), ("", "", told)):
+                file.write_text("weft-topology 1\nhost a\n" + host.format("", "", "") + "host b\n" + host.format(*other))
+                done = run("--json", "--machine", str(file))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual({row["host"] for row in json.loads(done.stdout)["objects"]}, {"a", "b"})
+
+    def test_names_are_quoted(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "names.topo"
+            file.write_text('weft-topology 1\nmachine a "b" \\\nhost h"\nroot r"\ngpu 0000:01:00.0 parent=r"\n'
+                            'nic a<"b\\ parent=r"\n')
+            dot = run("--dot", "--machine", str(file))
+            self.assertEqual(dot.returncode, 0, dot.stderr)
+            self.assertIn('label="a<\\"b\\\\:1', dot.stdout)
+            self.assertIn('a&#60;"b\\:1', dot.stdout)
+            if shutil.which("dot"):
+                done = run("--svg", str(pathlib.Path(folder) / "names.svg"), "--machine", str(file))
+                self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_svg(self):
         with tempfile.TemporaryDirectory() as folder:
             picture = pathlib.Path(folder) / "machine.svg"

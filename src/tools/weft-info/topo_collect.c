@@ -19,6 +19,30 @@ static int objects_of_host(const wefti_topo *topo, int host)
     return count;
 }
 
+/* The next link of a host, from `at` on. */
+static int next_link(const wefti_topo *topo, int host, int at)
+{
+    while (at < topo->link_count && topo->objects[topo->links[at].from].host != host) {
+        at++;
+    }
+    return at;
+}
+
+static int has_same_links(const wefti_topo *topo, int left, int right)
+{
+    int i = next_link(topo, left, 0);
+    int j = next_link(topo, right, 0);
+    for (; i < topo->link_count && j < topo->link_count;
+         i = next_link(topo, left, i + 1), j = next_link(topo, right, j + 1)) {
+        const wefti_topo_link *l = &topo->links[i];
+        const wefti_topo_link *r = &topo->links[j];
+        if (l->from - left != r->from - right || l->to - left != r->to - right || l->links != r->links) {
+            return 0;
+        }
+    }
+    return i == topo->link_count && j == topo->link_count;
+}
+
 static int is_alike(const wefti_topo *topo, int left, int right)
 {
     const int count = objects_of_host(topo, left);
@@ -29,12 +53,12 @@ static int is_alike(const wefti_topo *topo, int left, int right)
         const wefti_topo_object *l = &topo->objects[left + i];
         const wefti_topo_object *r = &topo->objects[right + i];
         if (l->kind != r->kind || l->parent - left != r->parent - right || l->pci != r->pci || l->port != r->port ||
-            strcmp(l->name, r->name) != 0 || l->speed_gbits != r->speed_gbits ||
-            memcmp(&l->fabric, &r->fabric, sizeof l->fabric) != 0) {
+            strcmp(l->name, r->name) != 0 || l->speed_gbits != r->speed_gbits || l->is_down != r->is_down ||
+            l->is_mig != r->is_mig || memcmp(&l->fabric, &r->fabric, sizeof l->fabric) != 0) {
             return 0;
         }
     }
-    return 1;
+    return has_same_links(topo, left, right);
 }
 
 static void find_patterns(info_topo *all)

@@ -9,6 +9,29 @@ static const char *const colours[] = {"#cfe8cf", "#cfdcf2", "#f7e3c0", "#ecd0e6"
                                       "#d9ecec", "#f2d3cd", "#e6e6b8", "#dcd3f2"};
 #define COLOURS ((int)(sizeof colours / sizeof *colours))
 
+/* A name inside a quoted label. */
+static void put_quoted(const char *text, FILE *to)
+{
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\') {
+            (void)fputc('\\', to);
+        }
+        (void)fputc(*text, to);
+    }
+}
+
+/* A name in a table, which is written as HTML. */
+static void put_cell(const char *text, FILE *to)
+{
+    for (; *text != '\0'; text++) {
+        if (*text == '<' || *text == '>' || *text == '&') {
+            (void)fprintf(to, "&#%d;", *text);
+        } else {
+            (void)fputc(*text, to);
+        }
+    }
+}
+
 static int is_box(const wefti_topo_object *object)
 {
     return object->kind == WEFTI_TOPO_HOST || object->kind == WEFTI_TOPO_PACKAGE || object->kind == WEFTI_TOPO_NUMA;
@@ -64,13 +87,16 @@ static void draw_leaf(const info_topo *all, int index, FILE *to)
         break;
     }
     case WEFTI_TOPO_NIC:
-        (void)fprintf(to, "n%d [shape=box style=filled fillcolor=\"%s\" label=\"%s:%d", index,
-                      object->is_down ? "#dddddd" : "#fff6a8", object->name, object->port);
+        (void)fprintf(to, "n%d [shape=box style=filled fillcolor=\"%s\" label=\"", index,
+                      object->is_down ? "#dddddd" : "#fff6a8");
+        put_quoted(object->name, to);
+        (void)fprintf(to, ":%d", object->port);
         (void)fprintf(to, object->speed_gbits > 0 ? "\\n%d Gbit/s\"];\n" : "%.0d\"];\n", object->speed_gbits);
         break;
     default:
-        (void)fprintf(to, "n%d [shape=%s label=\"%s\"];\n", index,
-                      object->kind == WEFTI_TOPO_SWITCH ? "ellipse" : "plaintext", object->name);
+        (void)fprintf(to, "n%d [shape=%s label=\"", index, object->kind == WEFTI_TOPO_SWITCH ? "ellipse" : "plaintext");
+        put_quoted(object->name, to);
+        (void)fputs("\"];\n", to);
         break;
     }
     if (!is_box(&all->topo.objects[object->parent])) {
@@ -84,8 +110,9 @@ static void draw_object(const info_topo *all, int index, FILE *to)
 {
     const wefti_topo_object *object = &all->topo.objects[index];
     if (is_box(object)) {
-        (void)fprintf(to, "subgraph cluster_%d { label=\"%s\"; style=rounded; color=\"#aaaaaa\";\n", index,
-                      object->name);
+        (void)fprintf(to, "subgraph cluster_%d { label=\"", index);
+        put_quoted(object->name, to);
+        (void)fputs("\"; style=rounded; color=\"#aaaaaa\";\n", to);
         draw_below(all, index, to);
         (void)fputs("}\n", to);
     } else {
@@ -131,8 +158,9 @@ static void draw_uses(const info_topo *all, const wefti_topo_plan *plan, int gpu
     (void)fputs("<TD ALIGN=\"LEFT\">", to);
     for (int i = 0; i < plan->use_count; i++) {
         if (plan->uses[i].gpu == gpu) {
-            (void)fprintf(to, "%s%s: %s", between, info_topo_port_text(all, plan->uses[i].nic, port),
-                          wefti_topo_reason_text(&plan->uses[i], reason));
+            (void)fputs(between, to);
+            put_cell(info_topo_port_text(all, plan->uses[i].nic, port), to);
+            (void)fprintf(to, ": %s", wefti_topo_reason_text(&plan->uses[i], reason));
             between = "<BR ALIGN=\"LEFT\"/>";
         }
     }
@@ -152,7 +180,9 @@ static void draw_table(const info_topo *all, const wefti_topo_plan *plan, FILE *
                   "CELLPADDING=\"3\" COLOR=\"#aaaaaa\"><TR><TD>GPU</TD>",
                   plan->host);
     for (int i = 0; i < columns; i++) {
-        (void)fprintf(to, "<TD>%s</TD>", info_topo_port_text(all, plan->nics[i], text));
+        (void)fputs("<TD>", to);
+        put_cell(info_topo_port_text(all, plan->nics[i], text), to);
+        (void)fputs("</TD>", to);
     }
     (void)fputs("<TD ALIGN=\"LEFT\">port and reason</TD></TR>\n", to);
     for (int gpu = 0; gpu < plan->gpu_count; gpu++) {
@@ -183,20 +213,21 @@ static void tie_table(const wefti_topo_plan *plan, FILE *to)
 
 void info_topo_draw(const info_topo *all, FILE *to)
 {
-    (void)fprintf(
-        to,
-        "digraph machine {\nlabel=\"%s: hosts %d, PEs %d, link domains %d (colours of GPUs); blue: the ports that "
-        "GPUs use\"; labelloc=t; fontname=\"sans-serif\"; fontsize=16; nodesep=0.25; ranksep=0.5;\n"
-        "node [fontname=\"sans-serif\" fontsize=12]; edge [fontname=\"sans-serif\" fontsize=11];\n",
-        all->topo.name, all->host_count, all->pes, all->domains);
+    (void)fputs("digraph machine {\nlabel=\"", to);
+    put_quoted(all->topo.name, to);
+    (void)fprintf(to,
+                  ": hosts %d, PEs %d, link domains %d (colours of GPUs); blue: the ports that GPUs use\"; labelloc=t; "
+                  "fontname=\"sans-serif\"; fontsize=16; nodesep=0.25; ranksep=0.5;\n"
+                  "node [fontname=\"sans-serif\" fontsize=12]; edge [fontname=\"sans-serif\" fontsize=11];\n",
+                  all->host_count, all->pes, all->domains);
     for (int i = 0; i < all->host_count; i++) {
         int others = 0;
         for (int j = i + 1; j < all->host_count; j++) {
             others += all->pattern[j] == i;
         }
         if (all->pattern[i] == i) {
-            (void)fprintf(to, "subgraph cluster_%d { style=\"rounded\"; label=\"%s", all->hosts[i],
-                          all->topo.objects[all->hosts[i]].name);
+            (void)fprintf(to, "subgraph cluster_%d { style=\"rounded\"; label=\"", all->hosts[i]);
+            put_quoted(all->topo.objects[all->hosts[i]].name, to);
             (void)fprintf(to, others > 0 ? " (and %d like it)\";\n" : "%.0d\";\n", others);
             draw_below(all, all->hosts[i], to);
             draw_table(all, &all->plans[i], to);
