@@ -141,6 +141,17 @@ static void add_interface(wefti_ofi_interfaces *chosen, const struct fi_info *in
     }
 }
 
+/* Which port of the NIC it will be is not ours to say. */
+static void warn_of_port(const wefti_topo_rail *rail, int is_asked)
+{
+    if (rail->port > 1) {
+        wefti_log(is_asked ? WEFTI_LOG_WARN : WEFTI_LOG_INFO,
+                  "the plan's port of this PE is %s:%d, but libfabric does not tell the ports of a NIC apart: which of "
+                  "them %s uses is not known",
+                  rail->name, rail->port, rail->name);
+    }
+}
+
 static weft_status take_planned(const struct fi_info *offered, const struct fi_info *best, int is_asked,
                                 const wefti_topo_rails *nics, wefti_ofi_interfaces *chosen)
 {
@@ -160,6 +171,7 @@ static weft_status take_planned(const struct fi_info *offered, const struct fi_i
     for (int i = 0; i < nics->count; i++) {
         found = find_named(offered, nics->rails[i].name, provider);
         if (found != NULL) {
+            warn_of_port(&nics->rails[i], is_asked);
             add_interface(chosen, found, &nics->rails[i], i < nics->own);
         } else if (is_asked) {
             return not_there(offered, nics->rails[i].name, provider);
