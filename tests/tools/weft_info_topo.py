@@ -93,6 +93,11 @@ class Machines(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertEqual({row["host"] for row in json.loads(done.stdout)["objects"]}, {"a", "b"})
 
+    def test_distances_of_numa_nodes(self):
+        text = run("--machine", str(file_of("cpu-2socket"))).stdout
+        self.assertRegex(text, r"distances on server\n +mlx5_0:1 +mlx5_0:2 +mlx5_1:1\n  numa0 +NODE +NODE +SYS\n"
+                               r"  numa1 +SYS +SYS +NODE\n")
+
     def test_names_are_quoted(self):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "names.topo"

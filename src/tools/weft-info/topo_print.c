@@ -100,31 +100,44 @@ static info_table *distances_table(const info_topo *all)
     return table;
 }
 
-/* Print a table for people: a row a GPU, a column a port. */
-static void print_matrix(const info_topo *all, FILE *to)
+/* A row a GPU, a column a port; of a host without GPUs a row a NUMA node. */
+static void print_matrix_of(const info_topo *all, const wefti_topo_plan *plan, const int *rows, int row_count, FILE *to)
 {
     char pci[WEFTI_TOPO_PCI_BYTES];
     char port[INFO_TOPO_PORT_BYTES];
+    (void)fprintf(to, "\n  %-14s", "");
+    for (int nic = 0; nic < plan->nic_count; nic++) {
+        (void)fprintf(to, " %10s", info_topo_port_text(all, plan->nics[nic], port));
+    }
+    for (int i = 0; i < row_count; i++) {
+        const wefti_topo_object *row = &all->topo.objects[rows[i]];
+        (void)fprintf(to, "\n  %-14s", row->kind == WEFTI_TOPO_GPU ? wefti_topo_pci_text(row->pci, pci) : row->name);
+        for (int nic = 0; nic < plan->nic_count; nic++) {
+            (void)fprintf(to, " %10s",
+                          wefti_topo_distance_name(wefti_topo_distance_of(&all->topo, rows[i], plan->nics[nic])));
+        }
+    }
+    (void)fputs("\n", to);
+}
+
+/* Print the distances as tables for people. */
+static void print_matrix(const info_topo *all, FILE *to)
+{
     char host[128];
     for (int i = 0; i < all->host_count; i++) {
         const wefti_topo_plan *plan = &all->plans[i];
-        if (all->pattern[i] != i || plan->gpu_count == 0 || plan->nic_count == 0) {
+        int *rows = NULL;
+        if (all->pattern[i] != i || plan->nic_count == 0) {
             continue;
         }
-        host_text(all, i, host, sizeof host);
-        (void)fprintf(to, "\ndistances on %s\n  %-14s", host, "");
-        for (int nic = 0; nic < plan->nic_count; nic++) {
-            (void)fprintf(to, " %10s", info_topo_port_text(all, plan->nics[nic], port));
+        const int count =
+            wefti_topo_list(&all->topo, plan->gpu_count > 0 ? WEFTI_TOPO_GPU : WEFTI_TOPO_NUMA, all->hosts[i], &rows);
+        if (count > 0) {
+            host_text(all, i, host, sizeof host);
+            (void)fprintf(to, "\ndistances on %s", host);
+            print_matrix_of(all, plan, rows, count, to);
         }
-        for (int gpu = 0; gpu < plan->gpu_count; gpu++) {
-            (void)fprintf(to, "\n  %-14s", wefti_topo_pci_text(all->topo.objects[plan->gpus[gpu]].pci, pci));
-            for (int nic = 0; nic < plan->nic_count; nic++) {
-                (void)fprintf(
-                    to, " %10s",
-                    wefti_topo_distance_name(wefti_topo_distance_of(&all->topo, plan->gpus[gpu], plan->nics[nic])));
-            }
-        }
-        (void)fputs("\n", to);
+        wefti_free(rows);
     }
 }
 
