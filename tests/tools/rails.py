@@ -58,12 +58,17 @@ class Rails(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.file = pathlib.Path(folder.name) / "machine.topo"
         self.file.write_text(MACHINE)
+        # libfabric 1.17 loses what it has of a connection that is being made when its endpoint is closed, now and then;
+        # leaks of this library's own are found where ofi_test runs by itself.
+        self.leaks = pathlib.Path(folder.name) / "leaks"
+        self.leaks.write_text("leak:libfabric.so\n")
         self.world = 0
 
     def start(self, host, rank, pes, command, variables):
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("WEFT_", "UCX_", "FI_"))}
         environment |= {"WEFT_TOPO_FILE": str(self.file), "RANK": str(rank), "WORLD_SIZE": str(pes),
                         "MASTER_ADDR": "10.98.0.1", "MASTER_PORT": str(PORT), "WEFT_SECRET": "of these hosts",
+                        "LSAN_OPTIONS": f"suppressions={self.leaks}:print_suppressions=0",
                         "WEFT_DEADLINE": "60"} | variables
         process = subprocess.Popen(["ip", "netns", "exec", f"weft{host}", *command], env=environment, text=True,
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
