@@ -68,10 +68,10 @@ static weft_ep_rows rows_of(float *data, int hidden)
 /* Every token goes to both ranks. */
 static weft_ep_choices choices_of(int tokens)
 {
-    static int32_t ids[TOKENS * PES];
+    static _Thread_local int32_t ids[TOKENS * PES];
     weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
     for (int i = 0; i < TOKENS * PES; i++) {
-        __atomic_store_n(&ids[i], i % PES, __ATOMIC_RELAXED);
+        ids[i] = i % PES;
     }
     choices.tokens = tokens;
     choices.ids = ids;
