@@ -3,9 +3,8 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "cuda/driver/process_lock.h"
 #include "os/os.h"
-
-#define WAIT_NS UINT64_C(20000)
 
 /* What a process counts of a GPU: its PEs, the multiprocessors (SMs) that it claims, its guests (budget.h), and how
  * many SMs there are. In its row of the table that the processes of a GPU share, or, alone, in `alone`. */
@@ -105,33 +104,14 @@ static int share_of(const totals *sums)
 
 /* ---- one change at a time ---- */
 
-/* A process that was forked while another thread had the lock finds it held by its parent. */
-static void lock_here(struct device *device)
-{
-    const int mine = wefti_os_owner_number();
-    int holder = __atomic_load_n(&device->holder, __ATOMIC_RELAXED);
-    while (holder == mine ||
-           !__atomic_compare_exchange_n(&device->holder, &holder, mine, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-        if (holder == mine) {
-            wefti_os_sleep_ns(WAIT_NS);
-            holder = __atomic_load_n(&device->holder, __ATOMIC_RELAXED);
-        }
-    }
-}
-
-static void unlock_here(struct device *device)
-{
-    __atomic_store_n(&device->holder, 0, __ATOMIC_RELEASE);
-}
-
 /* For a claim. Returns 0 when another process has stopped where it makes one. */
 static int lock(struct device *device)
 {
-    lock_here(device);
+    wefti_cuda_process_lock(&device->holder);
     if (!is_shared(device) || wefti_os_rows_lock(&device->rows)) {
         return 1;
     }
-    unlock_here(device);
+    wefti_cuda_process_unlock(&device->holder);
     return 0;
 }
 
@@ -140,7 +120,7 @@ static void unlock(struct device *device)
     if (is_shared(device)) {
         wefti_os_rows_unlock(&device->rows);
     }
-    unlock_here(device);
+    wefti_cuda_process_unlock(&device->holder);
 }
 
 /* ---- joining and leaving ---- */
@@ -174,7 +154,7 @@ weft_status wefti_cuda_budget_join(wefti_cuda_budget *budget, const wefti_cuda_g
     }
     struct device *device = &devices[gpu->device];
     *budget = (wefti_cuda_budget){.device = gpu->device, .sms = gpu->sms, .is_joined = 1};
-    lock_here(device);
+    wefti_cuda_process_lock(&device->holder);
     if (device->pes > 0 && device->owner != wefti_os_owner_number()) {
         wefti_os_rows_forget(&device->rows);
         memset(device->alone, 0, sizeof device->alone);
@@ -187,7 +167,7 @@ weft_status wefti_cuda_budget_join(wefti_cuda_budget *budget, const wefti_cuda_g
     *pes = ++device->pes;
     add(budget, PES, 1);
     clear_dead(device);
-    unlock_here(device);
+    wefti_cuda_process_unlock(&device->holder);
     return WEFT_OK;
 }
 
@@ -201,12 +181,12 @@ void wefti_cuda_budget_leave(wefti_cuda_budget *budget)
     while (budget->guests > 0) {
         wefti_cuda_budget_remove_guest(budget);
     }
-    lock_here(device);
+    wefti_cuda_process_lock(&device->holder);
     add(budget, PES, -1);
     if (--device->pes == 0) {
         close_device(device);
     }
-    unlock_here(device);
+    wefti_cuda_process_unlock(&device->holder);
     budget->is_joined = 0;
 }
 

@@ -1,5 +1,6 @@
 /* cuda/driver/context.c: the context of a PE's device, and the library's own streams in it. */
 #include "cuda/device.h"
+#include "cuda/driver/process_lock.h"
 #include "os/os.h"
 
 weft_status wefti_cuda_enter(const wefti_cuda *cuda)
@@ -15,8 +16,6 @@ void wefti_cuda_leave(const wefti_cuda *cuda)
 
 /* ---- streams ---- */
 
-#define WAIT_NS UINT64_C(20000)
-
 /* A GPU's, with the PEs of this process that use it. What a fork has copied means nothing. */
 static struct shared_stream {
     int holder; /* the process of which a thread changes this; atomic */
@@ -30,24 +29,12 @@ static struct shared_stream *lock_stream(const wefti_cuda *cuda, wefti_cuda_stre
 {
     struct shared_stream *shared = &shared_streams[cuda->ordinal][use];
     const int mine = wefti_os_owner_number();
-    int holder = 0;
-    while (holder == mine ||
-           !__atomic_compare_exchange_n(&shared->holder, &holder, mine, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-        if (holder == mine) {
-            wefti_os_sleep_ns(WAIT_NS);
-            holder = __atomic_load_n(&shared->holder, __ATOMIC_RELAXED);
-        }
-    }
+    wefti_cuda_process_lock(&shared->holder);
     if (shared->owner != mine) {
         shared->owner = mine;
         shared->users = 0;
     }
     return shared;
-}
-
-static void unlock_stream(struct shared_stream *shared)
-{
-    __atomic_store_n(&shared->holder, 0, __ATOMIC_RELEASE);
 }
 
 static weft_status create_stream(const wefti_cuda *cuda, CUstream *stream)
@@ -76,7 +63,7 @@ weft_status wefti_cuda_stream_join(const wefti_cuda *cuda, wefti_cuda_stream_use
         shared->context = cuda->context;
         shared->stream = *stream;
     }
-    unlock_stream(shared);
+    wefti_cuda_process_unlock(&shared->holder);
     return status;
 }
 
@@ -90,5 +77,5 @@ void wefti_cuda_stream_leave(const wefti_cuda *cuda, wefti_cuda_stream_use use, 
     if (!is_shared || shared->users == 0) {
         (void)cuda->driver.cuStreamDestroy(stream);
     }
-    unlock_stream(shared);
+    wefti_cuda_process_unlock(&shared->holder);
 }
