@@ -41,7 +41,8 @@ static weft_ep_scale_type draw_scale_type(uint64_t *state)
 static int scale_words_most(const ep_setup *setup)
 {
     int of_fp8 = ep_scale_groups((int)setup->config.row_bytes_max);
-    return setup->config.scale_bytes_max / 4 > of_fp8 ? setup->config.scale_bytes_max / 4 : of_fp8;
+    int most = setup->config.scale_bytes_max / 4 > of_fp8 ? setup->config.scale_bytes_max / 4 : of_fp8;
+    return most > EP_SCALE_WORDS_MAX ? EP_SCALE_WORDS_MAX : most;
 }
 
 ep_payload ep_payload_draw(uint64_t seed, const ep_setup *setup, const ep_size *size, const weft_ep_plan *plan,
