@@ -44,6 +44,22 @@ struct wefti_from_remote {
     }
 };
 
+/* The next N units of a thread, from its i-th on: all loads before the first store. */
+template <class Side, int N>
+WEFTI_DEVICE void wefti_copy_units(wefti_wide *to, const wefti_wide *from, wefti_u32 i, wefti_u32 step)
+{
+    wefti_wide held[N];
+    WEFTI_UNROLL(N)
+    for (wefti_u32 j = 0; j < N; j++) {
+        held[j] = Side::load(from + (i + j * step));
+    }
+    WEFTI_UNROLL(N)
+    for (wefti_u32 j = 0; j < N; j++) {
+        Side::store(to + (i + j * step), held[j]);
+    }
+}
+
+/* UNROLL units a thread at a time, then what is left of them by halves: a round trip each. */
 template <class Side, int UNROLL>
 WEFTI_DEVICE void wefti_copy_unrolled(weft_scope scope, wefti_wide *to, const wefti_wide *from, wefti_u32 count)
 {
@@ -51,19 +67,18 @@ WEFTI_DEVICE void wefti_copy_unrolled(weft_scope scope, wefti_wide *to, const we
     wefti_u32 i = scope.rank;
     WEFTI_UNROLL(1)
     for (; i + (UNROLL - 1) * step < count; i += UNROLL * step) {
-        wefti_wide held[UNROLL];
-        WEFTI_UNROLL(UNROLL)
-        for (wefti_u32 j = 0; j < UNROLL; j++) {
-            held[j] = Side::load(from + (i + j * step));
-        }
-        WEFTI_UNROLL(UNROLL)
-        for (wefti_u32 j = 0; j < UNROLL; j++) {
-            Side::store(to + (i + j * step), held[j]);
-        }
+        wefti_copy_units<Side, UNROLL>(to, from, i, step);
     }
-    WEFTI_UNROLL(1)
-    for (; i < count; i += step) {
-        Side::store(to + i, Side::load(from + i));
+    if (UNROLL > 4 && i + 3 * step < count) {
+        wefti_copy_units<Side, 4>(to, from, i, step);
+        i += 4 * step;
+    }
+    if (i + step < count) {
+        wefti_copy_units<Side, 2>(to, from, i, step);
+        i += 2 * step;
+    }
+    if (i < count) {
+        wefti_copy_units<Side, 1>(to, from, i, step);
     }
 }
 
