@@ -282,30 +282,123 @@ WEFTI_DEVICE wefti_wide wefti_unit_receive(wefti_dev_call &call, int number, wef
     return unit[0];
 }
 
+/* Units in flight a thread, where a thread or a warp has many of them; a block's threads have one each. */
+#define WEFTI_UNITS_IN_FLIGHT 4
+
+/* A unit of those that a call sends or receives. */
+typedef struct wefti_unit_at {
+    int number; /* of the other member */
+    wefti_u32 place;
+} wefti_unit_at;
+
+/* The i-th of `units` units of each other member. */
+WEFTI_DEVICE wefti_unit_at wefti_unit_of_all(const wefti_dev_call &call, wefti_u32 units, wefti_u32 i)
+{
+    const wefti_u32 hop = i / units;
+    const wefti_unit_at at = {wefti_call_after(call, 1 + hop), i - hop * units};
+    return at;
+}
+
+/* N units from the i-th on, all loaded before the first goes. */
+template <int N, bool FLAT, class From>
+WEFTI_DEVICE void wefti_units_send_all(wefti_dev_call &call, wefti_u32 units, wefti_u32 i, const From &from)
+{
+    wefti_wide unit[N];
+    WEFTI_UNROLL(N)
+    for (wefti_u32 k = 0; k < N; k++) {
+        const wefti_unit_at at = wefti_unit_of_all(call, units, i + k * call.scope.size);
+        unit[k] = from(at.number, at.place);
+    }
+    WEFTI_UNROLL(N)
+    for (wefti_u32 k = 0; k < N; k++) {
+        const wefti_unit_at at = wefti_unit_of_all(call, units, i + k * call.scope.size);
+        wefti_unit_send<FLAT>(call, at.number, at.place, unit[k]);
+    }
+}
+
 /* Send every other member `units` units. from(member, place) is the unit. */
 template <bool FLAT = false, class From>
 WEFTI_DEVICE void wefti_call_send_all(wefti_dev_call &call, wefti_u32 units, const From &from)
 {
+    const wefti_u32 count = wefti_call_others(call) * units;
+    wefti_u32 i = call.scope.rank;
+    if (call.scope.kind != WEFTI_SCOPE_BLOCK) {
+        WEFTI_UNROLL(1)
+        for (; i + (WEFTI_UNITS_IN_FLIGHT - 1) * call.scope.size < count;
+             i += WEFTI_UNITS_IN_FLIGHT * call.scope.size) {
+            wefti_units_send_all<WEFTI_UNITS_IN_FLIGHT, FLAT>(call, units, i, from);
+        }
+    }
     WEFTI_UNROLL(1)
-    for (wefti_u32 i = call.scope.rank; i < wefti_call_others(call) * units; i += call.scope.size) {
-        wefti_u32 hop = i / units;
-        int number = wefti_call_after(call, 1 + hop);
-        wefti_unit_send<FLAT>(call, number, i - hop * units, from(number, i - hop * units));
+    for (; i < count; i += call.scope.size) {
+        wefti_units_send_all<1, FLAT>(call, units, i, from);
+    }
+}
+
+/* The units of a call that where(i), where(i + the scope's size) and so on name. to(member, place, unit) takes each. */
+template <int N, class Where, class To>
+WEFTI_DEVICE void wefti_units_receive_each(wefti_dev_call &call, wefti_u32 i, const Where &where, const To &to)
+{
+    wefti_wide unit[N];
+    bool are_there = false;
+    WEFTI_UNROLL(1)
+    for (wefti_u32 looks = 0; looks < WEFTI_DEV_LOOKS && !are_there && call.status == WEFT_OK; looks++) {
+        are_there = true;
+        WEFTI_UNROLL(N)
+        for (wefti_u32 k = 0; k < N; k++) {
+            const wefti_unit_at at = where(i + k * call.scope.size);
+            are_there &= wefti_unit_look(call, at.number, at.place, &unit[k]);
+        }
+    }
+    if (!are_there) { /* one after another: it is long already */
+        WEFTI_UNROLL(1)
+        for (wefti_u32 k = 0; k < N && call.status == WEFT_OK; k++) {
+            const wefti_unit_at at = where(i + k * call.scope.size);
+            call.status = wefti_unit_wait_long(
+                &call.team->world, wefti_call_slot(call, at.number) + at.place * sizeof(wefti_dev_packed),
+                call.team->slot_units, call.epoch, wefti_dev_member(*call.team, at.number));
+        }
+        WEFTI_UNROLL(N)
+        for (wefti_u32 k = 0; k < N; k++) {
+            const wefti_unit_at at = where(i + k * call.scope.size);
+            (void)wefti_unit_look(call, at.number, at.place, &unit[k]);
+        }
+    }
+    WEFTI_UNROLL(N)
+    for (wefti_u32 k = 0; k < N; k++) {
+        const wefti_unit_at at = where(i + k * call.scope.size);
+        if (call.status == WEFT_OK) {
+            to(at.number, at.place, unit[k]);
+        }
+    }
+}
+
+template <class Where, class To>
+WEFTI_DEVICE void wefti_call_receive_each(wefti_dev_call &call, wefti_u32 count, const Where &where, const To &to)
+{
+    wefti_u32 i = call.scope.rank;
+    if (call.scope.kind != WEFTI_SCOPE_BLOCK) {
+        WEFTI_UNROLL(1)
+        for (; i + (WEFTI_UNITS_IN_FLIGHT - 1) * call.scope.size < count;
+             i += WEFTI_UNITS_IN_FLIGHT * call.scope.size) {
+            wefti_units_receive_each<WEFTI_UNITS_IN_FLIGHT>(call, i, where, to);
+        }
+    }
+    WEFTI_UNROLL(1)
+    for (; i < count; i += call.scope.size) {
+        const wefti_unit_at at = where(i);
+        const wefti_wide unit = wefti_unit_receive(call, at.number, at.place);
+        if (call.status == WEFT_OK) {
+            to(at.number, at.place, unit);
+        }
     }
 }
 
 /* Receive from every other member; to(member, place, unit) takes it. */
 template <class To> WEFTI_DEVICE void wefti_call_receive_all(wefti_dev_call &call, wefti_u32 units, const To &to)
 {
-    WEFTI_UNROLL(1)
-    for (wefti_u32 i = call.scope.rank; i < wefti_call_others(call) * units; i += call.scope.size) {
-        wefti_u32 hop = i / units;
-        int number = wefti_call_after(call, 1 + hop);
-        const wefti_wide unit = wefti_unit_receive(call, number, i - hop * units);
-        if (call.status == WEFT_OK) {
-            to(number, i - hop * units, unit);
-        }
-    }
+    wefti_call_receive_each(
+        call, wefti_call_others(call) * units, [&](wefti_u32 i) { return wefti_unit_of_all(call, units, i); }, to);
 }
 
 /* ---- meetings ---- */

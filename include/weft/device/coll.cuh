@@ -169,12 +169,21 @@ WEFTI_DEVICE int wefti_broadcast_packed(wefti_dev_call &call, wefti_slice slice,
                 return wefti_unit_load<WEFTI_HERE>(source, base + place, bytes);
             });
         }
-        for (wefti_u32 place = call.scope.rank; place < units; place += call.scope.size) {
-            const wefti_wide unit = call.team->pe == root ? wefti_unit_load<WEFTI_HERE>(source, base + place, bytes)
-                                                          : wefti_unit_receive(call, root, place);
-            if (call.status == WEFT_OK) {
-                wefti_unit_store<WEFTI_HERE>(dest, base + place, bytes, unit);
+        const auto keep = [&](int, wefti_u32 place, wefti_wide unit) {
+            wefti_unit_store<WEFTI_HERE>(dest, base + place, bytes, unit);
+        };
+        if (call.team->pe == root) {
+            for (wefti_u32 place = call.scope.rank; place < units && call.status == WEFT_OK; place += call.scope.size) {
+                keep(root, place, wefti_unit_load<WEFTI_HERE>(source, base + place, bytes));
             }
+        } else {
+            wefti_call_receive_each(
+                call, units,
+                [&](wefti_u32 place) {
+                    const wefti_unit_at at = {root, place};
+                    return at;
+                },
+                keep);
         }
     }
     return wefti_call_end(call, false);
@@ -380,6 +389,19 @@ WEFTI_DEVICE void wefti_broadcast_pull(wefti_dev_call &worker, const wefti_broad
     }
 }
 
+/* To a single follower the root stores itself: that needs no fence before, and loads go no way over the link. */
+WEFTI_DEVICE int wefti_broadcast_push(wefti_dev_call &call, wefti_u64 dest, wefti_u64 source, wefti_u64 bytes, int root)
+{
+    const wefti_range whole = {0, bytes};
+    wefti_call_meet_in(call, [](int) { return (wefti_u64)0; });
+    if (call.team->pe == root) {
+        wefti_call_put(call, dest, source, whole, wefti_follower(call, root, 0));
+        wefti_call_put(call, dest, source, whole, root);
+    }
+    wefti_call_meet_out(call);
+    return wefti_call_end(call, true);
+}
+
 WEFTI_DEVICE int wefti_broadcast_plain(wefti_dev_call &call, wefti_slice slice, wefti_u64 dest, wefti_u64 source,
                                        wefti_u64 bytes, int root)
 {
@@ -412,6 +434,8 @@ WEFTI_DEVICE int wefti_broadcast(weft_scope scope, const weft_dev_team &team, we
                ? wefti_broadcast_packed(call, slice, (wefti_u64)dest, (wefti_u64)source, bytes, root)
            : way == WEFTI_WAY_FORWARD
                ? wefti_broadcast_forward(call, slice, (wefti_u64)dest, (wefti_u64)source, bytes, root)
+           : slice.is_alone && wefti_call_others(call) == 1
+               ? wefti_broadcast_push(call, (wefti_u64)dest, (wefti_u64)source, bytes, root)
                : wefti_broadcast_plain(call, slice, (wefti_u64)dest, (wefti_u64)source, bytes, root);
 }
 
