@@ -174,6 +174,21 @@ WEFTI_DEVICE weft_signal_op wefti_nv_signal_op(int op)
     return (weft_signal_op)(op - NVSHMEM_SIGNAL_SET);
 }
 
+/* A signal alone orders nothing: nvshmem_fence does. weft's own is a release, which waits for what this thread has
+ * stored before. */
+WEFTI_DEVICE void wefti_nv_signal(uint64_t *signal, uint64_t value, int op, int pe)
+{
+    const weft_signal_op wanted = wefti_nv_signal_op(op);
+    const wefti_u64 at = wefti_dev_peer(wefti_nv_world(), signal, sizeof(uint64_t), pe);
+    if (__builtin_expect(at == 0, 0)) {
+        (void)wefti_far_signal(&wefti_nv_world(), (wefti_u64)signal, value, wanted, pe);
+    } else if (wanted == WEFT_SIGNAL_SET) {
+        wefti_st_relaxed((wefti_u64 *)at, (wefti_u64)value);
+    } else {
+        wefti_red_add_relaxed((wefti_u64 *)at, value);
+    }
+}
+
 template <class T> WEFTI_DEVICE T wefti_nv_atomic_fetch(const T *source, int pe)
 {
     T value = T();
