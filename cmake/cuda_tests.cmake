@@ -147,9 +147,8 @@ foreach(program device collective)
         weft_add_on_host_test(${program}.threads.ipc "WEFT_CUDA_VMM=0" ${on_host} -t 3)
         weft_add_on_host_test(${program}.threads.far "WEFT_CUDA_DOMAIN=1" ${on_host} -t 3)
     else()
-        foreach(pes 2 4)
-            weft_add_on_host_test(${program}.threads.${pes} "" ${on_host} -t ${pes})
-        endforeach()
+        weft_add_on_host_test(${program}.threads.2 "" ${on_host} -t 2)
+        weft_add_on_host_test(${program}.threads.4 "" ${on_host} -t 4)
         # Some by the proxy, some by load and store, on a GPU that takes its time: what nobody waits for shows.
         weft_add_on_host_test(${program}.threads.mixed "WEFT_CUDA_DOMAIN=2;WEFT_FAKE_DELAY_US=20" ${on_host} -t 4)
     endif()
@@ -163,6 +162,11 @@ foreach(program device collective)
         weft_add_on_host_test(${program}.processes.mixed "" $<TARGET_FILE:weftrun> -n 2 ${on_host} -t 2)
     endif()
 endforeach()
+
+# Copies are done when their stream is waited for, and not before.
+if(NOT WEFT_SANITIZE)
+    weft_add_on_host_test(device.threads.late "WEFT_FAKE_LATE=1" ${PROJECT_BINARY_DIR}/tests/device_on_host -t 4)
+endif()
 
 # Collectives by copy engines; late copies show a sync that is missing.
 set(on_host ${PROJECT_BINARY_DIR}/tests/collective_on_host)

@@ -85,6 +85,8 @@ typedef struct wefti_cuda {
     CUmodule ep_modules[WEFTI_CUDA_EP_MODULE_COUNT]; /* NULL until a group needs it */
     CUfunction kernels[WEFTI_CUDA_KERNEL_COUNT];
     uint64_t *amo_old; /* pinned host memory */
+    uint64_t copies_begun; /* by wefti_cuda_copy_nbi; atomic, as the next */
+    uint64_t copies_settled; /* of these, known to be complete */
 
     uint64_t copy_bytes; /* blocks of at least so many go by copy engines, equal on all PEs; 0: none */
 
@@ -320,6 +322,8 @@ weft_status wefti_cuda_stream_coll_copy(wefti_device *device, const weft_dev_tea
 /* Put a copy between any memory on a stream. The context is current. */
 weft_status wefti_cuda_enqueue_copy(const wefti_cuda *cuda, void *to, const void *from, size_t bytes, CUstream stream);
 weft_status wefti_cuda_copy(wefti_device *device, void *to, const void *from, size_t bytes);
+weft_status wefti_cuda_copy_nbi(wefti_device *device, void *to, const void *from, size_t bytes);
+weft_status wefti_cuda_settle(wefti_device *device);
 weft_status wefti_cuda_clear(wefti_device *device, void *address, size_t bytes);
 weft_status wefti_cuda_amo(wefti_device *device, wefti_amo_op op, int bits, void *word, uint64_t value, uint64_t cond,
                            uint64_t *old);

@@ -25,6 +25,11 @@ typedef struct wefti_device_memory_ops {
     /* Copy between device addresses that `locate` gave and any memory of this process, host or device. Complete, and
      * visible to all, on return. Any thread, several at once. Must not be called while the thread captures a stream. */
     weft_status (*copy)(wefti_device *device, void *to, const void *from, size_t bytes);
+    /* Begin such a copy, after those that were begun before: it is complete after `settle`, until when both ranges stay
+     * as they are. */
+    weft_status (*copy_nbi)(wefti_device *device, void *to, const void *from, size_t bytes);
+    /* Wait until the copies that were begun are complete and visible to all. Any thread, for those of all threads. */
+    weft_status (*settle)(wefti_device *device);
     /* Atomic on a word that `locate` gave, against kernels and other calls of this; release and acquire. *old gets the
      * value before. Otherwise as copy. */
     weft_status (*amo)(wefti_device *device, wefti_amo_op op, int bits, void *word, uint64_t value, uint64_t cond,

@@ -68,7 +68,9 @@ weft_status weft_device_attach(weft_world *world, const weft_device_config *give
     }
     world->view.device = world->device != NULL;
     /* Quiet waits for what its kernels have asked of far PEs. */
-    world->view.remote |= world->device != NULL && world->device->far_count > 0;
+    if (world->device != NULL) {
+        world->view.remote |= WEFTI_REMOTE_COPIES | (world->device->far_count > 0 ? WEFTI_REMOTE_PES : 0);
+    }
     return status;
 }
 

@@ -105,7 +105,7 @@ static uint32_t node_of(const lock_call *call, int pe)
 static void find_silent(const lock_call *call)
 {
     const int pes = (int)call->world->view.pes;
-    int *far = call->world->view.remote != 0 ? wefti_alloc((size_t)pes * sizeof *far) : NULL;
+    int *far = (call->world->view.remote & WEFTI_REMOTE_PES) != 0 ? wefti_alloc((size_t)pes * sizeof *far) : NULL;
     int count = 0;
     for (int pe = 0; far != NULL && pe < pes; pe++) {
         if (!wefti_pe_is_near(&call->world->view, pe)) {

@@ -36,7 +36,7 @@ static weft_status check_local(const char *call, const char *name, const void *l
     return WEFT_OK;
 }
 
-/* ---- device memory: the symmetric address is one of the device heap or of enrolled memory ---- */
+/* ---- device memory: the symmetric address is one of the device heap or of registered memory ---- */
 
 static wefti_device *device_of(const weft_world *world, const void *address)
 {
@@ -67,7 +67,15 @@ static weft_status locate(weft_world *world, const char *call, const void *addre
     return WEFT_OK;
 }
 
-static weft_status device_put(weft_world *world, const char *call, void *dest, const void *source, size_t bytes, int pe)
+/* Between memory that is mapped here. */
+static weft_status device_copy(wefti_device *device, void *to, const void *from, size_t bytes, int nbi)
+{
+    return nbi ? device->ops->memory->copy_nbi(device, to, from, bytes)
+               : device->ops->memory->copy(device, to, from, bytes);
+}
+
+static weft_status device_put(weft_world *world, const char *call, void *dest, const void *source, size_t bytes, int pe,
+                              int nbi)
 {
     void *at;
     wefti_device *device = world->device;
@@ -78,11 +86,11 @@ static weft_status device_put(weft_world *world, const char *call, void *dest, c
     if (bytes == 0) {
         return WEFT_OK;
     }
-    return at == NULL ? device->ops->memory->far(device, &request)
-                      : device->ops->memory->copy(device, at, source, bytes);
+    return at == NULL ? device->ops->memory->far(device, &request) : device_copy(device, at, source, bytes, nbi);
 }
 
-static weft_status device_get(weft_world *world, const char *call, void *dest, const void *source, size_t bytes, int pe)
+static weft_status device_get(weft_world *world, const char *call, void *dest, const void *source, size_t bytes, int pe,
+                              int nbi)
 {
     void *at;
     wefti_device *device = world->device;
@@ -93,7 +101,7 @@ static weft_status device_get(weft_world *world, const char *call, void *dest, c
     if (bytes == 0) {
         return WEFT_OK;
     }
-    return at == NULL ? device->ops->memory->far(device, &request) : device->ops->memory->copy(device, dest, at, bytes);
+    return at == NULL ? device->ops->memory->far(device, &request) : device_copy(device, dest, at, bytes, nbi);
 }
 
 static weft_status device_amo(weft_world *world, const char *call, wefti_amo_op op, int bits, void *dest,
@@ -129,7 +137,7 @@ weft_status wefti_put_slow(weft_world *world, void *dest, const void *source, si
 {
     static const char call[] = "put";
     if (device_of(world, dest) != NULL) {
-        return device_put(world, call, dest, source, bytes, pe);
+        return device_put(world, call, dest, source, bytes, pe, 0);
     }
     WEFT_TRY(check(world, call, "dest", dest, bytes, pe));
     WEFT_TRY(check_local(call, "source", source, bytes));
@@ -146,7 +154,7 @@ weft_status wefti_get_slow(weft_world *world, void *dest, const void *source, si
 {
     static const char call[] = "get";
     if (device_of(world, source) != NULL) {
-        return device_get(world, call, dest, source, bytes, pe);
+        return device_get(world, call, dest, source, bytes, pe, 0);
     }
     WEFT_TRY(check(world, call, "source", source, bytes, pe));
     WEFT_TRY(check_local(call, "dest", dest, bytes));
@@ -204,15 +212,22 @@ weft_status wefti_put_signal_slow(weft_world *world, void *dest, const void *sou
                                       wefti_slot_offset(world, signal), value, op);
 }
 
-/* No transport begins and returns yet: a source can be reused, and what is got is there. */
+/* No transport begins and returns yet: a source can be reused, and what is got is there. Copies of device memory are
+ * begun. */
 
 weft_status wefti_put_nbi_slow(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
 {
+    if (device_of(world, dest) != NULL) {
+        return device_put(world, "put_nbi", dest, source, bytes, pe, 1);
+    }
     return wefti_put_slow(world, dest, source, bytes, pe);
 }
 
 weft_status wefti_get_nbi_slow(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
 {
+    if (device_of(world, source) != NULL) {
+        return device_get(world, "get_nbi", dest, source, bytes, pe, 1);
+    }
     return wefti_get_slow(world, dest, source, bytes, pe);
 }
 

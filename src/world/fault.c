@@ -90,12 +90,13 @@ weft_status weft_world_abort(weft_world *world, int code)
     WEFT_TRY(wefti_world_expect(world, "weft_world_abort"));
     uint64_t word = WEFTI_ABORT_SET | (uint64_t)world->view.pe << 32 | (uint32_t)code;
     (void)wefti_cas64(&world->head->abort, 0, word);
-    for (int pe = 0; pe < (int)world->view.pes && world->view.remote != 0; pe++) {
+    for (int pe = 0; pe < (int)world->view.pes && (world->view.remote & WEFTI_REMOTE_PES) != 0; pe++) {
         if (!wefti_pe_is_near(&world->view, pe)) {
             (void)wefti_world_set_once(world, &world->control->abort, word, pe); /* a PE that is gone needs no word */
         }
     }
-    if (world->view.remote != 0) { /* all are told before any of them is waited for, as long as it takes */
+    if ((world->view.remote & WEFTI_REMOTE_PES) !=
+        0) { /* all are told before any of them is waited for, as long as it takes */
         wefti_transport *network = &world->transports[world->transport_count - 1];
         (void)network->ops->quiet(network);
     }

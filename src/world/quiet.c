@@ -13,8 +13,11 @@ static weft_status each_transport(weft_world *world, const char *call, int quiet
     }
     /* The end of a kernel completes its stores; what it has asked of a proxy goes on. A fence, too, waits: host calls
      * have a ring of their own. */
-    const int has_requests = world->device != NULL && world->device->far_count > 0;
-    return has_requests ? world->device->ops->memory->quiet(world->device) : WEFT_OK;
+    wefti_device *device = world->device;
+    if (device != NULL) { /* before a fence, too: what comes after it may be a store of the CPU */
+        WEFT_TRY(device->ops->memory->settle(device));
+    }
+    return device != NULL && device->far_count > 0 ? device->ops->memory->quiet(device) : WEFT_OK;
 }
 
 weft_status wefti_fence_slow(weft_world *world)

@@ -106,6 +106,7 @@ static void test_body(test_pe *pe)
     bench_open(pe, &all, test_world(pe, "main", 0, 0));
     test_from_host(pe, &all);
     test_copies(pe, &all);
+    test_nbi(pe, &all);
     test_words(pe, &all);
     test_atomics(pe, &all);
     test_concurrent_adds(pe, &all);

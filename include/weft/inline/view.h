@@ -21,6 +21,10 @@ extern "C" {
 
 #define WEFTI_FAR INT64_MIN
 
+/* Some PE needs a transport or a proxy; there is a device, whose copies only a quiet completes. */
+#define WEFTI_REMOTE_PES 1u
+#define WEFTI_REMOTE_COPIES 2u
+
 typedef struct wefti_view {
     uint32_t abi; /* WEFTI_VIEW_ABI */
     uint32_t pe;
@@ -29,7 +33,7 @@ typedef struct wefti_view {
      * WEFTI_FAR. */
     uint32_t near_first;
     uint32_t near_count;
-    uint32_t remote; /* not 0: some PE needs a transport, so that fence and quiet go out of line */
+    uint32_t remote; /* WEFTI_REMOTE bits, of which any makes fence and quiet go out of line */
     uintptr_t heap; /* first byte of this PE's heap */
     uint64_t heap_bytes; /* reserved so far, or sparse; grows, never shrinks */
     /* The byte at `a` here is at a + (p - pe) * stride on PE p, or at a + delta[p - near_first] if delta is set. */

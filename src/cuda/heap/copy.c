@@ -1,5 +1,5 @@
 /* cuda/heap/copy.c: the host's accesses to device memory: copies on the device's own stream, atomics by a kernel of one
- * thread. Each is complete on return. */
+ * thread. Each but those of wefti_cuda_copy_nbi is complete on return. */
 #include <string.h>
 
 #include "cuda/device.h"
@@ -36,6 +36,35 @@ weft_status wefti_cuda_copy(wefti_device *device, void *to, const void *from, si
     weft_status status = wefti_cuda_enqueue_copy(cuda, to, from, bytes, cuda->stream);
     if (status == WEFT_OK) {
         status = synchronise(cuda, CUDA_SUCCESS, "cuMemcpyAsync");
+    }
+    wefti_cuda_leave(cuda);
+    return status;
+}
+
+weft_status wefti_cuda_copy_nbi(wefti_device *device, void *to, const void *from, size_t bytes)
+{
+    wefti_cuda *cuda = wefti_cuda_of(device);
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    weft_status status = wefti_cuda_enqueue_copy(cuda, to, from, bytes, cuda->stream);
+    /* counted once it is on the stream, where a settle that has seen the count waits for it */
+    (void)__atomic_add_fetch(&cuda->copies_begun, 1, __ATOMIC_RELEASE);
+    wefti_cuda_leave(cuda);
+    return status;
+}
+
+weft_status wefti_cuda_settle(wefti_device *device)
+{
+    wefti_cuda *cuda = wefti_cuda_of(device);
+    const uint64_t begun = __atomic_load_n(&cuda->copies_begun, __ATOMIC_ACQUIRE);
+    uint64_t settled = __atomic_load_n(&cuda->copies_settled, __ATOMIC_ACQUIRE);
+    if (settled >= begun) {
+        return WEFT_OK;
+    }
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    weft_status status = synchronise(cuda, CUDA_SUCCESS, "cuStreamSynchronize");
+    while (
+        status == WEFT_OK && settled < begun &&
+        !__atomic_compare_exchange_n(&cuda->copies_settled, &settled, begun, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
     }
     wefti_cuda_leave(cuda);
     return status;

@@ -153,6 +153,7 @@ static weft_status stream_far(wefti_device *device, const wefti_device_request *
 static weft_status stream_quiet(wefti_device *device, weft_stream *stream)
 {
     wefti_cuda_far_args args = {.what = WEFTI_CUDA_FAR_QUIET};
+    WEFT_TRY(wefti_cuda_settle(device)); /* what calls of the host have begun is on another stream */
     if (wefti_cuda_of(device)->far == NULL) {
         return WEFT_OK; /* the stream's order is enough */
     }

@@ -88,7 +88,8 @@ FAKE CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid
                              unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **arguments,
                              void **extra)
 {
-    (void)block_y, (void)block_z, (void)stream, (void)extra;
+    (void)block_y, (void)block_z, (void)extra;
+    fake_catch_up(stream);
     if (grid_x == 0 || grid_y * grid_z != 1) {
         return CUDA_ERROR_INVALID_VALUE;
     }

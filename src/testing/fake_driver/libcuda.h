@@ -26,5 +26,7 @@ int fake_is_whole(CUdeviceptr first, size_t bytes);
 
 /* streams.c: wait as WEFT_FAKE_DELAY_US says. */
 void fake_be_slow(void);
+/* Do the copies of a stream that are late. */
+void fake_catch_up(CUstream stream);
 
 #endif

@@ -1,4 +1,5 @@
-/* testing/fake_driver/streams.c: copies, streams and events: everything is done at once. */
+/* testing/fake_driver/streams.c: copies, streams and events: everything is done at once, but for copies that are late. */
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,11 +70,57 @@ static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
     return CUDA_SUCCESS;
 }
 
+/* Copies that wait for the next call that names their stream: with WEFT_FAKE_LATE all do, so that what nobody waits for
+ * has not been done. */
+typedef struct late_copy {
+    struct late_copy *next;
+    CUstream stream;
+    CUdeviceptr to;
+    CUdeviceptr from;
+    size_t bytes;
+} late_copy;
+
+static pthread_mutex_t late_lock = PTHREAD_MUTEX_INITIALIZER;
+static late_copy *late; /* oldest first */
+
+void fake_catch_up(CUstream stream)
+{
+    pthread_mutex_lock(&late_lock);
+    for (late_copy **place = &late; *place != NULL;) {
+        late_copy *next = *place;
+        if (next->stream != stream) {
+            place = &next->next;
+            continue;
+        }
+        (void)copy(next->to, next->from, next->bytes);
+        *place = next->next;
+        free(next);
+    }
+    pthread_mutex_unlock(&late_lock);
+}
+
+static CUresult be_late(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    late_copy *made = malloc(sizeof *made);
+    late_copy **place = &late;
+    if (made == NULL || !fake_is_whole(to, bytes) || !fake_is_whole(from, bytes)) {
+        free(made);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *made = (late_copy){NULL, stream, to, from, bytes};
+    pthread_mutex_lock(&late_lock);
+    while (*place != NULL) {
+        place = &(*place)->next;
+    }
+    *place = made;
+    pthread_mutex_unlock(&late_lock);
+    return CUDA_SUCCESS;
+}
+
 FAKE CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-    (void)stream;
     unsigned long long start = now_ns();
-    CUresult result = copy(to, from, bytes);
+    CUresult result = getenv("WEFT_FAKE_LATE") != NULL ? be_late(to, from, bytes, stream) : copy(to, from, bytes);
     copies++;
     copies_ns += now_ns() - start;
     return result;
@@ -81,7 +128,7 @@ FAKE CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUst
 
 FAKE CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t bytes, CUstream stream)
 {
-    (void)stream;
+    fake_catch_up(stream);
     unsigned long long start = now_ns();
     memset((void *)(uintptr_t)at, value, bytes);
     copies++;
@@ -119,6 +166,7 @@ FAKE CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 
 FAKE CUresult cuStreamDestroy(CUstream stream)
 {
+    fake_catch_up(stream);
     free(stream);
     __atomic_fetch_sub(&streams, 1, __ATOMIC_RELAXED);
     return CUDA_SUCCESS;
@@ -126,7 +174,7 @@ FAKE CUresult cuStreamDestroy(CUstream stream)
 
 FAKE CUresult cuStreamSynchronize(CUstream stream)
 {
-    (void)stream;
+    fake_catch_up(stream);
     fake_count_wait_or_take();
     return CUDA_SUCCESS;
 }
@@ -147,7 +195,7 @@ FAKE CUresult cuEventDestroy(CUevent event)
 
 FAKE CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
 {
-    (void)stream;
+    fake_catch_up(stream);
     (void)flags;
     clock_gettime(CLOCK_MONOTONIC, (struct timespec *)(void *)event);
     return CUDA_SUCCESS;

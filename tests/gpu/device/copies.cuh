@@ -101,6 +101,51 @@ static void test_copies(test_pe *pe, bench *all)
     free(expected);
 }
 
+/* What calls of the host begin is complete after a quiet, a barrier, or a barrier or quiet on a stream, whichever comes
+ * first, and is ordered by a fence before what the CPU stores then. */
+static void test_nbi(test_pe *pe, bench *all)
+{
+    enum { BLOCKS = 16, BYTES = 3000 };
+    unsigned char data[BLOCKS * BYTES];
+    unsigned char seen[BLOCKS * BYTES];
+    const int right = (pe->pe + 1) % pe->pes;
+    const int left = (pe->pe + pe->pes - 1) % pe->pes;
+    weft_stream *stream = (weft_stream *)(uintptr_t)pe->stream;
+    pe->part = "nbi";
+    for (int how = 0; how < 4; how++) {
+        for (int i = 0; i < BLOCKS * BYTES; i++) {
+            data[i] = (unsigned char)(i * 3 + how * 17 + pe->pe * 41);
+        }
+        fill(pe, all->world, all->target, POISON, sizeof data);
+        OK(pe, weft_barrier(all->world));
+        for (size_t at = 0; at < sizeof data; at += BYTES) {
+            OK(pe, weft_putmem_nbi(all->world, all->target + at, data + at, BYTES, right));
+        }
+        if (how == 0) {
+            OK(pe, weft_quiet(all->world));
+        } else if (how == 1) {
+            OK(pe, weft_fence(all->world));
+        } else if (how == 2) {
+            OK(pe, weft_quiet_on_stream(all->world, stream));
+        } else {
+            OK(pe, weft_barrier_on_stream(all->world, stream));
+            finish(pe);
+        }
+        memset(data, POISON, sizeof data);
+        OK(pe, how == 3 ? WEFT_OK : weft_sync(all->world));
+        memset(seen, POISON, sizeof seen);
+        for (size_t at = 0; at < sizeof seen; at += BYTES) {
+            OK(pe, weft_getmem_nbi(all->world, seen + at, all->target + at, BYTES, pe->pe));
+        }
+        OK(pe, weft_barrier(all->world));
+        size_t wrong = 0;
+        while (wrong < sizeof seen && seen[wrong] == (unsigned char)((int)wrong * 3 + how * 17 + left * 41)) {
+            wrong++;
+        }
+        CHECK_SAY(pe, wrong == sizeof seen, "way %d: byte %zu is %d", how, wrong, seen[wrong % sizeof seen]);
+    }
+}
+
 /* The host heap from kernels, also what was added to it after attaching. */
 static void test_host_heap(test_pe *pe, bench *all)
 {
