@@ -1,13 +1,15 @@
 #include "topo/description.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "topo/hwloc.h"
+#include "topo/hwloc_xml.h"
 #include "topo/words.h"
+#include "topo/xml.h"
 
 #define HOSTS_MAX 4096
 typedef struct parser {
@@ -375,6 +377,68 @@ static weft_status parse_nic(parser *p)
     return WEFT_OK;
 }
 
+/* ---- gid ---- */
+
+/* The port that NAME or NAME:PORT means. */
+static weft_status parse_port(const parser *p, const wefti_topo_word *w, int *nic)
+{
+    char name[WEFTI_TOPO_WORD_BYTES];
+    int port = 1;
+    const char *colon = strchr(w->text, ':');
+    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(w->text, ":"), w->text);
+    if (colon != NULL) {
+        WEFT_TRY(wefti_topo_number(&p->r, w, colon + 1, 255, &port));
+    }
+    *nic = find_nic(p, name, port);
+    return *nic >= 0 ? WEFT_OK
+                     : wefti_topo_wrong(&p->r, w->column, "\"%s\" is no port of this host that is above", w->text);
+}
+
+static weft_status parse_gid_type(const parser *p, wefti_topo_gid *gid)
+{
+    const wefti_topo_word *w = &p->r.words[4];
+    const char *value = wefti_topo_value(w, "type");
+    if (value == NULL) {
+        return unknown_key(p, w, "type");
+    }
+    for (int i = 0; i < WEFTI_TOPO_GID_TYPES; i++) {
+        if (strcmp(value, wefti_topo_gid_type_name((wefti_topo_gid_type)i)) == 0) {
+            gid->type = (uint8_t)i;
+            return WEFT_OK;
+        }
+    }
+    return wefti_topo_wrong(&p->r, w->column + 5, "\"%s\" is none of ib, roce-v1, roce-v2", value);
+}
+
+static weft_status parse_gid(parser *p)
+{
+    static const unsigned char zero[16];
+    wefti_topo_gid gid = {.type = WEFTI_TOPO_GID_IB};
+    const wefti_topo_word *w = p->r.words;
+    WEFT_TRY(need_host(p));
+    WEFT_TRY(need_words(p, 4, 5, "gid NIC[:PORT] INDEX ADDRESS [type=ib|roce-v1|roce-v2]"));
+    if (p->number < p->last_number) {
+        return wefti_topo_wrong(&p->r, w[0].column, "a GID is of one port, but there are several of these hosts");
+    }
+    WEFT_TRY(parse_port(p, &w[1], &gid.nic));
+    WEFT_TRY(wefti_topo_number(&p->r, &w[2], w[2].text, 65535, &gid.index));
+    if (inet_pton(AF_INET6, w[3].text, gid.address) != 1 || memcmp(gid.address, zero, sizeof zero) == 0) {
+        return wefti_topo_wrong(&p->r, w[3].column, "\"%s\" is no GID, as fe80::1 or ::ffff:10.0.0.1", w[3].text);
+    }
+    for (int i = 0; i < p->topo->gid_count; i++) {
+        if (p->topo->gids[i].nic == gid.nic && p->topo->gids[i].index == gid.index) {
+            return wefti_topo_wrong(&p->r, w[2].column, "this port has a GID of the index %d already", gid.index);
+        }
+    }
+    if (p->r.count == 5) {
+        WEFT_TRY(parse_gid_type(p, &gid));
+    }
+    if (p->topo->gid_count == WEFTI_TOPO_OBJECTS_MAX) {
+        return wefti_topo_wrong(&p->r, w[0].column, "more than %d GIDs of all hosts", WEFTI_TOPO_OBJECTS_MAX);
+    }
+    return wefti_topo_add_gid(p->topo, &gid);
+}
+
 /* ---- links ---- */
 
 static weft_status parse_end(const parser *p, const wefti_topo_word *w, int *index)
@@ -547,11 +611,40 @@ static weft_status parse_host(parser *p)
     return add_object(p, WEFTI_TOPO_HOST, -1, name, &p->host);
 }
 
+/* ---- files ---- */
+
+static weft_status read_file(const char *file, char **text, size_t *bytes)
+{
+    FILE *from = fopen(file, "re");
+    char *all = wefti_alloc(WEFTI_TOPO_XML_MAX + 1);
+    if (from == NULL || all == NULL) {
+        const weft_status status =
+            from == NULL ? wefti_error(WEFT_ERR_ARGUMENT, "topology: the file \"%s\" cannot be opened", file)
+                         : wefti_error(WEFT_ERR_MEMORY, "topology: no memory to read \"%s\"", file);
+        wefti_free(all);
+        if (from != NULL) {
+            (void)fclose(from);
+        }
+        return status;
+    }
+    *bytes = fread(all, 1, WEFTI_TOPO_XML_MAX + 1, from);
+    const int failed = ferror(from);
+    (void)fclose(from);
+    if (failed) {
+        wefti_free(all);
+        return wefti_error(WEFT_ERR_ARGUMENT, "topology: the file \"%s\" cannot be read", file);
+    }
+    *text = all;
+    return WEFT_OK;
+}
+
 /* ---- an XML of hwloc, in the folder of the description ---- */
 
 static weft_status parse_hwloc(parser *p)
 {
     char file[4096];
+    char *text = NULL;
+    size_t bytes = 0;
     WEFT_TRY(need_host(p));
     WEFT_TRY(need_words(p, 2, 2, "hwloc FILE"));
     if (p->r.name == NULL) {
@@ -563,7 +656,10 @@ static weft_status parse_hwloc(parser *p)
     const char *slash = strrchr(p->r.name, '/');
     const int folder = p->r.words[1].text[0] != '/' && slash != NULL ? (int)(slash - p->r.name) + 1 : 0;
     (void)snprintf(file, sizeof file, "%.*s%s", folder, p->r.name, p->r.words[1].text);
-    return wefti_topo_add_hwloc(p->topo, p->host, file);
+    WEFT_TRY(read_file(file, &text, &bytes));
+    const weft_status status = wefti_topo_add_hwloc_xml(p->topo, p->host, file, text, bytes);
+    wefti_free(text);
+    return status;
 }
 
 /* ---- lines ---- */
@@ -580,8 +676,13 @@ static weft_status parse_line(parser *p)
     static const struct {
         const char *name;
         weft_status (*parse)(parser *p);
-    } others[] = {{"host", parse_host},     {"gpu", parse_gpu},     {"nic", parse_nic},
-                  {"nvlink", parse_nvlink}, {"hwloc", parse_hwloc}, {"unreachable", parse_unreachable}};
+    } others[] = {{"host", parse_host},
+                  {"gpu", parse_gpu},
+                  {"nic", parse_nic},
+                  {"gid", parse_gid},
+                  {"nvlink", parse_nvlink},
+                  {"hwloc", parse_hwloc},
+                  {"unreachable", parse_unreachable}};
     const char *first = p->r.words[0].text;
     for (size_t i = 0; i < sizeof inner / sizeof *inner; i++) {
         if (strcmp(first, inner[i].name) == 0) {
@@ -603,8 +704,8 @@ static weft_status parse_line(parser *p)
     }
     return wefti_topo_wrong(
         &p->r, p->r.words[0].column,
-        "\"%s\" is none of machine, source, host, package, numa, root, switch, gpu, nic, nvlink, unreachable, "
-        "hwloc",
+        "\"%s\" is none of machine, source, host, package, numa, root, switch, gpu, nic, gid, nvlink, "
+        "unreachable, hwloc",
         first);
 }
 
@@ -663,41 +764,14 @@ weft_status wefti_topo_parse(wefti_topo *topo, const char *name, const char *tex
     return status;
 }
 
-/* ---- files ---- */
-
-static weft_status read_file(const char *file, char **text, size_t *bytes)
-{
-    FILE *from = fopen(file, "re");
-    char *all = wefti_alloc(WEFTI_TOPO_TEXT_MAX + 1);
-    if (from == NULL || all == NULL) {
-        const weft_status status =
-            from == NULL ? wefti_error(WEFT_ERR_ARGUMENT, "topology: the file \"%s\" cannot be opened", file)
-                         : wefti_error(WEFT_ERR_MEMORY, "topology: no memory to read \"%s\"", file);
-        wefti_free(all);
-        if (from != NULL) {
-            (void)fclose(from);
-        }
-        return status;
-    }
-    *bytes = fread(all, 1, WEFTI_TOPO_TEXT_MAX + 1, from);
-    const int failed = ferror(from);
-    (void)fclose(from);
-    if (failed) {
-        wefti_free(all);
-        return wefti_error(WEFT_ERR_ARGUMENT, "topology: the file \"%s\" cannot be read", file);
-    }
-    *text = all;
-    return WEFT_OK;
-}
-
-static weft_status read_xml(wefti_topo *topo, const char *file)
+static weft_status parse_xml(wefti_topo *topo, const char *file, const char *text, size_t bytes)
 {
     wefti_topo_init(topo);
     const char *slash = strrchr(file, '/');
     const int host = wefti_topo_add(topo, WEFTI_TOPO_HOST, -1, "host");
     (void)snprintf(topo->name, sizeof topo->name, "%s", slash != NULL ? slash + 1 : file);
     (void)snprintf(topo->source, sizeof topo->source, "hwloc, %s", file);
-    const weft_status status = host < 0 ? WEFT_ERR_MEMORY : wefti_topo_add_hwloc(topo, host, file);
+    const weft_status status = host < 0 ? WEFT_ERR_MEMORY : wefti_topo_add_hwloc_xml(topo, host, file, text, bytes);
     if (status != WEFT_OK) {
         wefti_topo_fini(topo);
     }
@@ -711,7 +785,7 @@ weft_status wefti_topo_read(wefti_topo *topo, const char *file)
     wefti_topo_init(topo);
     WEFT_TRY(read_file(file, &text, &bytes));
     const int is_xml = bytes > 0 && text[0] == '<';
-    const weft_status status = is_xml ? read_xml(topo, file) : wefti_topo_parse(topo, file, text, bytes);
+    const weft_status status = is_xml ? parse_xml(topo, file, text, bytes) : wefti_topo_parse(topo, file, text, bytes);
     wefti_free(text);
     return status;
 }

@@ -10,6 +10,9 @@
  *     switch NAME parent=NAME         a PCI switch, below a root or a switch
  *     gpu PCI [parent=NAME] [uuid=TEXT] [mig=yes] [cluster=UUID clique=N [fabric=STATE] [handles=no] [trial=failed]]
  *     nic NAME [parent=NAME] [pci=PCI] [port=N] [speed=GBITS] [state=down]
+ *     gid NIC[:PORT] INDEX ADDRESS [type=TYPE]
+ *                                     an entry of the port's table, as fe80::1 or ::ffff:10.0.0.1; TYPE: ib, the
+ *                                     default, roce-v1 or roce-v2
  *     nvlink PCI PCI LINKS            or: nvlink all LINKS, among the GPUs of the host so far
  *     unreachable PCI PCI             the first GPU cannot reach the memory of the second
  *     hwloc FILE                      the host's objects from an XML of lstopo, beside this file; `gpu` and `nic` lines

@@ -7,6 +7,7 @@
 #include "topo/description.h"
 #include "topo/hwloc.h"
 #include "topo/nvml.h"
+#include "topo/sysfs.h"
 
 weft_status wefti_topo_discover(wefti_topo *topo)
 {
@@ -22,7 +23,10 @@ weft_status wefti_topo_discover(wefti_topo *topo)
     (void)snprintf(topo->name, sizeof topo->name, "this machine");
     (void)snprintf(topo->source, sizeof topo->source, "hwloc and NVML");
     const int host = wefti_topo_add(topo, WEFTI_TOPO_HOST, -1, name);
-    weft_status status = host < 0 ? WEFT_ERR_MEMORY : wefti_topo_add_hwloc(topo, host, NULL);
+    weft_status status = host < 0 ? WEFT_ERR_MEMORY : wefti_topo_add_hwloc(topo, host);
+    if (status == WEFT_OK) {
+        status = wefti_topo_add_sysfs(topo, host, "/sys");
+    }
     if (status == WEFT_OK) {
         status = wefti_topo_add_nvml(topo, host);
     }

@@ -68,6 +68,7 @@ void wefti_topo_fini(wefti_topo *topo)
 {
     wefti_free(topo->objects);
     wefti_free(topo->links);
+    wefti_free(topo->gids);
     wefti_topo_init(topo);
 }
 
@@ -123,6 +124,23 @@ weft_status wefti_topo_add_link(wefti_topo *topo, int from, int to, int links)
     topo->links = all;
     topo->links[topo->link_count++] = (wefti_topo_link){from, to, links};
     return WEFT_OK;
+}
+
+weft_status wefti_topo_add_gid(wefti_topo *topo, const wefti_topo_gid *gid)
+{
+    void *all = topo->gids;
+    if (!make_room(&all, topo->gid_count, &topo->gid_room, sizeof *topo->gids)) {
+        return wefti_error(WEFT_ERR_MEMORY, "topology: no memory for more than %d GIDs", topo->gid_count);
+    }
+    topo->gids = all;
+    topo->gids[topo->gid_count++] = *gid;
+    return WEFT_OK;
+}
+
+const char *wefti_topo_gid_type_name(wefti_topo_gid_type type)
+{
+    static const char *const names[WEFTI_TOPO_GID_TYPES] = {"ib", "roce-v1", "roce-v2"};
+    return names[type];
 }
 
 /* ---- lists ---- */

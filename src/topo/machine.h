@@ -71,6 +71,21 @@ typedef struct wefti_topo_link {
     int32_t links; /* 0: no access */
 } wefti_topo_link;
 
+/* An address of a port of a NIC (InfiniBand, RoCE, EFA): an entry of its table that is in use. */
+typedef enum wefti_topo_gid_type {
+    WEFTI_TOPO_GID_IB,
+    WEFTI_TOPO_GID_ROCE_V1,
+    WEFTI_TOPO_GID_ROCE_V2
+} wefti_topo_gid_type;
+#define WEFTI_TOPO_GID_TYPES 3
+
+typedef struct wefti_topo_gid {
+    int32_t nic; /* the object */
+    int32_t index;
+    uint8_t type;
+    unsigned char address[16]; /* as of IPv6; of RoCE it is the interface's, ::ffff:10.0.0.1 of IPv4 */
+} wefti_topo_gid;
+
 typedef struct wefti_topo {
     char name[64];
     char source[256]; /* where the description comes from */
@@ -80,6 +95,9 @@ typedef struct wefti_topo {
     wefti_topo_link *links;
     int link_count;
     int link_room;
+    wefti_topo_gid *gids;
+    int gid_count;
+    int gid_room;
 } wefti_topo;
 
 void wefti_topo_init(wefti_topo *topo);
@@ -89,6 +107,9 @@ void wefti_topo_fini(wefti_topo *topo);
  * WEFTI_TOPO_OBJECTS_MAX. */
 int wefti_topo_add(wefti_topo *topo, wefti_topo_kind kind, int parent, const char *name);
 weft_status wefti_topo_add_link(wefti_topo *topo, int from, int to, int links);
+weft_status wefti_topo_add_gid(wefti_topo *topo, const wefti_topo_gid *gid);
+
+const char *wefti_topo_gid_type_name(wefti_topo_gid_type type);
 
 const char *wefti_topo_kind_name(wefti_topo_kind kind);
 

@@ -1,6 +1,7 @@
-/* Goal: descriptions of machines and lists of NICs do no harm, whatever is in them: each is taken or refused with a
- * status; what was taken can be planned.
- * Method: the first byte of the input chooses what reads the rest. Other files may not be named. */
+/* Goal: descriptions of machines, hwloc's XML and lists of NICs do no harm, whatever is in them: each is taken or
+ * refused with a status; what was taken can be planned.
+ * Method: the first byte of the input chooses what reads the rest; an XML begins with '<', which belongs to it. Other
+ * files may not be named. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "base/alloc.h"
 #include "topo/description.h"
 #include "topo/domain.h"
+#include "topo/hwloc_xml.h"
 #include "topo/plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes);
@@ -41,6 +43,13 @@ static void plan_all(const wefti_topo *topo, const wefti_topo_wish *wish)
     wefti_free(gpus);
 }
 
+static weft_status read_xml(wefti_topo *topo, const char *text, size_t bytes)
+{
+    wefti_topo_init(topo);
+    const int host = wefti_topo_add(topo, WEFTI_TOPO_HOST, -1, "h");
+    return host < 0 ? WEFT_ERR_MEMORY : wefti_topo_add_hwloc_xml(topo, host, "xml", text, bytes);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 {
     wefti_topo topo;
@@ -50,6 +59,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
     }
     char *text = malloc(bytes); /* of its own, so that reading beyond it shows */
     if (text == NULL) {
+        return 0;
+    }
+    if (input[0] == '<') {
+        memcpy(text, input, bytes);
+        if (read_xml(&topo, text, bytes) == WEFT_OK && topo.count <= OBJECTS_MAX) {
+            plan_all(&topo, &wish);
+        }
+        wefti_topo_fini(&topo);
+        free(text);
         return 0;
     }
     memcpy(text, input + 1, bytes - 1);

@@ -49,18 +49,23 @@ def ports_of_gpus(told):
 def read_expected():
     for line in (FOLDER / "expected.txt").read_text().splitlines():
         if line and not line.startswith("#"):
-            name, plan, domains = re.fullmatch(r"(\S+): (.*); (\d+)", line).groups()
-            yield name, plan.split(), int(domains)
+            name, plan, domains, ports = re.fullmatch(r"(\S+): ([^;]*); (\d+)(?:; (.*))?", line).groups()
+            yield name, plan.split(), int(domains), (ports or "").split()
 
 
 class Machines(unittest.TestCase):
     def test_all_are_expected(self):
-        self.assertEqual({path.stem for path in MACHINES.iterdir()}, {name for name, _, _ in read_expected()})
+        self.assertEqual({path.stem for path in MACHINES.iterdir()}, {name for name, *_ in read_expected()})
 
     def test_plans_and_domains(self):
-        for name, plan, domains in read_expected():
+        for name, plan, domains, ports_of_pes in read_expected():
             with self.subTest(machine=name):
                 told = read(name)
+                self.assertEqual(told, read(name))  # the same each time
+                self.assertEqual(bool(plan), not ports_of_pes)
+                if ports_of_pes:
+                    pes = read(name, "--pes", str(len(ports_of_pes)))["pes"]
+                    self.assertEqual([row["port"] for row in pes], ports_of_pes)
                 ports = ports_of_gpus(told)
                 self.assertEqual(ports[: len(plan)], plan)
                 self.assertEqual(len(ports) % max(1, len(plan)), 0)
@@ -68,7 +73,7 @@ class Machines(unittest.TestCase):
                 self.assertEqual(len({row["domain"] for row in told["pes"]}), domains)
 
     def test_text_and_graph(self):
-        for name, _, _ in read_expected():
+        for name, *_ in read_expected():
             with self.subTest(machine=name):
                 text = run("--machine", str(file_of(name)))
                 self.assertEqual((text.returncode, text.stderr), (0, ""))
@@ -127,13 +132,41 @@ class Machines(unittest.TestCase):
         self.assertEqual([row["domain"] for row in told["pes"]], [0] * 68 + [68] * 4)
         self.assertTrue(any("clique 2 " in row["note"] for row in told["notes"]))
 
+    def test_gids(self):
+        told = read("roce-dual-port")
+        self.assertEqual(len(told["gids"]), 8)
+        self.assertEqual(told["gids"][7], {"host": "server", "port": "mlx5_0:2", "index": 3, "gid": "::ffff:10.0.0.2",
+                                           "type": "roce-v2"})
+        text = run("--machine", str(file_of("roce-dual-port"))).stdout
+        self.assertRegex(text, r"server +mlx5_0:2 +3 +::ffff:10.0.0.2 +roce-v2\n")
+        self.assertNotIn("gids", run("--machine", str(file_of("dgx-h100"))).stdout)
+
+    def test_nvlinks(self):
+        self.assertEqual(len(read("dgx-h100")["nvlinks"]), 8 * 7)
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "links.topo"
+            file.write_text("weft-topology 1\nhost a\nroot r\ngpu 0000:01:00.0 parent=r\ngpu 0000:02:00.0 parent=r\n"
+                            "gpu 0000:03:00.0 parent=r\nnvlink 0000:01:00.0 0000:02:00.0 4\n"
+                            "unreachable 0000:03:00.0 0000:01:00.0\n")
+            text = run("--machine", str(file)).stdout
+        self.assertRegex(text, r"NVLinks on a\n +0000:01:00.0 +0000:02:00.0 +0000:03:00.0\n"
+                               r" +0000:01:00.0 +X +NV4 +-\n +0000:02:00.0 +NV4 +X +-\n +0000:03:00.0 +none +- +X\n")
+
     def test_this_machine(self):
+        """By hwloc, where it is here: as many ports as sysfs has devices of NICs, and the same each time."""
         done = run("--json")
         if "libhwloc" in done.stderr or "no hwloc" in done.stderr:
             self.assertIn("WEFT_TOPO_FILE", done.stderr)  # what to do instead
             return
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(json.loads(done.stdout)["machine"]["hosts"], 1)
+        told = json.loads(done.stdout)
+        self.assertEqual(told["machine"]["hosts"], 1)
+        self.assertEqual(run("--json").stdout, done.stdout)
+        sysfs = pathlib.Path("/sys/class")
+        if not (sysfs / "infiniband").is_dir():
+            on_pci = {path.parent.name for path in sysfs.glob("net/*/device")
+                      if "/pci" in str(path.resolve()) and (path.parent / "device").exists()}
+            self.assertEqual({row["name"] for row in told["objects"] if row["kind"] == "nic"}, on_pci)
 
 
 class Wishes(unittest.TestCase):
@@ -183,10 +216,10 @@ class Mistakes(unittest.TestCase):
             bad.write_text("weft-topology 1\nhost h\n  gpus 4\n")
             self.refused(1, "--machine", str(bad), told="bad.topo:3:3: \"gpus\" is none of")
             xml = pathlib.Path(folder) / "bad.xml"
-            xml.write_text("<?xml version='1.0'?><topology>")
-            done = run("--machine", str(xml))
-            self.assertEqual(done.returncode, 1)
-            self.assertIn("weft-info: topology: ", done.stderr)
+            xml.write_text("<?xml version='1.0'?>\n<topology>")
+            self.refused(1, "--machine", str(xml), told="bad.xml:2:2: this element has no end, </topology>")
+            bad.write_text("weft-topology 1\nhost h\nhwloc bad.xml\n")
+            self.refused(1, "--machine", str(bad), told="bad.xml:2:2: this element has no end, </topology>")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 /* tools/weft-info/topo_print.c: the tables of weft-info topo. */
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -79,6 +80,44 @@ static info_table *objects_table(const info_topo *all)
     return table;
 }
 
+/* Of all hosts: a GID is of one port. */
+static info_table *gids_table(const info_topo *all)
+{
+    char text[INET6_ADDRSTRLEN];
+    char port[INFO_TOPO_PORT_BYTES];
+    info_table *table = info_table_create("gids", "host port index# gid type");
+    for (int i = 0; i < all->topo.gid_count; i++) {
+        const wefti_topo_gid *gid = &all->topo.gids[i];
+        info_table_add(table, "%s", all->topo.objects[all->topo.objects[gid->nic].host].name);
+        info_table_add(table, "%s", info_topo_port_text(all, gid->nic, port));
+        info_table_add(table, "%d", gid->index);
+        info_table_add(table, "%s", inet_ntop(AF_INET6, gid->address, text, sizeof text));
+        info_table_add(table, "%s", wefti_topo_gid_type_name((wefti_topo_gid_type)gid->type));
+    }
+    return table;
+}
+
+/* Each way by itself; 0 links: `from` cannot access the memory of `to`. */
+static info_table *links_table(const info_topo *all)
+{
+    char host[128];
+    char pci[WEFTI_TOPO_PCI_BYTES];
+    info_table *table = info_table_create("nvlinks", "host from to links#");
+    for (int i = 0; i < all->host_count; i++) {
+        host_text(all, i, host, sizeof host);
+        for (int j = 0; all->pattern[i] == i && j < all->topo.link_count; j++) {
+            const wefti_topo_link *link = &all->topo.links[j];
+            if (all->topo.objects[link->from].host == all->hosts[i]) {
+                info_table_add(table, "%s", host);
+                info_table_add(table, "%s", wefti_topo_pci_text(all->topo.objects[link->from].pci, pci));
+                info_table_add(table, "%s", wefti_topo_pci_text(all->topo.objects[link->to].pci, pci));
+                info_table_add(table, "%d", link->links);
+            }
+        }
+    }
+    return table;
+}
+
 static info_table *distances_table(const info_topo *all)
 {
     char host[128];
@@ -141,6 +180,48 @@ static void print_matrix(const info_topo *all, FILE *to)
     }
 }
 
+/* NV18: 18 NVLinks to the GPU of the column; none: its memory cannot be accessed; -: nothing is known of links. */
+static void put_links(const wefti_topo *topo, int from, int to, FILE *out)
+{
+    char text[16] = "-";
+    for (int i = 0; i < topo->link_count; i++) {
+        const wefti_topo_link *link = &topo->links[i];
+        if (link->from == from && link->to == to) {
+            (void)snprintf(text, sizeof text, link->links > 0 ? "NV%d" : "none%.0d", link->links);
+        }
+    }
+    (void)fprintf(out, " %12s", from == to ? "X" : text);
+}
+
+/* Print the NVLinks of each host that has some. */
+static void print_links(const info_topo *all, FILE *to)
+{
+    char host[128];
+    char pci[WEFTI_TOPO_PCI_BYTES];
+    for (int i = 0; i < all->host_count; i++) {
+        const wefti_topo_plan *plan = &all->plans[i];
+        int has_links = 0;
+        for (int j = 0; j < all->topo.link_count; j++) {
+            has_links |= all->topo.objects[all->topo.links[j].from].host == all->hosts[i];
+        }
+        if (all->pattern[i] != i || !has_links) {
+            continue;
+        }
+        host_text(all, i, host, sizeof host);
+        (void)fprintf(to, "\nNVLinks on %s\n  %-12s", host, "");
+        for (int j = 0; j < plan->gpu_count; j++) {
+            (void)fprintf(to, " %12s", wefti_topo_pci_text(all->topo.objects[plan->gpus[j]].pci, pci));
+        }
+        for (int j = 0; j < plan->gpu_count; j++) {
+            (void)fprintf(to, "\n  %-12s", wefti_topo_pci_text(all->topo.objects[plan->gpus[j]].pci, pci));
+            for (int k = 0; k < plan->gpu_count; k++) {
+                put_links(&all->topo, plan->gpus[j], plan->gpus[k], to);
+            }
+        }
+        (void)fputs("\n", to);
+    }
+}
+
 static info_table *plan_table(const info_topo *all)
 {
     char host[128];
@@ -195,21 +276,31 @@ static info_table *notes_table(const info_topo *all)
 
 int info_topo_print(const info_topo *all, int is_json)
 {
-    info_table *tables[] = {machine_table(all), objects_table(all), distances_table(all),
-                            plan_table(all),    pes_table(all),     notes_table(all)};
-    const int count = sizeof tables / sizeof *tables;
+    struct {
+        info_table *table;
+        void (*print)(const info_topo *all, FILE *to); /* for people, in place of the table */
+        int is_left_out; /* of the text, since it is empty */
+    } parts[] = {{machine_table(all), NULL, 0},
+                 {objects_table(all), NULL, 0},
+                 {gids_table(all), NULL, all->topo.gid_count == 0},
+                 {links_table(all), print_links, 0},
+                 {distances_table(all), print_matrix, 0},
+                 {plan_table(all), NULL, 0},
+                 {pes_table(all), NULL, 0},
+                 {notes_table(all), NULL, all->notes[0] == '\0'}};
+    const int count = sizeof parts / sizeof *parts;
     (void)fputs(is_json ? "{\n" : "", stdout);
     for (int i = 0; i < count; i++) {
         if (is_json) {
             (void)fputs(i > 0 ? ",\n" : "", stdout);
-            info_table_print_json(tables[i], stdout);
-        } else if (i == 2) {
-            print_matrix(all, stdout);
-        } else if (i < count - 1 || all->notes[0] != '\0') {
+            info_table_print_json(parts[i].table, stdout);
+        } else if (parts[i].print != NULL) {
+            parts[i].print(all, stdout);
+        } else if (!parts[i].is_left_out) {
             (void)fputs(i > 0 ? "\n" : "", stdout);
-            info_table_print_text(tables[i], stdout);
+            info_table_print_text(parts[i].table, stdout);
         }
-        info_table_destroy(tables[i]);
+        info_table_destroy(parts[i].table);
     }
     (void)fputs(is_json ? "\n}\n" : "", stdout);
     return fflush(stdout) == 0 ? 0 : 1;
