@@ -78,6 +78,31 @@ static int slot_of(const wefti_topo_plan *plan, int nic)
     return slot;
 }
 
+static void add_gids(wefti_topo_rail *rail, const wefti_topo *topo, int nic)
+{
+    for (int i = 0; i < topo->gid_count && rail->gid_count < WEFTI_TOPO_RAIL_GIDS_MAX; i++) {
+        const wefti_topo_gid *gid = &topo->gids[i];
+        int is_new = gid->nic == nic;
+        for (int j = 0; j < rail->gid_count; j++) { /* both kinds of RoCE have the same */
+            is_new &= memcmp(rail->gids[j], gid->address, sizeof gid->address) != 0;
+        }
+        if (is_new) {
+            memcpy(rail->gids[rail->gid_count++], gid->address, sizeof gid->address);
+        }
+    }
+}
+
+static int count_ports(const wefti_topo *topo, int nic)
+{
+    int ports = 0;
+    for (int i = 0; i < topo->count; i++) {
+        const wefti_topo_object *object = &topo->objects[i];
+        ports += object->kind == WEFTI_TOPO_NIC && object->host == topo->objects[nic].host &&
+                 strcmp(object->name, topo->objects[nic].name) == 0;
+    }
+    return ports;
+}
+
 /* One that is there already is not added again. Returns 0 if there is no room. */
 static int add_rail(wefti_topo_rails *out, const wefti_topo_plan *plan, const wefti_topo *topo, int nic)
 {
@@ -94,6 +119,8 @@ static int add_rail(wefti_topo_rails *out, const wefti_topo_plan *plan, const we
     (void)snprintf(rail->name, sizeof rail->name, "%s", topo->objects[nic].name);
     rail->port = topo->objects[nic].port;
     rail->slot = slot;
+    rail->ports = count_ports(topo, nic);
+    add_gids(rail, topo, nic);
     return 1;
 }
 

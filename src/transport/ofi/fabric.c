@@ -84,6 +84,7 @@ static weft_status choose(wefti_fabric *fabric, const struct fi_info *offered, c
     while (fabric->count < chosen.count) {
         wefti_fabric_rail *rail = &fabric->rails[fabric->count];
         rail->info = lib.dupinfo(chosen.infos[fabric->count]);
+        rail->port = chosen.ports[fabric->count];
         rail->slot = chosen.slots[fabric->count++];
         if (rail->info == NULL) {
             return wefti_error(WEFT_ERR_MEMORY, "no memory for libfabric's interface");

@@ -62,6 +62,7 @@ typedef struct wefti_fabric_rail {
     void *descriptors[WEFTI_FABRIC_ENDPOINTS]; /* of that memory */
     int wake[WEFTI_FABRIC_ENDPOINTS]; /* readable when something completes, once fi_trywait says so; or -1 */
     int slot;
+    int port; /* of a NIC that has several; 0: it has one, or which it is is not known */
 } wefti_fabric_rail;
 
 typedef struct wefti_fabric {

@@ -7,7 +7,9 @@
  *   else                   the first of the best: libfabric lists them by speed. The machine is not looked at
  *
  * "Best": what reaches other hosts, and is no emulation of last resort. An interface has the name of its NIC where
- * libfabric tells one (mlx5_0), else of its domain (eth0). Ports of a NIC are the same to libfabric. */
+ * libfabric tells one (mlx5_0), else of its domain (eth0).
+ * libfabric tells the ports of a NIC apart by nothing but addresses: what it offers leads to the port that has its
+ * address among its GIDs, or whose InfiniBand interface has the address. Where GIDs are not known, any will do. */
 #ifndef WEFTI_TRANSPORT_OFI_INTERFACE_H
 #define WEFTI_TRANSPORT_OFI_INTERFACE_H
 
@@ -18,6 +20,7 @@
 typedef struct wefti_ofi_interfaces {
     const struct fi_info *infos[WEFTI_TOPO_RAILS_MAX]; /* of those offered; one at least, each once */
     int slots[WEFTI_TOPO_RAILS_MAX]; /* of the plan; 0 without one */
+    int ports[WEFTI_TOPO_RAILS_MAX]; /* of a NIC that has several, where it is known which; else 0 */
     int count;
     int own; /* as of wefti_topo_rails */
     wefti_topo_rails_wish wish;

@@ -74,6 +74,23 @@ static void offer_efa(const char *fourth)
     offer_one("tcp;ofi_rxm", "rdmap81s0", NULL);
 }
 
+static void give_address(int i, uint32_t address)
+{
+    offers[i].address.sin_family = AF_INET;
+    offers[i].address.sin_addr.s_addr = htonl(address);
+    offers[i].info.src_addrlen = sizeof offers[i].address;
+}
+
+/* One NIC as the verbs provider tells of its two ports: what it offers differs in the addresses alone. */
+static void offer_ports(uint32_t first, uint32_t second)
+{
+    offer_count = 0;
+    offer_one("verbs;ofi_rxm", "mlx5_0-rxm", "mlx5_0");
+    offer_one("verbs;ofi_rxm", "mlx5_0-rxm", "mlx5_0");
+    give_address(0, first);
+    give_address(1, second);
+}
+
 static const wefti_topo_pe first_of_numa0 = {.gpu = WEFTI_TOPO_PCI_NONE, .numa = 0, .number = 0};
 static const wefti_topo_pe first_of_numa1 = {.gpu = WEFTI_TOPO_PCI_NONE, .numa = 1, .number = 0};
 
@@ -190,6 +207,45 @@ static void falls_back_unless_asked(void **state)
     assert_chosen(&first_of_numa0, "mlx5_1", "verbs;ofi_rxm");
 }
 
+/* By the address, which is one of the port's GIDs; both ports of a NIC are two rails. */
+static void tells_ports_apart(void **state)
+{
+    (void)state;
+    const wefti_topo_pe alone = {.gpu = WEFTI_TOPO_PCI_NONE, .numa = 0, .count = 1};
+    wefti_ofi_interfaces chosen;
+    assert_int_equal(setenv("WEFT_TOPO_FILE", MACHINES "roce-dual-port.topo", 1), 0);
+    for (uint32_t turn = 0; turn < 2; turn++) { /* whichever is offered first */
+        offer_ports(0x0a000001 + turn, 0x0a000002 - turn);
+        for (int port = 1; port <= 2; port++) {
+            assert_int_equal(setenv("WEFT_NIC_LIST", port == 1 ? "mlx5_0:1" : "mlx5_0:2", 1), 0);
+            assert_int_equal(wefti_ofi_interfaces_choose(&offers[0].info, &alone, &chosen), WEFT_OK);
+            assert_int_equal(chosen.count, 1);
+            assert_int_equal(chosen.ports[0], port);
+            assert_ptr_equal(chosen.infos[0], &offers[(uint32_t)port - 1 == turn ? 0 : 1].info);
+        }
+        assert_int_equal(unsetenv("WEFT_NIC_LIST"), 0);
+        assert_int_equal(wefti_ofi_interfaces_choose(&offers[0].info, &alone, &chosen), WEFT_OK);
+        assert_int_equal(chosen.count, 2);
+        assert_int_equal(chosen.ports[0], 1);
+        assert_int_equal(chosen.ports[1], 2);
+        assert_ptr_equal(chosen.infos[0], &offers[turn].info);
+        assert_ptr_equal(chosen.infos[1], &offers[1 - turn].info);
+    }
+    /* An address of no port that is known: an error for who asks for that port, else not used. */
+    offer_ports(0x0a000001, 0x0a000003);
+    assert_int_equal(wefti_ofi_interfaces_choose(&offers[0].info, &alone, &chosen), WEFT_OK);
+    assert_int_equal(chosen.count, 1);
+    assert_int_equal(chosen.ports[0], 1);
+    assert_int_equal(setenv("WEFT_NIC_LIST", "mlx5_0:2", 1), 0);
+    assert_int_equal(wefti_ofi_interfaces_choose(&offers[0].info, &alone, &chosen), WEFT_ERR_ARGUMENT);
+    assert_non_null(strstr(weft_last_error(), "is mlx5_0:2, by"));
+    assert_non_null(strstr(weft_last_error(), "none of the addresses that libfabric has of mlx5_0 is of that port"));
+    /* GIDs that are not known. */
+    assert_int_equal(setenv("WEFT_TOPO_FILE", MACHINES "pcie-8gpu.topo", 1), 0);
+    assert_int_equal(wefti_ofi_interfaces_choose(&offers[0].info, &alone, &chosen), WEFT_OK);
+    assert_int_equal(chosen.ports[0], 0);
+}
+
 static void refuses_what_cannot_be_read(void **state)
 {
     (void)state;
@@ -214,6 +270,7 @@ int main(void)
         cmocka_unit_test_setup(goes_by_the_gpu, clear),
         cmocka_unit_test_setup(takes_several, clear),
         cmocka_unit_test_setup(falls_back_unless_asked, clear),
+        cmocka_unit_test_setup(tells_ports_apart, clear),
         cmocka_unit_test_setup(refuses_what_cannot_be_read, clear),
     };
     setenv("WEFT_LOG", "none", 1);

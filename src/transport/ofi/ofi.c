@@ -177,7 +177,12 @@ static void list_rails(const wefti_fabric *fabric, char *text, size_t bytes)
     for (int i = 0; i < fabric->count && used < bytes; i++) {
         const char *before = i == 0 ? "" : i == fabric->count - 1 ? " and " : ", ";
         const char *name = wefti_ofi_interface_name(fabric->rails[i].info);
-        const int wrote = snprintf(text + used, bytes - used, i < fabric->own ? "%s%s" : "%s(%s)", before, name);
+        char port[16] = "";
+        if (fabric->rails[i].port > 0) {
+            (void)snprintf(port, sizeof port, ":%d", fabric->rails[i].port);
+        }
+        const int wrote =
+            snprintf(text + used, bytes - used, i < fabric->own ? "%s%s%s" : "%s(%s%s)", before, name, port);
         used += wrote > 0 ? (size_t)wrote : 0;
     }
 }
