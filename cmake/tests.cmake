@@ -178,23 +178,29 @@ function(weft_add_multi_tests)
     endforeach()
 endfunction()
 
+# A library in place of libfabric, of tests/provider, in a folder of that name.
+function(weft_add_provider name)
+    find_library(WEFT_OFI_LIBRARY NAMES libfabric.so.1 HINTS ${OFI_LIBDIR})
+    add_library(${name}_provider SHARED ${PROJECT_SOURCE_DIR}/tests/provider/${name}.c)
+    target_link_libraries(${name}_provider PRIVATE weft_flags)
+    target_link_options(${name}_provider PRIVATE
+        -Wl,--version-script=${PROJECT_SOURCE_DIR}/tests/provider/${name}.map)
+    target_compile_definitions(${name}_provider PRIVATE REAL_LIBRARY="${WEFT_OFI_LIBRARY}")
+    set_target_properties(${name}_provider PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/provider/${name}
+        PREFIX "" OUTPUT_NAME libfabric SUFFIX .so.1 NO_SONAME ON C_VISIBILITY_PRESET default)
+endfunction()
+
 # The suite of transports over a libfabric that asks all that a provider may ask, by each order of large puts, and where
 # they are not to be had.
 function(weft_add_strict_tests)
-    find_library(WEFT_OFI_LIBRARY NAMES libfabric.so.1 HINTS ${OFI_LIBDIR})
-    add_library(strict_provider SHARED ${PROJECT_SOURCE_DIR}/tests/provider/strict.c)
-    target_link_libraries(strict_provider PRIVATE weft_flags)
-    target_link_options(strict_provider PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/tests/provider/strict.map)
-    target_compile_definitions(strict_provider PRIVATE STRICT_REAL_LIBRARY="${WEFT_OFI_LIBRARY}")
-    set_target_properties(strict_provider PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/provider
-        PREFIX "" OUTPUT_NAME libfabric SUFFIX .so.1 NO_SONAME ON C_VISIBILITY_PRESET default)
+    weft_add_provider(strict)
     foreach(variables "WEFT_RMA_ORDER=provider" "WEFT_RMA_ORDER=counted" "WEFT_RMA_ORDER=completion"
             "STRICT_KEYS=long")
         string(REGEX REPLACE ".*=" "" word ${variables})
         add_test(NAME ofi_test.strict.${word} COMMAND ofi_test strict)
         weft_describe_test(ofi_test.strict.${word} "unit;network")
         set_property(TEST ofi_test.strict.${word} APPEND PROPERTY ENVIRONMENT
-            "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/tests/provider" WEFT_RMA_BYTES=257 ${variables})
+            "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/tests/provider/strict" WEFT_RMA_BYTES=257 ${variables})
         if(word STREQUAL "counted") # one at a time would come in their order
             set_property(TEST ofi_test.strict.${word} APPEND PROPERTY ENVIRONMENT STRICT_QUEUE=8)
         endif()
@@ -441,6 +447,7 @@ if(TARGET weft-info AND Python3_FOUND)
         set_target_properties(rails PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
         add_test(NAME rails COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/rails.py $<TARGET_FILE:rails>
             $<TARGET_FILE:ofi_test> ${PROJECT_BINARY_DIR}/tests/provider $<BOOL:${WEFT_UCX}>)
+        weft_add_provider(ports)
         weft_describe_test(rails "tools;network")
         set_tests_properties(rails PROPERTIES PROCESSORS 4 TIMEOUT 600)
     endif()

@@ -162,8 +162,8 @@ static void find(void *library, const char *name, const char *version, void *fun
 
 static void load(void)
 {
-    void *library = dlopen(STRICT_REAL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    expect(library != NULL, "cannot load " STRICT_REAL_LIBRARY);
+    void *library = dlopen(REAL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    expect(library != NULL, "cannot load " REAL_LIBRARY);
     find(library, "fi_getinfo", "FABRIC_1.3", &real.getinfo);
     find(library, "fi_freeinfo", "FABRIC_1.3", &real.freeinfo);
     find(library, "fi_dupinfo", "FABRIC_1.3", &real.dupinfo);

@@ -4,8 +4,10 @@ names it.
 
 Method: two hosts, which are network namespaces with two pairs of virtual interfaces between them, and machines described
 whose NICs those are; the interfaces' counters tell what went by which. The conformance suite runs on one of the hosts, once
-over a libfabric that asks all that a provider may ask.
-Usage: rails.py RAILS OFI_TEST STRICT UCX, STRICT: the folder of the library of tests/provider; UCX: 1 in a build with it. Exits with 77 where there are no namespaces.
+over a libfabric that asks all that a provider may ask. Over another both interfaces are one NIC, whose ports are known by their
+GIDs alone.
+Usage: rails.py RAILS OFI_TEST PROVIDERS UCX, PROVIDERS: the folder of the libraries of tests/provider; UCX: 1 in a build
+with it. Exits with 77 where there are no namespaces.
 """
 
 import os
@@ -16,7 +18,7 @@ import tempfile
 import time
 import unittest
 
-RAILS, OFI_TEST, STRICT, UCX = sys.argv[1:5]
+RAILS, OFI_TEST, PROVIDERS, UCX = sys.argv[1:5]
 PORT = 29500
 MIB = 1 << 20
 MOVED = 16 * MIB  # a rounds' bytes of rails.c to one PE, by puts; by gets as many come
@@ -27,6 +29,17 @@ host here
 numa numa0
 nic rail0 parent=numa0 port=1
 nic rail1 parent=numa0 port=1
+"""
+ONE_NIC = """weft-topology 1
+host here
+numa numa0
+nic mlx5_0 parent=numa0 port=1
+nic mlx5_0 parent=numa0 port=2
+"""
+GIDS = """gid mlx5_0:1 2 ::ffff:10.98.0.1 type=roce-v2
+gid mlx5_0:1 3 ::ffff:10.98.0.2 type=roce-v2
+gid mlx5_0:2 2 ::ffff:10.98.1.1 type=roce-v2
+gid mlx5_0:2 3 ::ffff:10.98.1.2 type=roce-v2
 """
 
 
@@ -109,6 +122,28 @@ class Rails(unittest.TestCase):
         self.assertIn("on rail0 (", said)
         self.assertLess(sent[0][1], MIB)
 
+    def test_ports_of_a_nic(self):
+        """One NIC with two ports: the port of a list carries all, and without a list both carry."""
+        self.file.write_text(ONE_NIC + GIDS)
+        variables = {"LD_LIBRARY_PATH": f"{PROVIDERS}/ports"}
+        for port in (1, 2):
+            said, sent = self.carry(WEFT_NIC_LIST=f"mlx5_0:{port}", **variables)
+            self.assertIn(f"on mlx5_0:{port} (tcp;ofi_rxm): in turn among those nearest to ", said)
+            for host in (0, 1):
+                self.assertGreater(sent[host][port - 1], 2 * MOVED, sent)
+                self.assertLess(sent[host][2 - port], MIB, sent)
+        said, sent = self.carry(**variables)
+        self.assertIn("on mlx5_0:1 and mlx5_0:2 (tcp;ofi_rxm): ", said)
+        self.assertGreater(min(sent[0] + sent[1]), 2 * MOVED // 4, sent)
+
+    def test_ports_that_are_not_known(self):
+        self.file.write_text(ONE_NIC)
+        said = [process.communicate(timeout=150) for process in [
+            self.start(host, host, 2, [RAILS, "carry"], {"LD_LIBRARY_PATH": f"{PROVIDERS}/ports", "WEFT_LOG": "warn",
+                                                         "WEFT_NIC_LIST": "mlx5_0:2"}) for host in (0, 1)]]
+        self.assertIn("on mlx5_0 (tcp;ofi_rxm)", said[0][0])
+        self.assertIn("the plan's port of this PE is mlx5_0:2, but the GIDs of the port are not known", said[0][1])
+
     def test_same_slot(self):
         """The host of PEs 1 and 2 gives them a rail each; PE 0's are both."""
         _, sent = self.carry((0, 1, 1), WEFT_NIC_RAILS="same-slot")
@@ -149,7 +184,7 @@ class Rails(unittest.TestCase):
         self.assertEqual(process.wait(60), 0) # a world of one asks for no network
 
     def test_conformance(self):
-        for word, variables in [("strict", {"WEFT_RMA_ORDER": "completion", "LD_LIBRARY_PATH": STRICT}),
+        for word, variables in [("strict", {"WEFT_RMA_ORDER": "completion", "LD_LIBRARY_PATH": f"{PROVIDERS}/strict"}),
                                 ("plain", {"WEFT_RMA_ORDER": "counted", "WEFT_NIC_RAILS": "same-slot"})]:
             process = self.start(0, 0, 1, [OFI_TEST, word], variables | {"WEFT_RMA_BYTES": "257"})
             said, errors = process.communicate(timeout=150)

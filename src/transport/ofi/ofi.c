@@ -11,6 +11,7 @@
 
 #define COMPLETIONS_AT_ONCE 16
 #define RAILS_BYTES 200
+#define RAIL_BYTES 100
 
 _Static_assert(sizeof(struct fi_context2) <= sizeof((wefti_am_buffer *)0)->context, "the provider's part has room");
 _Static_assert(offsetof(wefti_am_buffer, context) == 0, "the provider's part names the buffer");
@@ -169,6 +170,14 @@ static const struct sockaddr *ofi_host(const void *address, struct sockaddr_stor
 
 /* ---- words ---- */
 
+/* The interface's name, with the port where a NIC has several. */
+static const char *rail_name(const wefti_fabric_rail *rail, char text[RAIL_BYTES])
+{
+    const char *name = wefti_ofi_interface_name(rail->info);
+    (void)snprintf(text, RAIL_BYTES, rail->port > 0 ? "%s:%d" : "%s%.0d", name, rail->port);
+    return text;
+}
+
 /* "eth0", or "eth0 and eth1" of several; those to send by alone in parentheses. */
 static void list_rails(const wefti_fabric *fabric, char *text, size_t bytes)
 {
@@ -176,13 +185,9 @@ static void list_rails(const wefti_fabric *fabric, char *text, size_t bytes)
     text[0] = '\0';
     for (int i = 0; i < fabric->count && used < bytes; i++) {
         const char *before = i == 0 ? "" : i == fabric->count - 1 ? " and " : ", ";
-        const char *name = wefti_ofi_interface_name(fabric->rails[i].info);
-        char port[16] = "";
-        if (fabric->rails[i].port > 0) {
-            (void)snprintf(port, sizeof port, ":%d", fabric->rails[i].port);
-        }
-        const int wrote =
-            snprintf(text + used, bytes - used, i < fabric->own ? "%s%s%s" : "%s(%s%s)", before, name, port);
+        char name[RAIL_BYTES];
+        const int wrote = snprintf(text + used, bytes - used, i < fabric->own ? "%s%s" : "%s(%s)", before,
+                                   rail_name(&fabric->rails[i], name));
         used += wrote > 0 ? (size_t)wrote : 0;
     }
 }
@@ -214,11 +219,12 @@ static void ofi_tell_rails(const wefti_wire *wire, int pe, char *text, size_t by
     text[0] = '\0';
     for (int i = 0; to->count > 1 && i < to->count && used < bytes; i++) {
         const path *by = &to->paths[i];
+        char name[RAIL_BYTES];
         if (by->under_way > 0 || by->has_failed) {
-            const int wrote = snprintf(text + used, bytes - used, "%s%s%s",
-                                       used == 0 ? "; writes and reads have not come to their end by " : ", ",
-                                       wefti_ofi_interface_name(state->fabric.rails[by->rail].info),
-                                       by->has_failed ? " (an error)" : "");
+            const int wrote =
+                snprintf(text + used, bytes - used, "%s%s%s",
+                         used == 0 ? "; writes and reads have not come to their end by " : ", ",
+                         rail_name(&state->fabric.rails[by->rail], name), by->has_failed ? " (an error)" : "");
             used += wrote > 0 ? (size_t)wrote : 0;
         }
     }
