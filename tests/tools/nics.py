@@ -69,6 +69,18 @@ class Nics(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("the plan's NIC of this PE is mlx5_9", done.stderr)
 
+    @unittest.skipIf(GPU_PROGRAM is None, "built without CUDA")
+    def test_gpus_that_are_not_seen(self):
+        """A process that sees one GPU of the host, by its number or UUID, as in a container, uses that one's port."""
+        fake = {"LD_LIBRARY_PATH": FAKE, "TEST_DOMAINS": "1+1", "WEFT_NIC_MAPPING": "mlx5_9:1:1,lo:1:1"}
+        for visible in ("1", "GPU-02", "1,0"):
+            done = self.run_on("lo", GPU_PROGRAM, "-g", "1", more=GPUS, CUDA_VISIBLE_DEVICES=visible, **fake)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        for visible in ("0", "GPU-01", "0,1"):
+            done = self.run_on("lo", GPU_PROGRAM, "-g", "1", more=GPUS, CUDA_VISIBLE_DEVICES=visible, **fake)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("the plan's NIC of this PE is mlx5_9", done.stderr)
+
     def test_mapping_is_for_gpus(self):
         done = self.run_on("lo", INFO, "transports", WEFT_NIC_MAPPING="lo:1:2")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -103,6 +103,16 @@ class Machines(unittest.TestCase):
         self.assertRegex(text, r"distances on server\n +mlx5_0:1 +mlx5_0:2 +mlx5_1:1\n  numa0 +NODE +NODE +SYS\n"
                                r"  numa1 +SYS +SYS +NODE\n")
 
+        told = read("cpu-2socket")["distances"]
+        self.assertEqual([row["distance"] for row in told], ["NODE", "NODE", "SYS", "SYS", "SYS", "NODE"])
+        self.assertEqual({row["from"] for row in told}, {"numa0", "numa1"})
+
+    def test_distances_of_packages(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "packages.topo"
+            file.write_text("weft-topology 1\nhost h\npackage p\nroot r parent=p\nnic n parent=r\n")
+            self.assertRegex(run("--machine", str(file)).stdout, r"distances on h\n +n:1\n  p +SYS\n")
+
     def test_names_are_quoted(self):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "names.topo"

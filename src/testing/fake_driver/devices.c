@@ -30,10 +30,60 @@ void fake_count_wait_or_take(void)
 
 /* ---- what the environment says ---- */
 
-static int count_devices(void)
+/* Of the host. */
+static int count_gpus(void)
 {
     const char *text = getenv("WEFT_FAKE_GPUS");
     return text == NULL ? 2 : atoi(text);
+}
+
+/* The GPU of the host that an entry of CUDA_VISIBLE_DEVICES means: its number, or how its UUID begins; else -1. */
+static int find_gpu(const char *entry, size_t bytes)
+{
+    for (int gpu = 0; gpu < count_gpus(); gpu++) {
+        char text[FAKE_UUID_TEXT_BYTES];
+        fake_uuid_text(gpu, text);
+        if (bytes > 4 && bytes < sizeof text && strncmp(text, entry, bytes) == 0) {
+            return gpu;
+        }
+        (void)snprintf(text, sizeof text, "%d", gpu);
+        if (strlen(text) == bytes && strncmp(text, entry, bytes) == 0) {
+            return gpu;
+        }
+    }
+    return -1;
+}
+
+/* What this process sees: all GPUs, or those that CUDA_VISIBLE_DEVICES lists, up to the first that is none. */
+static int see_gpus(int seen[DEVICES_MAX])
+{
+    const char *at = getenv("CUDA_VISIBLE_DEVICES");
+    int count = 0;
+    for (; at == NULL && count < count_gpus() && count < DEVICES_MAX; count++) {
+        seen[count] = count;
+    }
+    while (at != NULL && count < DEVICES_MAX) {
+        const size_t bytes = strcspn(at, ",");
+        seen[count] = find_gpu(at, bytes);
+        if (seen[count] < 0) {
+            break;
+        }
+        count++;
+        at = at[bytes] == ',' ? at + bytes + 1 : NULL;
+    }
+    return count;
+}
+
+static int count_devices(void)
+{
+    int seen[DEVICES_MAX];
+    return see_gpus(seen);
+}
+
+static int gpu_of(CUdevice device)
+{
+    int seen[DEVICES_MAX];
+    return device >= 0 && device < see_gpus(seen) ? seen[device] : -1;
 }
 
 static int count_multiprocessors(void)
@@ -104,25 +154,16 @@ FAKE CUresult cuDeviceGetCount(int *count)
 
 FAKE CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 {
-    char host[FAKE_HOST_BYTES];
-    uint32_t sum = 0;
-    fake_host_name(host);
-    for (size_t i = 0; i < sizeof host; i++) {
-        sum = sum * 31 + (unsigned char)host[i];
-    }
-    for (const char *at = getenv("WEFT_FAKE_MPS"); at != NULL && *at != '\0'; at++) {
-        sum = sum * 31 + (unsigned char)*at;
-    }
-    memset(uuid, 0, sizeof *uuid);
-    uuid->bytes[0] = (char)(device + 1);
-    memcpy(&uuid->bytes[8], &sum, sizeof sum);
-    return CUDA_SUCCESS;
+    const int gpu = gpu_of(device);
+    fake_uuid(gpu, (unsigned char *)uuid->bytes);
+    return gpu >= 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 FAKE CUresult cuDeviceGetPCIBusId(char *text, int bytes, CUdevice device)
 {
-    (void)snprintf(text, (size_t)bytes, "0000:%02x:00.0", (unsigned)device + 1);
-    return CUDA_SUCCESS;
+    const int gpu = gpu_of(device);
+    (void)snprintf(text, (size_t)bytes, "0000:%02x:00.0", (unsigned)gpu + 1);
+    return gpu >= 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 FAKE CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice device)

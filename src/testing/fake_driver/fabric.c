@@ -1,5 +1,6 @@
 #include "testing/fake_driver/fabric.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,5 +51,32 @@ void fake_fabric_read(fake_fabric *fabric)
     fabric->clique = (unsigned)strtoul(word, NULL, 10);
     if (strcmp(word, "no-uuid") != 0) {
         memcpy(fabric->cluster, "a fake NVLink72", sizeof fabric->cluster);
+    }
+}
+
+void fake_uuid(int gpu, unsigned char uuid[16])
+{
+    char host[FAKE_HOST_BYTES];
+    uint32_t sum = 0;
+    fake_host_name(host);
+    for (size_t i = 0; i < sizeof host; i++) {
+        sum = sum * 31 + (unsigned char)host[i];
+    }
+    for (const char *at = getenv("WEFT_FAKE_MPS"); at != NULL && *at != '\0'; at++) {
+        sum = sum * 31 + (unsigned char)*at;
+    }
+    memset(uuid, 0, 16);
+    uuid[0] = (unsigned char)(gpu + 1);
+    memcpy(&uuid[8], &sum, sizeof sum);
+}
+
+void fake_uuid_text(int gpu, char text[FAKE_UUID_TEXT_BYTES])
+{
+    unsigned char uuid[16];
+    fake_uuid(gpu, uuid);
+    int used = snprintf(text, FAKE_UUID_TEXT_BYTES, "GPU-");
+    for (int i = 0; i < 16; i++) {
+        const int is_behind_dash = i == 4 || i == 6 || i == 8 || i == 10;
+        used += snprintf(text + used, FAKE_UUID_TEXT_BYTES - (size_t)used, is_behind_dash ? "-%02x" : "%02x", uuid[i]);
     }
 }

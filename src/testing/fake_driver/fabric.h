@@ -21,4 +21,9 @@ typedef struct fake_fabric {
 void fake_host_name(char name[FAKE_HOST_BYTES]);
 void fake_fabric_read(fake_fabric *fabric);
 
+/* The UUID of the host's GPU of that number, and as CUDA_VISIBLE_DEVICES has it. */
+#define FAKE_UUID_TEXT_BYTES 48
+void fake_uuid(int gpu, unsigned char uuid[16]);
+void fake_uuid_text(int gpu, char text[FAKE_UUID_TEXT_BYTES]);
+
 #endif

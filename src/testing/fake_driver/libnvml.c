@@ -87,7 +87,9 @@ FAKE int nvmlDeviceGetPciInfo_v3(const int *device, nvml_pci *pci)
 FAKE int nvmlDeviceGetUUID(const int *device, char *uuid, unsigned bytes);
 FAKE int nvmlDeviceGetUUID(const int *device, char *uuid, unsigned bytes)
 {
-    (void)snprintf(uuid, bytes, "GPU-fake-%d", (int)(device - devices));
+    char text[FAKE_UUID_TEXT_BYTES];
+    fake_uuid_text((int)(device - devices), text);
+    (void)snprintf(uuid, bytes, "%s", text);
     return SUCCESS;
 }
 

@@ -118,64 +118,77 @@ static info_table *links_table(const info_topo *all)
     return table;
 }
 
+/* What distances are told from: GPUs; of a host without GPUs NUMA nodes, or packages. As wefti_topo_list. */
+static int list_rows(const info_topo *all, int i, int **rows)
+{
+    static const wefti_topo_kind kinds[] = {WEFTI_TOPO_GPU, WEFTI_TOPO_NUMA, WEFTI_TOPO_PACKAGE};
+    int count = 0;
+    *rows = NULL;
+    for (size_t j = 0; j < sizeof kinds / sizeof *kinds && count == 0; j++) {
+        wefti_free(*rows);
+        *rows = NULL;
+        count = wefti_topo_list(&all->topo, kinds[j], all->hosts[i], rows);
+    }
+    return count;
+}
+
+static const char *row_text(const info_topo *all, int object, char text[INFO_TOPO_PORT_BYTES])
+{
+    const wefti_topo_object *row = &all->topo.objects[object];
+    return row->kind == WEFTI_TOPO_GPU ? wefti_topo_pci_text(row->pci, text) : row->name;
+}
+
 static info_table *distances_table(const info_topo *all)
 {
     char host[128];
-    char pci[WEFTI_TOPO_PCI_BYTES];
+    char row[INFO_TOPO_PORT_BYTES];
     char port[INFO_TOPO_PORT_BYTES];
-    info_table *table = info_table_create("distances", "host gpu port distance");
+    info_table *table = info_table_create("distances", "host from port distance");
     for (int i = 0; i < all->host_count; i++) {
         const wefti_topo_plan *plan = &all->plans[i];
+        int *rows;
+        const int count = all->pattern[i] == i ? list_rows(all, i, &rows) : 0;
         host_text(all, i, host, sizeof host);
-        for (int pair = 0; all->pattern[i] == i && pair < plan->gpu_count * plan->nic_count; pair++) {
-            const int gpu = plan->gpus[pair / plan->nic_count];
+        for (int pair = 0; pair < count * plan->nic_count; pair++) {
+            const int from = rows[pair / plan->nic_count];
             const int nic = plan->nics[pair % plan->nic_count];
             info_table_add(table, "%s", host);
-            info_table_add(table, "%s", wefti_topo_pci_text(all->topo.objects[gpu].pci, pci));
+            info_table_add(table, "%s", row_text(all, from, row));
             info_table_add(table, "%s", info_topo_port_text(all, nic, port));
-            info_table_add(table, "%s", wefti_topo_distance_name(wefti_topo_distance_of(&all->topo, gpu, nic)));
+            info_table_add(table, "%s", wefti_topo_distance_name(wefti_topo_distance_of(&all->topo, from, nic)));
+        }
+        if (all->pattern[i] == i) {
+            wefti_free(rows);
         }
     }
     return table;
 }
 
-/* A row a GPU, a column a port; of a host without GPUs a row a NUMA node. */
-static void print_matrix_of(const info_topo *all, const wefti_topo_plan *plan, const int *rows, int row_count, FILE *to)
-{
-    char pci[WEFTI_TOPO_PCI_BYTES];
-    char port[INFO_TOPO_PORT_BYTES];
-    (void)fprintf(to, "\n  %-14s", "");
-    for (int nic = 0; nic < plan->nic_count; nic++) {
-        (void)fprintf(to, " %10s", info_topo_port_text(all, plan->nics[nic], port));
-    }
-    for (int i = 0; i < row_count; i++) {
-        const wefti_topo_object *row = &all->topo.objects[rows[i]];
-        (void)fprintf(to, "\n  %-14s", row->kind == WEFTI_TOPO_GPU ? wefti_topo_pci_text(row->pci, pci) : row->name);
-        for (int nic = 0; nic < plan->nic_count; nic++) {
-            (void)fprintf(to, " %10s",
-                          wefti_topo_distance_name(wefti_topo_distance_of(&all->topo, rows[i], plan->nics[nic])));
-        }
-    }
-    (void)fputs("\n", to);
-}
-
-/* Print the distances as tables for people. */
+/* Print the distances as tables for people, a column a port. */
 static void print_matrix(const info_topo *all, FILE *to)
 {
     char host[128];
+    char text[INFO_TOPO_PORT_BYTES];
     for (int i = 0; i < all->host_count; i++) {
         const wefti_topo_plan *plan = &all->plans[i];
-        int *rows = NULL;
+        int *rows;
         if (all->pattern[i] != i || plan->nic_count == 0) {
             continue;
         }
-        const int count =
-            wefti_topo_list(&all->topo, plan->gpu_count > 0 ? WEFTI_TOPO_GPU : WEFTI_TOPO_NUMA, all->hosts[i], &rows);
-        if (count > 0) {
-            host_text(all, i, host, sizeof host);
-            (void)fprintf(to, "\ndistances on %s", host);
-            print_matrix_of(all, plan, rows, count, to);
+        const int count = list_rows(all, i, &rows);
+        host_text(all, i, host, sizeof host);
+        (void)fprintf(to, count > 0 ? "\ndistances on %s\n  %-14s" : "%.0s%.0s", host, "");
+        for (int nic = 0; nic < plan->nic_count && count > 0; nic++) {
+            (void)fprintf(to, " %10s", info_topo_port_text(all, plan->nics[nic], text));
         }
+        for (int j = 0; j < count; j++) {
+            (void)fprintf(to, "\n  %-14s", row_text(all, rows[j], text));
+            for (int nic = 0; nic < plan->nic_count; nic++) {
+                (void)fprintf(to, " %10s",
+                              wefti_topo_distance_name(wefti_topo_distance_of(&all->topo, rows[j], plan->nics[nic])));
+            }
+        }
+        (void)fputs(count > 0 ? "\n" : "", to);
         wefti_free(rows);
     }
 }
