@@ -85,6 +85,15 @@ class Machines(unittest.TestCase):
                 ends = set(re.findall(r"\b(n\d+)\b", "".join(re.findall(r"^n\d+ -> n\d+", dot.stdout, re.M))))
                 self.assertLessEqual(ends, nodes)
 
+    def test_graph_has_distances_and_pes(self):
+        """Ports that are equally far from all are one column; PEs without a GPU stand in their ports."""
+        dot = run("--dot", "--machine", str(file_of("efa-p5"))).stdout
+        self.assertIn("<TD>rdmap79s0:1<BR/>rdmap80s0:1<BR/>rdmap81s0:1<BR/>rdmap82s0:1</TD>", dot)
+        self.assertEqual(dot.count("<TD>PIX</TD>"), 8)
+        dot = run("--dot", "--pes", "4", "--machine", str(file_of("cpu-2socket"))).stdout
+        self.assertIn('label="mlx5_0:1\\n100 Gbit/s\\nPE 0, 3"', dot)
+        self.assertIn("<TR><TD>numa1</TD><TD>SYS</TD><TD>NODE</TD></TR>", dot)
+
     def test_hosts_that_differ(self):
         """Hosts that differ in what is down, divided or unreachable are shown apart."""
         host = ("numa n\ngpu 0000:01:00.0 parent=n{}\ngpu 0000:02:00.0 parent=n\n"

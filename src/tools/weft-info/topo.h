@@ -46,4 +46,8 @@ void info_topo_draw(const info_topo *all, FILE *to);
 #define INFO_TOPO_PORT_BYTES (WEFTI_TOPO_NAME_BYTES + 16)
 const char *info_topo_port_text(const info_topo *all, int nic, char text[INFO_TOPO_PORT_BYTES]);
 
+/* What distances on host `i` are told from: GPUs; of one without GPUs NUMA nodes, or packages. As wefti_topo_list. */
+int info_topo_list_rows(const info_topo *all, int i, int **rows);
+const char *info_topo_row_text(const info_topo *all, int row, char text[INFO_TOPO_PORT_BYTES]);
+
 #endif

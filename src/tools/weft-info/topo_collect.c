@@ -208,3 +208,24 @@ const char *info_topo_port_text(const info_topo *all, int nic, char text[INFO_TO
     }
     return text;
 }
+
+/* ---- words ---- */
+
+int info_topo_list_rows(const info_topo *all, int i, int **rows)
+{
+    static const wefti_topo_kind kinds[] = {WEFTI_TOPO_GPU, WEFTI_TOPO_NUMA, WEFTI_TOPO_PACKAGE};
+    int count = 0;
+    *rows = NULL;
+    for (size_t j = 0; j < sizeof kinds / sizeof *kinds && count == 0; j++) {
+        wefti_free(*rows);
+        *rows = NULL;
+        count = wefti_topo_list(&all->topo, kinds[j], all->hosts[i], rows);
+    }
+    return count;
+}
+
+const char *info_topo_row_text(const info_topo *all, int object, char text[INFO_TOPO_PORT_BYTES])
+{
+    const wefti_topo_object *row = &all->topo.objects[object];
+    return row->kind == WEFTI_TOPO_GPU ? wefti_topo_pci_text(row->pci, text) : row->name;
+}

@@ -1,8 +1,10 @@
 /* tools/weft-info/topo_draw.c: a machine as a graph for graphviz: what contains what is a box in a box, PCI a tree of
  * lines, the plan thick lines from GPUs to ports, a link domain a colour of GPUs. A table of each host has the
- * distances, and what each GPU uses and why. */
+ * distances, and what each GPU uses and why; ports that are equally far from all are one column of it. PEs stand in their
+ * GPUs, or ports. */
 #include <stdio.h>
 
+#include "base/alloc.h"
 #include "tools/weft-info/topo.h"
 
 static const char *const colours[] = {"#cfe8cf", "#cfdcf2", "#f7e3c0", "#ecd0e6",
@@ -37,6 +39,12 @@ static int is_box(const wefti_topo_object *object)
     return object->kind == WEFTI_TOPO_HOST || object->kind == WEFTI_TOPO_PACKAGE || object->kind == WEFTI_TOPO_NUMA;
 }
 
+static size_t add_pe(char *pes, size_t length, size_t room, int pe)
+{
+    const int added = snprintf(pes + length, room - length, "%s%d", length == 0 ? "PE " : ", ", pe);
+    return length + (size_t)added < room - 1 ? length + (size_t)added : room - 1;
+}
+
 /* The colour of a GPU's domain; `pes` gets the PEs that use it. */
 static const char *colour_of(const info_topo *all, int gpu, char *pes, size_t room)
 {
@@ -50,11 +58,22 @@ static const char *colour_of(const info_topo *all, int gpu, char *pes, size_t ro
                 number += all->domain_of[lowest] == lowest;
             }
             colour = colours[number % COLOURS];
-            const int added = snprintf(pes + length, room - length, "%s%d", length == 0 ? "PE " : ", ", pe);
-            length = length + (size_t)added < room - 1 ? length + (size_t)added : room - 1;
+            length = add_pe(pes, length, room, pe);
         }
     }
     return colour;
+}
+
+/* PEs without a GPU that use a port. */
+static void list_pes_of_port(const info_topo *all, int nic, char *pes, size_t room)
+{
+    size_t length = 0;
+    pes[0] = '\0';
+    for (int pe = 0; pe < all->pes; pe++) {
+        if (all->pe_gpu[pe] < 0 && all->pe_nic[pe] == nic) {
+            length = add_pe(pes, length, room, pe);
+        }
+    }
 }
 
 #define BESIDE_MAX 2 /* ports of a parent that stand beside one another; more of them stand in a column */
@@ -90,8 +109,10 @@ static void draw_leaf(const info_topo *all, int index, FILE *to)
         (void)fprintf(to, "n%d [shape=box style=filled fillcolor=\"%s\" label=\"", index,
                       object->is_down ? "#dddddd" : "#fff6a8");
         put_quoted(object->name, to);
+        list_pes_of_port(all, index, pes, sizeof pes);
         (void)fprintf(to, ":%d", object->port);
-        (void)fprintf(to, object->speed_gbits > 0 ? "\\n%d Gbit/s\"];\n" : "%.0d\"];\n", object->speed_gbits);
+        (void)fprintf(to, object->speed_gbits > 0 ? "\\n%d Gbit/s" : "%.0d", object->speed_gbits);
+        (void)fprintf(to, "%s%s%s\"];\n", object->is_down ? "\\ndown" : "", pes[0] != '\0' ? "\\n" : "", pes);
         break;
     default:
         (void)fprintf(to, "n%d [shape=%s label=\"", index, object->kind == WEFTI_TOPO_SWITCH ? "ellipse" : "plaintext");
@@ -147,8 +168,6 @@ static void draw_plan(const wefti_topo_plan *plan, FILE *to)
     }
 }
 
-#define COLUMNS_MAX 16 /* ports whose distances are still readable beside one another */
-
 /* A GPU's ports and the reason of each. */
 static void draw_uses(const info_topo *all, const wefti_topo_plan *plan, int gpu, FILE *to)
 {
@@ -167,34 +186,57 @@ static void draw_uses(const info_topo *all, const wefti_topo_plan *plan, int gpu
     (void)fputs(between[0] == '\0' ? "-</TD>" : "<BR ALIGN=\"LEFT\"/></TD>", to);
 }
 
-/* The distances of a host's GPUs from its ports, and the plan. */
-static void draw_table(const info_topo *all, const wefti_topo_plan *plan, FILE *to)
+static int is_as_far(const info_topo *all, const int *rows, int count, int left, int right)
+{
+    for (int i = 0; i < count; i++) {
+        if (wefti_topo_distance_of(&all->topo, rows[i], left) != wefti_topo_distance_of(&all->topo, rows[i], right)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* The ports of one column, from its first on. */
+static void draw_column(const info_topo *all, const wefti_topo_plan *plan, const int *rows, int count, int first,
+                        FILE *to)
 {
     char text[INFO_TOPO_PORT_BYTES];
-    const int columns = plan->nic_count <= COLUMNS_MAX ? plan->nic_count : 0;
-    if (plan->gpu_count == 0 || plan->nic_count == 0) {
-        return;
+    (void)fputs("<TD>", to);
+    for (int i = first; i < plan->nic_count; i++) {
+        if (is_as_far(all, rows, count, plan->nics[first], plan->nics[i])) {
+            (void)fputs(i > first ? "<BR/>" : "", to);
+            put_cell(info_topo_port_text(all, plan->nics[i], text), to);
+        }
     }
-    (void)fprintf(to,
-                  "table%d [shape=plaintext fontsize=11 label=<<TABLE BORDER=\"0\" CELLBORDER=\"1\" CELLSPACING=\"0\" "
-                  "CELLPADDING=\"3\" COLOR=\"#aaaaaa\"><TR><TD>GPU</TD>",
-                  plan->host);
-    for (int i = 0; i < columns; i++) {
-        (void)fputs("<TD>", to);
-        put_cell(info_topo_port_text(all, plan->nics[i], text), to);
-        (void)fputs("</TD>", to);
+    (void)fputs("</TD>", to);
+}
+
+/* Whether a port is the first that is as far from all rows. */
+static int begins_column(const info_topo *all, const wefti_topo_plan *plan, const int *rows, int count, int nic)
+{
+    int before = 0;
+    while (!is_as_far(all, rows, count, plan->nics[before], plan->nics[nic])) {
+        before++;
     }
-    (void)fputs("<TD ALIGN=\"LEFT\">port and reason</TD></TR>\n", to);
-    for (int gpu = 0; gpu < plan->gpu_count; gpu++) {
-        (void)fprintf(to, "<TR><TD>%s</TD>", wefti_topo_pci_text(all->topo.objects[plan->gpus[gpu]].pci, text));
-        for (int i = 0; i < columns; i++) {
-            const wefti_topo_distance distance = wefti_topo_distance_of(&all->topo, plan->gpus[gpu], plan->nics[i]);
+    return before == nic;
+}
+
+static void draw_row(const info_topo *all, const wefti_topo_plan *plan, const int *rows, int count, int row, FILE *to)
+{
+    char text[INFO_TOPO_PORT_BYTES];
+    (void)fputs("<TR><TD>", to);
+    put_cell(info_topo_row_text(all, rows[row], text), to);
+    (void)fputs("</TD>", to);
+    for (int i = 0; i < plan->nic_count; i++) {
+        if (begins_column(all, plan, rows, count, i)) {
+            const wefti_topo_distance distance = wefti_topo_distance_of(&all->topo, rows[row], plan->nics[i]);
             (void)fprintf(to, "<TD>%s</TD>", wefti_topo_distance_name(distance));
         }
-        draw_uses(all, plan, plan->gpus[gpu], to);
-        (void)fputs("</TR>\n", to);
     }
-    (void)fputs("</TABLE>>];\n", to);
+    if (plan->gpu_count > 0) {
+        draw_uses(all, plan, rows[row], to);
+    }
+    (void)fputs("</TR>\n", to);
 }
 
 /* Below the host's tree, which it does not pull at. */
@@ -209,6 +251,35 @@ static void tie_table(const wefti_topo_plan *plan, FILE *to)
     for (int i = 0; i < plan->gpu_count && plan->use_count == plan->gpu_count; i++) { /* else ports are deeper */
         (void)fprintf(to, "n%d -> table%d [style=invis weight=0];\n", plan->gpus[i], plan->host);
     }
+    for (int i = 0; i < plan->nic_count && plan->gpu_count == 0; i++) {
+        (void)fprintf(to, "n%d -> table%d [style=invis weight=0];\n", plan->nics[i], plan->host);
+    }
+}
+
+/* The distances of a host's GPUs, or else its NUMA nodes, from its ports, and the plan. */
+static void draw_table(const info_topo *all, int host, FILE *to)
+{
+    const wefti_topo_plan *plan = &all->plans[host];
+    int *rows;
+    const int count = info_topo_list_rows(all, host, &rows);
+    if (count > 0 && plan->nic_count > 0) {
+        (void)fprintf(to,
+                      "table%d [shape=plaintext fontsize=11 label=<<TABLE BORDER=\"0\" CELLBORDER=\"1\" "
+                      "CELLSPACING=\"0\" CELLPADDING=\"3\" COLOR=\"#aaaaaa\"><TR><TD>%s</TD>",
+                      plan->host, plan->gpu_count > 0 ? "GPU" : "");
+        for (int i = 0; i < plan->nic_count; i++) {
+            if (begins_column(all, plan, rows, count, i)) {
+                draw_column(all, plan, rows, count, i, to);
+            }
+        }
+        (void)fputs(plan->gpu_count > 0 ? "<TD ALIGN=\"LEFT\">port and reason</TD></TR>\n" : "</TR>\n", to);
+        for (int row = 0; row < count; row++) {
+            draw_row(all, plan, rows, count, row, to);
+        }
+        (void)fputs("</TABLE>>];\n", to);
+        tie_table(plan, to);
+    }
+    wefti_free(rows);
 }
 
 void info_topo_draw(const info_topo *all, FILE *to)
@@ -230,10 +301,9 @@ void info_topo_draw(const info_topo *all, FILE *to)
             put_quoted(all->topo.objects[all->hosts[i]].name, to);
             (void)fprintf(to, others > 0 ? " (and %d like it)\";\n" : "%.0d\";\n", others);
             draw_below(all, all->hosts[i], to);
-            draw_table(all, &all->plans[i], to);
+            draw_table(all, i, to);
             (void)fputs("}\n", to);
             draw_plan(&all->plans[i], to);
-            tie_table(&all->plans[i], to);
         }
     }
     (void)fputs("}\n", to);

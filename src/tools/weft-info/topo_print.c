@@ -118,26 +118,6 @@ static info_table *links_table(const info_topo *all)
     return table;
 }
 
-/* What distances are told from: GPUs; of a host without GPUs NUMA nodes, or packages. As wefti_topo_list. */
-static int list_rows(const info_topo *all, int i, int **rows)
-{
-    static const wefti_topo_kind kinds[] = {WEFTI_TOPO_GPU, WEFTI_TOPO_NUMA, WEFTI_TOPO_PACKAGE};
-    int count = 0;
-    *rows = NULL;
-    for (size_t j = 0; j < sizeof kinds / sizeof *kinds && count == 0; j++) {
-        wefti_free(*rows);
-        *rows = NULL;
-        count = wefti_topo_list(&all->topo, kinds[j], all->hosts[i], rows);
-    }
-    return count;
-}
-
-static const char *row_text(const info_topo *all, int object, char text[INFO_TOPO_PORT_BYTES])
-{
-    const wefti_topo_object *row = &all->topo.objects[object];
-    return row->kind == WEFTI_TOPO_GPU ? wefti_topo_pci_text(row->pci, text) : row->name;
-}
-
 static info_table *distances_table(const info_topo *all)
 {
     char host[128];
@@ -147,13 +127,13 @@ static info_table *distances_table(const info_topo *all)
     for (int i = 0; i < all->host_count; i++) {
         const wefti_topo_plan *plan = &all->plans[i];
         int *rows;
-        const int count = all->pattern[i] == i ? list_rows(all, i, &rows) : 0;
+        const int count = all->pattern[i] == i ? info_topo_list_rows(all, i, &rows) : 0;
         host_text(all, i, host, sizeof host);
         for (int pair = 0; pair < count * plan->nic_count; pair++) {
             const int from = rows[pair / plan->nic_count];
             const int nic = plan->nics[pair % plan->nic_count];
             info_table_add(table, "%s", host);
-            info_table_add(table, "%s", row_text(all, from, row));
+            info_table_add(table, "%s", info_topo_row_text(all, from, row));
             info_table_add(table, "%s", info_topo_port_text(all, nic, port));
             info_table_add(table, "%s", wefti_topo_distance_name(wefti_topo_distance_of(&all->topo, from, nic)));
         }
@@ -175,14 +155,14 @@ static void print_matrix(const info_topo *all, FILE *to)
         if (all->pattern[i] != i || plan->nic_count == 0) {
             continue;
         }
-        const int count = list_rows(all, i, &rows);
+        const int count = info_topo_list_rows(all, i, &rows);
         host_text(all, i, host, sizeof host);
         (void)fprintf(to, count > 0 ? "\ndistances on %s\n  %-14s" : "%.0s%.0s", host, "");
         for (int nic = 0; nic < plan->nic_count && count > 0; nic++) {
             (void)fprintf(to, " %10s", info_topo_port_text(all, plan->nics[nic], text));
         }
         for (int j = 0; j < count; j++) {
-            (void)fprintf(to, "\n  %-14s", row_text(all, rows[j], text));
+            (void)fprintf(to, "\n  %-14s", info_topo_row_text(all, rows[j], text));
             for (int nic = 0; nic < plan->nic_count; nic++) {
                 (void)fprintf(to, " %10s",
                               wefti_topo_distance_name(wefti_topo_distance_of(&all->topo, rows[j], plan->nics[nic])));
