@@ -157,6 +157,23 @@ static void bounds_depth(void **state)
     wefti_topo_fini(&topo);
 }
 
+static void bounds_elements(void **state)
+{
+    enum { BYTES = 5 << 20 };
+    char *text = malloc(BYTES);
+    wefti_topo topo;
+    (void)state;
+    assert_non_null(text);
+    memcpy(text, "<a>\n", 4);
+    for (int i = 4; i < BYTES; i += 4) {
+        memcpy(text + i, "<b/>", 4);
+    }
+    assert_int_equal(read_text(&topo, text, BYTES), WEFT_ERR_ARGUMENT);
+    assert_non_null(strstr(weft_last_error(), "t:2:4194301: more than 1048576 elements"));
+    wefti_topo_fini(&topo);
+    free(text);
+}
+
 /* A text of its own, so that reading beyond it shows. Returns 1 if it is refused, then with a place in it. */
 static int is_refused(const char *text, size_t bytes)
 {
@@ -205,9 +222,8 @@ int main(void)
 {
     (void)setenv("WEFT_LOG", "none", 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_version_2),        cmocka_unit_test(reads_version_1),
-        cmocka_unit_test(points_at_mistakes),     cmocka_unit_test(bounds_depth),
-        cmocka_unit_test(survives_changed_bytes),
+        cmocka_unit_test(reads_version_2), cmocka_unit_test(reads_version_1), cmocka_unit_test(points_at_mistakes),
+        cmocka_unit_test(bounds_depth),    cmocka_unit_test(bounds_elements), cmocka_unit_test(survives_changed_bytes),
     };
     return cmocka_run_group_tests_name("hwloc_xml", tests, NULL, NULL);
 }

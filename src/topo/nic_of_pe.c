@@ -36,21 +36,32 @@ weft_status wefti_topo_rails_ask_read(wefti_topo_rails_ask *ask)
     return WEFT_OK;
 }
 
+/* The host that has this machine's name; of a description of others the first, which is no secret where there are
+ * several. */
 static int find_host(const wefti_topo *topo)
 {
     char name[WEFTI_TOPO_NAME_BYTES];
     int first = -1;
+    int count = 0;
     name[sizeof name - 1] = '\0';
     if (gethostname(name, sizeof name - 1) != 0) {
         name[0] = '\0';
     }
     for (int i = 0; i < topo->count; i++) {
         if (topo->objects[i].kind == WEFTI_TOPO_HOST) {
+            count++;
             first = first < 0 ? i : first;
             if (strcmp(topo->objects[i].name, name) == 0) {
                 return i;
             }
         }
+    }
+    if (count > 1) {
+        wefti_log(
+            WEFTI_LOG_WARN,
+            "%d hosts are described, but none that is called \"%s\", as this machine: the first, \"%s\", is taken "
+            "for it",
+            count, name, topo->objects[first].name);
     }
     return first;
 }

@@ -132,6 +132,10 @@ static void is_the_best(void **state)
         }
         for (int i = 0; i < plan.nic_count; i++) {
             sum += loads[i] * loads[i];
+            for (int j = 0; j < i; j++) { /* those of one switch are equal */
+                assert_true(topo.objects[plan.nics[i]].parent != topo.objects[plan.nics[j]].parent ||
+                            abs(loads[i] - loads[j]) <= 1);
+            }
         }
         assert_int_equal(firsts, m.gpus);
         assert_int_equal(sum, best_of_all(&topo, &plan, 0, none));

@@ -8,6 +8,10 @@
 #include "base/error.h"
 #include "topo/machine.h"
 
+/* Of what machines have, many times as many. */
+#define ELEMENTS_MAX (1 << 20)
+#define ATTRIBUTES_MAX (1 << 22)
+
 typedef struct reader {
     wefti_topo_xml *xml;
     const char *at;
@@ -156,6 +160,9 @@ static weft_status read_attribute(reader *r, wefti_topo_xml_element *element)
 {
     wefti_topo_xml_attribute *all = &r->xml->attributes[element->attribute];
     wefti_topo_xml_attribute *attribute = &all[element->attribute_count];
+    if (r->xml->attribute_count == ATTRIBUTES_MAX) {
+        return WRONG(r, r->at, "more than %d attributes", ATTRIBUTES_MAX);
+    }
     WEFT_TRY(read_name(r, &attribute->name, "an attribute, > or />"));
     for (int i = 0; i < element->attribute_count; i++) {
         if (is_same(&all[i].name, &attribute->name)) {
@@ -209,6 +216,9 @@ static weft_status read_start(reader *r)
     wefti_topo_xml_element *element = &r->xml->elements[index];
     if (r->open < 0 && index > 0) {
         return WRONG(r, start, "a second root element");
+    }
+    if (index == ELEMENTS_MAX) {
+        return WRONG(r, start, "more than %d elements", ELEMENTS_MAX);
     }
     if (r->depth == WEFTI_TOPO_XML_DEPTH_MAX) {
         return WRONG(r, start, "elements are more than %d deep in one another", WEFTI_TOPO_XML_DEPTH_MAX);
@@ -309,6 +319,8 @@ weft_status wefti_topo_xml_parse(wefti_topo_xml *xml, const char *name, const ch
         attributes += text[i] == '=';
     }
     *xml = (wefti_topo_xml){.name = name, .text = text, .bytes = bytes};
+    elements = elements < ELEMENTS_MAX ? elements : ELEMENTS_MAX;
+    attributes = attributes < ATTRIBUTES_MAX ? attributes : ATTRIBUTES_MAX;
     xml->elements = wefti_alloc_zeroed(elements + 1, sizeof *xml->elements);
     xml->attributes = wefti_alloc_zeroed(attributes + 1, sizeof *xml->attributes);
     reader r = {.xml = xml, .at = text, .end = text + bytes, .open = -1};

@@ -48,6 +48,12 @@ class Nics(unittest.TestCase):
         done = self.run_on("lo", PROGRAM, WEFT_NIC_LIST="lo")
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_hosts_of_other_names(self):
+        done = self.run_on("lo", INFO, "transports", more="host other\nnuma numa0\n", WEFT_NIC_LIST="lo", WEFT_LOG="warn")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("2 hosts are described, but none that is called", done.stderr)
+        self.assertIn('the first, "here", is taken for it', done.stderr)
+
     def test_interface_that_is_not_here(self):
         done = self.run_on("mlx5_9", INFO, "transports", WEFT_NIC_LIST="mlx5_9")
         self.assertNotEqual(done.returncode, 0)

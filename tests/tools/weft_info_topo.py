@@ -188,6 +188,18 @@ class Machines(unittest.TestCase):
             self.assertEqual({row["name"] for row in told["objects"] if row["kind"] == "nic"}, on_pci)
 
 
+    def test_without_hwloc(self):
+        """A file needs none; this machine cannot be told, which one line says."""
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "libhwloc.so.15").write_text("no library")
+            variables = {"LD_LIBRARY_PATH": folder}
+            told = json.loads(run("--json", "--machine", str(file_of("switches")), **variables).stdout)
+            self.assertEqual(told, read("switches"))
+            done = run(**variables)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn("describe the machine in a file (WEFT_TOPO_FILE)", done.stderr)
+
+
 class Wishes(unittest.TestCase):
     FIELD = "mlx5_0:1:2,mlx5_0:2:2,mlx5_1:1:2,mlx5_1:2:2"
 

@@ -1,7 +1,7 @@
 /* tools/weft-info/topo_draw.c: a machine as a graph for graphviz: what contains what is a box in a box, PCI a tree of
  * lines, the plan thick lines from GPUs to ports, a link domain a colour of GPUs. A table of each host has the
- * distances, and what each GPU uses and why; ports that are equally far from all are one column of it. PEs stand in their
- * GPUs, or ports. */
+ * distances, and what each GPU uses and why; ports that are equally far from all are one column of it. PEs stand in
+ * their GPUs, or ports. */
 #include <stdio.h>
 
 #include "base/alloc.h"
