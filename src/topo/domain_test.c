@@ -69,10 +69,10 @@ static void ends_at_cliques(void **state)
 
 static void says_why_a_fabric_does_not_count(void **state)
 {
-    int32_t domain_of[28];
+    int32_t domain_of[32];
     (void)state;
-    assert_int_equal(domains_of("gb200-refusals", domain_of), 6);
-    for (int i = 0; i < 28; i++) {
+    assert_int_equal(domains_of("gb200-refusals", domain_of), 7);
+    for (int i = 0; i < 32; i++) {
         assert_int_equal(domain_of[i], i < 8 ? 0 : i / 4 * 4);
     }
     assert_non_null(
@@ -85,6 +85,8 @@ static void says_why_a_fabric_does_not_count(void **state)
         strstr(told, "PE 20 and 3 more: no GPU of another host is reached: the NVLink fabric is not usable: a trial"));
     assert_non_null(strstr(
         told, "PE 24 and 3 more: no GPU of another host is reached: the NVLink fabric is without a cluster UUID"));
+    assert_non_null(
+        strstr(told, "PE 28 and 3 more: no GPU of another host is reached: the NVLink fabric is not started"));
 }
 
 static void leaves_out_the_odd_pair(void **state)

@@ -66,6 +66,7 @@ class Machines(unittest.TestCase):
                 if ports_of_pes:
                     pes = read(name, "--pes", str(len(ports_of_pes)))["pes"]
                     self.assertEqual([row["port"] for row in pes], ports_of_pes)
+                    self.assertEqual({row["reason"].split(",")[0] for row in pes}, {"in turn among the host's"})
                 ports = ports_of_gpus(told)
                 self.assertEqual(ports[: len(plan)], plan)
                 self.assertEqual(len(ports) % max(1, len(plan)), 0)

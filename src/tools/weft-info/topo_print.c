@@ -244,14 +244,18 @@ static info_table *pes_table(const info_topo *all)
 {
     char pci[WEFTI_TOPO_PCI_BYTES];
     char port[INFO_TOPO_PORT_BYTES];
-    info_table *table = info_table_create("pes", "pe# host gpu port domain#");
+    info_table *table = info_table_create("pes", "pe# host gpu port domain# reason");
     for (int pe = 0; pe < all->pes; pe++) {
+        const char *reason = all->pe_nic[pe] < 0   ? "the host has no port"
+                             : all->pe_gpu[pe] < 0 ? "in turn among the host's, since its NUMA node is not known"
+                                                   : "its GPU's first";
         info_table_add(table, "%d", pe);
         info_table_add(table, "%s", all->topo.objects[all->hosts[all->pe_host[pe]]].name);
         info_table_add(table, "%s",
                        all->pe_gpu[pe] >= 0 ? wefti_topo_pci_text(all->topo.objects[all->pe_gpu[pe]].pci, pci) : "-");
         info_table_add(table, "%s", info_topo_port_text(all, all->pe_nic[pe], port));
         info_table_add(table, "%d", all->domain_of[pe]);
+        info_table_add(table, "%s", reason);
     }
     return table;
 }
