@@ -25,6 +25,7 @@ weft_status wefti_topo_add_hwloc(wefti_topo *topo, int host)
 
 typedef struct library {
     int (*init)(hwloc_topology_t *topology);
+    int (*set_flags)(hwloc_topology_t topology, unsigned long flags);
     int (*set_type_filter)(hwloc_topology_t topology, hwloc_obj_type_t type, enum hwloc_type_filter_e filter);
     int (*load)(hwloc_topology_t topology);
     int (*export_xml)(hwloc_topology_t topology, char **text, int *bytes, unsigned long flags);
@@ -40,6 +41,7 @@ static void load_library(void)
     library found;
     void *handle = wefti_library_open(LIBRARY);
     if (handle != NULL && wefti_library_find(handle, "hwloc_topology_init", &found.init) &&
+        wefti_library_find(handle, "hwloc_topology_set_flags", &found.set_flags) &&
         wefti_library_find(handle, "hwloc_topology_set_type_filter", &found.set_type_filter) &&
         wefti_library_find(handle, "hwloc_topology_load", &found.load) &&
         wefti_library_find(handle, "hwloc_topology_export_xmlbuffer", &found.export_xml) &&
@@ -55,8 +57,10 @@ static weft_status read_machine(hwloc_topology_t topology, wefti_topo *topo, int
 {
     char *text = NULL;
     int bytes = 0;
-    /* Without these hwloc leaves devices out. */
-    if (lib.set_type_filter(topology, HWLOC_OBJ_BRIDGE, HWLOC_TYPE_FILTER_KEEP_ALL) != 0 ||
+    /* Without the flag hwloc leaves out what the process may not use, as in a container that has some of the
+     * processors, and hangs the devices there elsewhere; without the filters it leaves devices out. */
+    if (lib.set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) != 0 ||
+        lib.set_type_filter(topology, HWLOC_OBJ_BRIDGE, HWLOC_TYPE_FILTER_KEEP_ALL) != 0 ||
         lib.set_type_filter(topology, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_ALL) != 0 ||
         lib.set_type_filter(topology, HWLOC_OBJ_OS_DEVICE, HWLOC_TYPE_FILTER_KEEP_ALL) != 0 ||
         lib.load(topology) != 0 || lib.export_xml(topology, &text, &bytes, 0) != 0) {

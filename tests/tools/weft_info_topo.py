@@ -189,6 +189,31 @@ class Machines(unittest.TestCase):
             self.assertEqual({row["name"] for row in told["objects"] if row["kind"] == "nic"}, on_pci)
 
 
+    def test_part_of_a_machine(self):
+        """A container that may use one of two sockets shows both: the plan is of the machine. hwloc reads a folder in
+        place of this one's files."""
+        system = "sys/devices/system/"
+        files = {"proc/cpuinfo": "processor\t: 0\n\nprocessor\t: 1\n", "proc/meminfo": "MemTotal: 2097152 kB\n",
+                 "proc/mounts": "cgroup /sys/fs/cgroup/cpuset cgroup rw,cpuset 0 0\n", "proc/self/cpuset": "/box\n",
+                 "sys/fs/cgroup/cpuset/box/cpuset.cpus": "0\n", "sys/fs/cgroup/cpuset/box/cpuset.mems": "0\n"}
+        files |= {f"{system}{of}": "0-1\n" for of in ("cpu/online", "cpu/possible", "node/online", "node/possible")}
+        for i in (0, 1):
+            cpu, node = f"{system}cpu/cpu{i}/topology/", f"{system}node/node{i}/"
+            files |= {cpu + "physical_package_id": f"{i}\n", cpu + "core_id": "0\n",
+                      cpu + "thread_siblings": f"{1 << i:x}\n", cpu + "core_siblings": f"{1 << i:x}\n",
+                      node + "cpumap": f"{1 << i:x}\n", node + "meminfo": f"Node {i} MemTotal: 1048576 kB\n"}
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in files.items():
+                path = pathlib.Path(folder) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            done = run("--json", HWLOC_FSROOT=folder, HWLOC_COMPONENTS="-x86")
+        if "no hwloc" in done.stderr or "libhwloc" in done.stderr:
+            self.assertIn("WEFT_TOPO_FILE", done.stderr)
+            return
+        told = [row["name"] for row in json.loads(done.stdout)["objects"] if row["kind"] in ("package", "numa")]
+        self.assertEqual(told, ["package0", "numa0", "package1", "numa1"])
+
     def test_without_hwloc(self):
         """A file needs none; this machine cannot be told, which one line says."""
         with tempfile.TemporaryDirectory() as folder:
