@@ -2,6 +2,7 @@
  * pages are there: they come where the file's policy says, whichever process has them made. */
 #include "os/posix/placement.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
@@ -144,7 +145,11 @@ int wefti_os_numa_of_pci(const char *pci)
 {
     char path[96];
     char text[16];
-    (void)snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", pci);
+    char lower[32] = ""; /* as Linux writes addresses; CUDA may have capitals */
+    for (size_t i = 0; i + 1 < sizeof lower && pci[i] != '\0'; i++) {
+        lower[i] = (char)tolower((unsigned char)pci[i]);
+    }
+    (void)snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", lower);
     return wefti_os_placement->read_text(path, text, sizeof text) > 0 ? atoi(text) : -1;
 }
 

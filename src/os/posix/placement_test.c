@@ -185,6 +185,7 @@ static void knows_the_node_of_a_gpu(void **state)
 {
     (void)state;
     assert_int_equal(wefti_os_numa_of_pci("0000:1b:00.0"), 1);
+    assert_int_equal(wefti_os_numa_of_pci("0000:1B:00.0"), 1); /* as CUDA writes it */
     assert_int_equal(wefti_os_numa_of_pci("0000:1c:00.0"), -1);
     assert_true(wefti_os_numa_prefer(1));
     assert_int_equal(here.preferred, 1);
