@@ -44,6 +44,15 @@ class Domains(unittest.TestCase):
                 self.assertEqual(len(lines), told is not None, done.stderr)
                 self.assertIn(told or "", "".join(lines))
 
+    def test_gpus_that_others_do_not_see(self):
+        """PEs of a host that see a GPU each, which both call GPU 0, are in one domain."""
+        see_one = 'CUDA_VISIBLE_DEVICES=$(( (WEFT_LOCAL_PE + 1) % 2 )) exec "$@"'
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("WEFT_")}
+        environment |= {"LD_LIBRARY_PATH": FAKE, "TEST_DOMAINS": "2", "WEFT_FAKE_SMS": "8"}
+        done = subprocess.run([RUN, "-n", "2", "sh", "-c", see_one, "sh", PROGRAM, "-t", "1", "-g", "1"],
+                              capture_output=True, text=True, env=environment, timeout=200)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
