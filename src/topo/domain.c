@@ -15,6 +15,7 @@ const char *wefti_topo_fabric_refusal(const wefti_topo_fabric *fabric)
         return states[fabric->state];
     }
     return fabric->has_failed                                ? "completed with an error"
+           : fabric->is_divided                              ? "of a divided GPU (MIG)"
            : memcmp(fabric->cluster, zero, sizeof zero) == 0 ? "without a cluster UUID"
            : !fabric->has_handles                            ? "without fabric handles in the driver"
            : !fabric->was_tried                              ? "not usable: a trial export and import failed"
@@ -299,6 +300,7 @@ int wefti_topo_gpus_of(const wefti_topo *topo, wefti_topo_gpu_of_pe **gpus, int 
         of_pe->ordinal = (uint8_t)ordinal;
         of_pe->reaches = reach_of(topo, *objects, count, i);
         of_pe->fabric = gpu->fabric;
+        of_pe->fabric.is_divided = gpu->is_mig;
     }
     return count;
 }

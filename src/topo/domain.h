@@ -17,7 +17,7 @@ typedef struct wefti_topo_gpu_of_pe {
     uint64_t reaches; /* GPUs of the host whose memory this PE's can access, by their ordinal, as bits */
     uint8_t has_gpu;
     uint8_t ordinal; /* of this PE's GPU on its host, in PCI order */
-    uint8_t unused[6];
+    uint8_t unused[2];
     wefti_topo_fabric fabric;
 } wefti_topo_gpu_of_pe;
 

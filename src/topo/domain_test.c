@@ -69,11 +69,11 @@ static void ends_at_cliques(void **state)
 
 static void says_why_a_fabric_does_not_count(void **state)
 {
-    int32_t domain_of[32];
+    int32_t domain_of[36];
     (void)state;
-    assert_int_equal(domains_of("gb200-refusals", domain_of), 7);
-    for (int i = 0; i < 32; i++) {
-        assert_int_equal(domain_of[i], i < 8 ? 0 : i / 4 * 4);
+    assert_int_equal(domains_of("gb200-refusals", domain_of), 11);
+    for (int i = 0; i < 36; i++) {
+        assert_int_equal(domain_of[i], i < 8 ? 0 : i < 32 ? i / 4 * 4 : i);
     }
     assert_non_null(
         strstr(told, "PE 8 and 3 more: no GPU of another host is reached: the NVLink fabric is in progress"));
@@ -87,6 +87,27 @@ static void says_why_a_fabric_does_not_count(void **state)
         told, "PE 24 and 3 more: no GPU of another host is reached: the NVLink fabric is without a cluster UUID"));
     assert_non_null(
         strstr(told, "PE 28 and 3 more: no GPU of another host is reached: the NVLink fabric is not started"));
+    assert_non_null(strstr(
+        told, "PE 32 and 3 more: no GPU of another host is reached: the NVLink fabric is of a divided GPU (MIG)"));
+    assert_non_null(strstr(told, "PE 33 and PE 32 are not in one link domain: the GPU of PE 33 cannot access"));
+}
+
+/* Divided GPUs of two hosts and one clique: NVLink leads to none of them. */
+static void parts_divided_gpus(void **state)
+{
+    static const char text[] = "weft-topology 1\nhost h[0-1]\nroot r\ngpu 0000:01:00.0 parent=r mig=yes clique=1 "
+                               "cluster=00112233445566778899aabbccddeeff\n";
+    wefti_topo topo;
+    wefti_topo_gpu_of_pe *gpus;
+    int *objects;
+    int32_t domain_of[2];
+    (void)state;
+    assert_int_equal(wefti_topo_parse(&topo, "t", text, sizeof text - 1), WEFT_OK);
+    assert_int_equal(wefti_topo_gpus_of(&topo, &gpus, &objects), 2);
+    assert_int_equal(wefti_topo_domains(gpus, 2, domain_of, NULL, NULL, NULL), 2);
+    wefti_free(gpus);
+    wefti_free(objects);
+    wefti_topo_fini(&topo);
 }
 
 static void leaves_out_the_odd_pair(void **state)
@@ -156,7 +177,7 @@ static void parts_what_one_side_imports(void **state)
         gpus[i].host[0] = (unsigned char)(i / 2);
         gpus[i].ordinal = (uint8_t)(i % 2);
         gpus[i].reaches = 3;
-        gpus[i].fabric = (wefti_topo_fabric){{1}, 7, WEFTI_TOPO_FABRIC_COMPLETED, 0, 1, 1};
+        gpus[i].fabric = (wefti_topo_fabric){{1}, 7, WEFTI_TOPO_FABRIC_COMPLETED, 0, 1, 1, 0};
     }
     assert_int_equal(wefti_topo_spans_hosts(gpus, 4), 1);
     assert_int_equal(wefti_topo_spans_hosts(gpus, 2), 0);
@@ -196,7 +217,8 @@ static void holds_only_what_is_mutual(void **state)
             gpus[i].host[0] = (unsigned char)(bits >> 4) % 4;
             gpus[i].ordinal = (uint8_t)(bits >> 8) % 6;
             gpus[i].reaches = ~(uint64_t)0 ^ (bits % 3 == 0 ? (uint64_t)1 << (bits >> 12) % 6 : 0);
-            gpus[i].fabric = (wefti_topo_fabric){{1}, (uint32_t)(bits >> 16) % 2, 3, bits % 7 == 0, 1, bits % 5 != 0};
+            gpus[i].fabric = (wefti_topo_fabric){
+                {1}, (uint32_t)(bits >> 16) % 2, 3, bits % 7 == 0, 1, bits % 5 != 0, bits % 11 == 0};
         }
         assert_true(wefti_topo_domains(gpus, PES, domain_of, NULL, NULL, NULL) > 0);
         for (int i = 0; i < PES; i++) {
@@ -225,7 +247,7 @@ static void is_fast(void **state)
         gpus[i].has_gpu = 1;
         gpus[i].ordinal = (uint8_t)(i * 7919 % PES % 4);
         gpus[i].reaches = 15;
-        gpus[i].fabric = (wefti_topo_fabric){{1}, (uint32_t)(host / 18), 3, 0, 1, 1};
+        gpus[i].fabric = (wefti_topo_fabric){{1}, (uint32_t)(host / 18), 3, 0, 1, 1, 0};
     }
     (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
     assert_int_equal(wefti_topo_domains(gpus, PES, domain_of, NULL, NULL, NULL), (PES / 4 + 17) / 18);
@@ -242,10 +264,15 @@ static void is_fast(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spans_hosts_of_one_clique),        cmocka_unit_test(ends_at_cliques),
-        cmocka_unit_test(says_why_a_fabric_does_not_count), cmocka_unit_test(leaves_out_the_odd_pair),
-        cmocka_unit_test(knows_more_gpus_than_bits),        cmocka_unit_test(parts_what_one_side_imports),
-        cmocka_unit_test(holds_only_what_is_mutual),        cmocka_unit_test(is_fast),
+        cmocka_unit_test(spans_hosts_of_one_clique),
+        cmocka_unit_test(ends_at_cliques),
+        cmocka_unit_test(says_why_a_fabric_does_not_count),
+        cmocka_unit_test(leaves_out_the_odd_pair),
+        cmocka_unit_test(knows_more_gpus_than_bits),
+        cmocka_unit_test(parts_what_one_side_imports),
+        cmocka_unit_test(holds_only_what_is_mutual),
+        cmocka_unit_test(parts_divided_gpus),
+        cmocka_unit_test(is_fast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,6 +47,7 @@ typedef struct wefti_topo_fabric {
     uint8_t has_failed; /* completed with an error */
     uint8_t has_handles; /* the driver has fabric handles */
     uint8_t was_tried; /* a trial export and import worked */
+    uint8_t is_divided; /* the GPU is (MIG), so that it has no NVLink */
 } wefti_topo_fabric;
 
 typedef struct wefti_topo_object {

@@ -82,6 +82,13 @@ static int find_gpu(const wefti_topo *topo, int host, const nvml_pci *pci)
     return -1;
 }
 
+static uint8_t is_divided(const library *lib, nvml_device *device)
+{
+    unsigned current = 0;
+    unsigned pending = 0;
+    return lib->mig != NULL && lib->mig(device, &current, &pending) == 0 && current != 0;
+}
+
 static void read_fabric(const library *lib, nvml_device *device, wefti_topo_fabric *fabric)
 {
     nvml_fabric told = {.version = (unsigned)sizeof told | 2u << 24};
@@ -92,6 +99,7 @@ static void read_fabric(const library *lib, nvml_device *device, wefti_topo_fabr
     fabric->clique = told.clique;
     fabric->state = told.state <= WEFTI_TOPO_FABRIC_COMPLETED ? told.state : WEFTI_TOPO_FABRIC_NONE;
     fabric->has_failed = told.status != 0;
+    fabric->is_divided = is_divided(lib, device);
 }
 
 /* Links that end at another GPU; those that end at an NVSwitch are counted: all GPUs with such reach each other. */
@@ -156,10 +164,8 @@ static weft_status read_all(const library *lib, wefti_topo *topo, int host)
             continue;
         }
         const int gpu = gpus[known] = find_gpu(topo, host, &pci);
-        unsigned current = 0;
-        unsigned pending = 0;
         (void)lib->uuid(device, topo->objects[gpu].name, sizeof topo->objects[gpu].name);
-        topo->objects[gpu].is_mig = lib->mig != NULL && lib->mig(device, &current, &pending) == 0 && current != 0;
+        topo->objects[gpu].is_mig = is_divided(lib, device);
         read_fabric(lib, device, &topo->objects[gpu].fabric);
         WEFT_TRY(read_links(lib, topo, host, device, gpu, &switched[known++]));
     }
