@@ -17,14 +17,14 @@ typedef struct wefti_topo_pe {
 #define WEFTI_TOPO_RAILS_OWN 4
 #define WEFTI_TOPO_RAILS_MAX 8
 
-#define WEFTI_TOPO_RAIL_GIDS_MAX 32
+#define WEFTI_TOPO_RAIL_GIDS_MAX 256 /* as the tables of today have */
 
 typedef struct wefti_topo_rail {
     char name[WEFTI_TOPO_NAME_BYTES]; /* of the NIC */
     int port;
     int slot; /* of the port, among those of the plan in PCI order */
     int ports; /* that the NIC has, whether they are used or not */
-    unsigned char gids[WEFTI_TOPO_RAIL_GIDS_MAX][16]; /* of the port, the first so many that are known, each once */
+    unsigned char gids[WEFTI_TOPO_RAIL_GIDS_MAX][16]; /* of the port, those that are known, each once */
     int gid_count;
 } wefti_topo_rail;
 

@@ -151,10 +151,10 @@ static int is_of_port(const struct fi_info *info, const wefti_topo_rail *rail)
            (has_gid(rail, address) || (find_interface_gid(address, gid) && has_gid(rail, gid)));
 }
 
-/* Whether it matters, and can be known, which port it is. */
+/* Whether it matters, and can be known, which port it is: not where its GIDs may be more than there is room for. */
 static int is_told(const wefti_topo_rail *rail)
 {
-    return rail->ports > 1 && rail->gid_count > 0;
+    return rail->ports > 1 && rail->gid_count > 0 && rail->gid_count < WEFTI_TOPO_RAIL_GIDS_MAX;
 }
 
 /* ---- the plan's ---- */
