@@ -252,17 +252,35 @@ static void warn_of_gpus(const wefti_topo_wish *wish, const wefti_topo_pe *pe)
     }
 }
 
+/* As wefti_topo_rails_of; a GPU that is not shown is one that the PE has not, unless a plan is asked for. */
+static weft_status rails_of_shown(const wefti_topo *topo, const wefti_topo_rails_ask *ask, const wefti_topo_pe *pe,
+                                  wefti_topo_rails *out)
+{
+    int *expects_error = wefti_thread_expects_error();
+    const int before = *expects_error;
+    wefti_topo_pe without = *pe;
+    without.gpu = WEFTI_TOPO_PCI_NONE;
+    if (ask->is_asked || pe->gpu == WEFTI_TOPO_PCI_NONE) {
+        return wefti_topo_rails_of(topo, ask, pe, out);
+    }
+    *expects_error = 1;
+    const weft_status status = wefti_topo_rails_of(topo, ask, pe, out);
+    *expects_error = before;
+    return status == WEFT_OK ? WEFT_OK : wefti_topo_rails_of(topo, ask, &without, out);
+}
+
 weft_status wefti_topo_rails_here(const wefti_topo_rails_ask *ask, const wefti_topo_pe *pe, wefti_topo_rails *out)
 {
     wefti_topo topo;
-    wefti_topo_pe without = *pe;
+    int *expects_error = wefti_thread_expects_error();
+    const int before = *expects_error;
     warn_of_gpus(&ask->wish, pe);
-    WEFT_TRY(wefti_topo_discover(&topo));
-    weft_status status = wefti_topo_rails_of(&topo, ask, pe, out);
-    if (status == WEFT_ERR_RANGE && !ask->is_asked && pe->gpu != WEFTI_TOPO_PCI_NONE) {
-        without.gpu = WEFTI_TOPO_PCI_NONE;
-        status = wefti_topo_rails_of(&topo, ask, &without, out);
+    *expects_error = before || (!ask->is_asked && !ask->is_described); /* there is a network without a plan, too */
+    weft_status status = wefti_topo_discover(&topo);
+    if (status == WEFT_OK) {
+        status = rails_of_shown(&topo, ask, pe, out);
+        wefti_topo_fini(&topo);
     }
-    wefti_topo_fini(&topo);
+    *expects_error = before;
     return status;
 }

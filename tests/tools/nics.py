@@ -87,6 +87,14 @@ class Nics(unittest.TestCase):
             self.assertNotEqual(done.returncode, 0)
             self.assertIn("the plan's NIC of this PE is mlx5_9", done.stderr)
 
+    @unittest.skipIf(GPU_PROGRAM is None, "built without CUDA")
+    def test_gpu_that_the_machine_does_not_show(self):
+        """It is no reason to have no network, nor to say that there was an error."""
+        done = self.run_on("lo", GPU_PROGRAM, more="gpu 0000:77:00.0 parent=numa0\n", LD_LIBRARY_PATH=FAKE,
+                           TEST_DOMAINS="1+1", WEFT_LOG="warn", WEFT_TRANSPORT="ofi")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("error", done.stderr)
+
     def test_mapping_is_for_gpus(self):
         done = self.run_on("lo", INFO, "transports", WEFT_NIC_MAPPING="lo:1:2")
         self.assertEqual(done.returncode, 0, done.stderr)
