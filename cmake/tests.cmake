@@ -428,7 +428,8 @@ if(TARGET weft-info AND Python3_FOUND)
         $<TARGET_FILE:weft-info> $<TARGET_FILE:weftrun>)
     weft_describe_test(weft_info tools)
     add_test(NAME weft_info_topo COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/weft_info_topo.py
-        $<TARGET_FILE:weft-info> ${PROJECT_SOURCE_DIR}/tests/topo)
+        $<TARGET_FILE:weft-info> ${PROJECT_SOURCE_DIR}/tests/topo
+        $<$<TARGET_EXISTS:fake_nvml>:${PROJECT_BINARY_DIR}/fake>)
     weft_describe_test(weft_info_topo tools)
     if(WEFT_OFI AND TARGET multi_rma_order AND NOT CMAKE_CROSSCOMPILING)
         set(weft_nics_gpu_arguments)

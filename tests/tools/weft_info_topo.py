@@ -1,9 +1,11 @@
 """Goal: weft-info topo shows each described machine with the plan and link domains that a person expects of it, as text,
 JSON and a graph; follows lists; and says in one line what is wrong.
 
-Method: the machines of tests/topo against expected.txt there; command lines. Usage: weft_info_topo.py WEFT_INFO FOLDER.
+Method: the machines of tests/topo against expected.txt there; command lines; hwloc and an NVML that stand in for other
+machines. Usage: weft_info_topo.py WEFT_INFO FOLDER [FAKE], FAKE: the folder of the fake driver's NVML.
 """
 
+import itertools
 import json
 import os
 import pathlib
@@ -15,6 +17,7 @@ import tempfile
 import unittest
 
 INFO, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
+FAKE = sys.argv[3] if len(sys.argv) > 3 and sys.argv[3] else None
 MACHINES = FOLDER / "machines"
 
 
@@ -193,6 +196,38 @@ class Machines(unittest.TestCase):
             self.assertEqual({row["name"] for row in told["objects"] if row["kind"] == "nic"}, on_pci)
 
 
+    @unittest.skipIf(FAKE is None, "built without CUDA")
+    def test_nvml(self):
+        """What NVML says of GPUs that hwloc shows; hwloc takes them from a file."""
+        gpu = '<object type="PCIDev" gp_index="" pci_busid="0000:0{}:00.0" pci_type="0302 [10de:2330] [10de:16c1] a1"/>'
+        text = (MACHINES / "vm-2core.xml").read_text()
+        text = text.replace('<object type="PCIDev" gp_index="15"', "".join(gpu.format(i) for i in (1, 2, 3, 4)) +
+                            '<object type="PCIDev" gp_index="15"').replace("0000:[00-00]", "0000:[00-0f]")
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "machine.xml"
+            numbers = itertools.count(1)
+            file.write_text(re.sub(r'gp_index="\d*"', lambda _: f'gp_index="{next(numbers)}"', text))
+            told = {}
+            for links in ("switched", "pairs", ""):
+                done = run("--json", HWLOC_XMLFILE=str(file), LD_LIBRARY_PATH=FAKE, WEFT_FAKE_GPUS="4",
+                           WEFT_FAKE_MIG="2", WEFT_FAKE_NVLINKS=links, WEFT_FAKE_FABRIC="7")
+                if "no hwloc" in done.stderr or "libhwloc" in done.stderr:
+                    return
+                self.assertEqual(done.returncode, 0, done.stderr)
+                told[links] = json.loads(done.stdout)
+        details = [row["details"] for row in told[""]["objects"] if row["kind"] == "gpu"]
+        self.assertEqual(len(details), 4)
+        for i, detail in enumerate(details):
+            self.assertRegex(detail, rf"^GPU-0{i + 1}[-0-9a-f]+, {'MIG, ' if i == 2 else ''}clique 7")
+        self.assertEqual(told[""]["nvlinks"], [])
+        links = {(row["from"][5:7], row["to"][5:7]): row["links"] for row in told["pairs"]["nvlinks"]}
+        self.assertEqual(links, {("01", "02"): 4, ("02", "01"): 4, ("03", "04"): 4, ("04", "03"): 4})
+        links = {(row["from"][5:7], row["to"][5:7]): row["links"] for row in told["switched"]["nvlinks"]}
+        self.assertEqual(len(links), 12)
+        self.assertEqual({links[pair] for pair in links if "04" in pair}, {6})
+        self.assertEqual({links[pair] for pair in links if "04" not in pair}, {18})
+        self.assertEqual(told[""]["machine"]["link domains"], 2)  # the divided one is alone
+
     def test_part_of_a_machine(self):
         """A container that may use one of two sockets shows both: the plan is of the machine. hwloc reads a folder in
         place of this one's files."""
@@ -225,7 +260,8 @@ class Machines(unittest.TestCase):
             variables = {"LD_LIBRARY_PATH": folder}
             for file in ("switches.topo", "switches.xml"):
                 told = json.loads(run("--json", "--machine", str(MACHINES / file), **variables).stdout)
-                self.assertEqual((told["objects"], told["plan"]), (read("switches")["objects"], read("switches")["plan"]))
+                for part in ("objects", "plan"):
+                    self.assertEqual(told[part], read("switches")[part])
             done = run(**variables)
             self.assertEqual((done.returncode, done.stdout), (1, ""))
             self.assertIn("describe the machine in a file (WEFT_TOPO_FILE)", done.stderr)

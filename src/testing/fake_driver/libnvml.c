@@ -1,4 +1,6 @@
-/* testing/fake_driver/libnvml.c: NVML of the fake driver's devices: what src/topo asks of libnvidia-ml.so.1. */
+/* testing/fake_driver/libnvml.c: NVML of the fake driver's devices: what src/topo asks of libnvidia-ml.so.1.
+ * WEFT_FAKE_MIG: the number of a device that is divided. WEFT_FAKE_NVLINKS: switched, 18 links of each device lead to
+ * NVSwitches, but the last device's, of which 6 do; or pairs, 4 links between devices 0 and 1, 2 and 3, and so on. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +92,36 @@ FAKE int nvmlDeviceGetUUID(const int *device, char *uuid, unsigned bytes)
     char text[FAKE_UUID_TEXT_BYTES];
     fake_uuid_text((int)(device - devices), text);
     (void)snprintf(uuid, bytes, "%s", text);
+    return SUCCESS;
+}
+
+FAKE int nvmlDeviceGetMigMode(const int *device, unsigned *current, unsigned *pending);
+FAKE int nvmlDeviceGetMigMode(const int *device, unsigned *current, unsigned *pending)
+{
+    const char *divided = getenv("WEFT_FAKE_MIG");
+    *current = *pending = divided != NULL && atoi(divided) == (int)(device - devices);
+    return SUCCESS;
+}
+
+static int is_word(const char *word)
+{
+    const char *links = getenv("WEFT_FAKE_NVLINKS");
+    return links != NULL && strcmp(links, word) == 0;
+}
+
+FAKE int nvmlDeviceGetNvLinkState(const int *device, unsigned link, unsigned *is_active);
+FAKE int nvmlDeviceGetNvLinkState(const int *device, unsigned link, unsigned *is_active)
+{
+    const int is_last = device - devices == (int)count_devices() - 1;
+    *is_active = is_word("switched") ? link < (is_last ? 6 : 18) : is_word("pairs") && link < 4;
+    return SUCCESS;
+}
+
+FAKE int nvmlDeviceGetNvLinkRemotePciInfo_v2(const int *device, unsigned link, nvml_pci *pci);
+FAKE int nvmlDeviceGetNvLinkRemotePciInfo_v2(const int *device, unsigned link, nvml_pci *pci)
+{
+    memset(pci, 0, sizeof *pci);
+    pci->bus = is_word("switched") ? 0xf0 + link % 4 : ((unsigned)(device - devices) ^ 1) + 1;
     return SUCCESS;
 }
 
