@@ -1,6 +1,7 @@
 """Goal: subjects of commits say what changed and where, in one line that fits.
 
-Method: of all commits since FROM the subject is "area: what", of at most 72 characters, and does not end with a full stop.
+Method: of all commits since FROM the subject is "area: what", the area in lower case, of at most 72 characters, and does not
+end with a full stop.
 Usage: commits.py ROOT. Prints each that is not, and exits 1 when there is one. Without git, or where the history does not
 reach back to FROM, nothing is read.
 """
@@ -9,15 +10,15 @@ import re
 import subprocess
 import sys
 
-FROM = "8226874a750951a4401d10d607907b695f4cab13"  # the last that this refuses
+FROM = "e2f6d5f739a35b908b2225394b92949820449b6e"  # the last that this refuses
 LENGTH_MAX = 72
-SUBJECT = re.compile(r"[^:]{1,40}: \S")
+SUBJECT = re.compile(r"[a-z][a-z0-9_./, -]{0,39}: \S")
 
 
 def fault_of(subject):
     """What is wrong with it, or None."""
     if not SUBJECT.match(subject):
-        return 'is not "area: what"'
+        return 'is not "area: what" with the area in lower case'
     if len(subject) > LENGTH_MAX:
         return f"has {len(subject)} characters; at most {LENGTH_MAX}"
     return "ends with a full stop" if subject.endswith(".") else None

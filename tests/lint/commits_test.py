@@ -11,7 +11,7 @@ class CommitsTest(unittest.TestCase):
             self.assertIsNone(commits.fault_of(subject), subject)
 
     def test_wrong(self):
-        for subject in ("A limit of groups", "ep:no blank", "ep: ", "ep: it ends.", "a: " + "b" * 70, "x" * 41 + ": long area"):
+        for subject in ("A limit of groups", "ep:no blank", "ep: ", "ep: it ends.", "README: a table", "Revert: x", "a: " + "b" * 70, "x" * 41 + ": long area"):
             self.assertIsNotNone(commits.fault_of(subject), subject)
 
 
