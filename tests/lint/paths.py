@@ -3,8 +3,8 @@
 Method: in README.md, CONTRIBUTING.md, docs and bench, look at every link, and at every word in backticks that reads as a
 path. A link must lead to a file beside its page. A path that begins with a folder of the root must be there, or the file
 PATH.in of which it is made; any other word with a known ending must be the end of some path of the tree, but on pages
-about programs of others, which name files of those. Usage: paths.py ROOT. Prints each that is nowhere as PAGE:LINE and
-exits 1.
+about programs of others, which name files of those. And each record of a benchmark is named by a page, else it is deleted.
+Usage: paths.py ROOT. Prints each name that is nowhere as PAGE:LINE, each record that no page names, and exits 1.
 """
 
 import pathlib
@@ -67,18 +67,24 @@ def wrong_names(page, text, root, tree):
                         yield number, name
 
 
+def unnamed_records(tree, texts):
+    """Records that no page names, by their names alone or with folders."""
+    records = [path for path in tree if path.startswith("bench/records/") and path.endswith(".jsonl")]
+    return sorted(path for path in records if not any(path.rsplit("/", 1)[1] in text for text in texts))
+
+
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     tree = tree_of(root)
-    wrong = pages = 0
-    for page in sorted({page for pattern in PAGES for page in root.glob(pattern)}):
-        pages += 1
-        for number, name in wrong_names(page, page.read_text(), root, tree):
-            print(f"{page.relative_to(root)}:{number}: {name} is nowhere")
-            wrong += 1
-    if pages == 0:
-        print("no page found")
-    return wrong > 0 or pages == 0
+    pages = {page: page.read_text() for page in sorted({page for pattern in PAGES for page in root.glob(pattern)})}
+    wrong = [
+        f"{page.relative_to(root)}:{number}: {name} is nowhere"
+        for page, text in pages.items()
+        for number, name in wrong_names(page, text, root, tree)
+    ] + [f"{record}: no page names it; name or delete it" for record in unnamed_records(tree, pages.values())]
+    for line in wrong or ([] if pages else ["no page found"]):
+        print(line)
+    return bool(wrong) or not pages
 
 
 if __name__ == "__main__":

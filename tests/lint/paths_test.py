@@ -31,6 +31,11 @@ class PathsTest(unittest.TestCase):
     def test_link(self):
         self.assertEqual(find("[a page](nowhere.md#part)"), ["nowhere.md"])
 
+    def test_records(self):
+        tree = {"bench/records/a.jsonl", "bench/records/b.jsonl", "bench/records/c.jsonl", "bench/suite/pairs.h"}
+        texts = ["Record a.jsonl says so", "see `bench/records/c.jsonl`"]
+        self.assertEqual(paths.unnamed_records(tree, texts), ["bench/records/b.jsonl"])
+
 
 if __name__ == "__main__":
     unittest.main()
