@@ -81,6 +81,9 @@ compile()
     for file in block memory options record stats; do
         lib="$lib src/tools/lib/$file.c"
     done
+    case $source in
+    */mpi_ep.c) lib="$lib src/tools/weft-ep-bench/gate.c src/tools/weft-ep-bench/sweep_point.c" ;;
+    esac
     if ! $compiler -std=gnu17 -D_GNU_SOURCE -O3 -g -Ibench -Isrc -Iinclude "$source" $lib "$@" -o "$program" \
         >"$program.log" 2>&1; then
         cat "$program.log" >&2
@@ -134,11 +137,14 @@ peer_host()
     run_peer 2 "$work/oshmem" --json "$1"
 }
 
+# Expert parallelism as its peer has it: rank-major bf16 on a cached route, added without weights, memcpy in turn.
+ep_preset="--check --memcpy --unweighted"
+
 weft_ep()
 {
-    run_weft 2 "$built/bench_ep" --json "$1" &&
-        run_weft 4 "$built/bench_ep" --blocks 9 --json "$1" &&
-        run_weft 2 "$built/bench_ep" --tokens 128 --hidden 7168 --json "$1"
+    run_weft 2 "$built/weft-ep-bench" $ep_preset --json "$1" &&
+        run_weft 4 "$built/weft-ep-bench" $ep_preset --repeats 9 --json "$1" &&
+        run_weft 2 "$built/weft-ep-bench" $ep_preset --tokens 128 --hidden 7168 --json "$1"
 }
 
 peer_ep()

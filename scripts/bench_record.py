@@ -12,7 +12,7 @@ import statistics
 import sys
 
 # What tells figures apart; the rest is what was measured.
-MEASURED = {"value", "stat", "n", "low", "high", "rounds", "machine", "commit", "date"}  # "rounds": a value each
+MEASURED = {"value", "stat", "n", "low", "high", "rounds", "machine", "commit", "date", "version"}  # "rounds": a value each
 HARDWARE = ("hardware", "memcpy", "floor", "machine")
 PEERS = ("ompi",)
 

@@ -1,5 +1,6 @@
-/* A peer of bench/ep.c: the same dispatch and combine as one writes them with MPI: pack the rows by destination,
- * MPI_Alltoallv, and for the combine MPI_Alltoallv back and add up each token's rows. Run it as
+/* A peer of weft-ep-bench, whose choices and shapes it has: the same dispatch and combine as one writes them with MPI:
+ * pack the rows by destination, MPI_Alltoallv, and for the combine MPI_Alltoallv back and add up each token's rows. Run
+ * it as
  *     mpirun -n 2 mpi_ep [--tokens T] [--hidden H] [--topk K] [--experts E] [--json FILE] [--blocks N]
  * Rows are bf16, rank-major: one row a (token, PE). How many rows go where is known before the clock starts, as on
  * weft's cached routes. */
@@ -9,11 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "suite/ep_layer.h"
 #include "suite/options.h"
 #include "tools/lib/clock.h"
 #include "tools/lib/record.h"
+#include "tools/weft-ep-bench/gate.h"
 
+#define SEED 1 /* of choices, as weft-ep-bench has it by default */
+
+/* As weft-ep-bench has them by default. */
+#define SHAPE                                                                                                          \
+    {                                                                                                                  \
+        .tokens = 1024, .hidden = 4096, .topk = 8, .experts = 64, .routing = BENCH_CACHED                              \
+    }
+
+/* What is timed. */
 enum step { STEP_DISPATCH, STEP_COMBINE, STEP_PAIR, STEPS };
 
 /* How many bytes go to each PE, and where they begin: as MPI_Alltoallv takes them. */
@@ -24,7 +34,9 @@ typedef struct parts {
 } parts;
 
 typedef struct bench {
-    ep_layer layer;
+    bench_shape shape;
+    int pe;
+    int pes;
     bench_options options;
     tool_record record;
     size_t row_bytes;
@@ -40,6 +52,12 @@ typedef struct bench {
     float *sum; /* [hidden] */
 } bench;
 
+/* The byte that fills a token's row. */
+static int row_byte(int pe, int token)
+{
+    return 1 + (pe * 31 + token) % 100;
+}
+
 static void *allocate(size_t bytes)
 {
     void *block = NULL;
@@ -53,9 +71,9 @@ static void *allocate(size_t bytes)
 
 static void begin_parts(bench *b, parts *of)
 {
-    of->at = allocate((size_t)b->layer.pes * sizeof(int));
+    of->at = allocate((size_t)b->pes * sizeof(int));
     int end = 0;
-    for (int pe = 0; pe < b->layer.pes; pe++) {
+    for (int pe = 0; pe < b->pes; pe++) {
         of->at[pe] = end;
         end += of->bytes[pe];
     }
@@ -65,20 +83,20 @@ static void begin_parts(bench *b, parts *of)
 /* Which rows go where. */
 static void plan(bench *b)
 {
-    size_t pes = (size_t)b->layer.pes;
-    size_t tokens = (size_t)b->layer.tokens;
+    size_t pes = (size_t)b->pes;
+    size_t tokens = (size_t)b->shape.tokens;
     int count = 0;
-    b->ids = allocate(tokens * (size_t)b->layer.topk * sizeof *b->ids);
+    b->ids = allocate(tokens * (size_t)b->shape.topk * sizeof *b->ids);
     b->sent_token = allocate(tokens * pes * sizeof(int));
     b->returned = allocate(tokens * pes * sizeof(int));
     b->sent.bytes = allocate(pes * sizeof(int));
     b->come.bytes = allocate(pes * sizeof(int));
-    ep_layer_choose(&b->layer, b->ids);
-    for (int pe = 0; pe < b->layer.pes; pe++) {
-        for (int t = 0; t < b->layer.tokens; t++) {
-            int *returned = &b->returned[t * b->layer.pes + pe];
+    bench_gate_choose(&b->shape, b->pes, SEED, b->pe, b->ids);
+    for (int pe = 0; pe < b->pes; pe++) {
+        for (int t = 0; t < b->shape.tokens; t++) {
+            int *returned = &b->returned[t * b->pes + pe];
             *returned = -1;
-            if (ep_layer_goes(&b->layer, b->ids, t, pe)) {
+            if (bench_gate_goes(&b->shape, b->pes, b->ids, t, pe)) {
                 *returned = count;
                 b->sent_token[count++] = t;
                 b->sent.bytes[pe] += (int)b->row_bytes;
@@ -92,20 +110,20 @@ static void plan(bench *b)
 
 static void open_buffers(bench *b)
 {
-    size_t tokens = (size_t)b->layer.tokens;
+    size_t tokens = (size_t)b->shape.tokens;
     b->in = allocate(tokens * b->row_bytes);
     b->out = allocate(tokens * b->row_bytes);
     b->packed = allocate(b->sent.rows * b->row_bytes);
     b->received = allocate(b->come.rows * b->row_bytes);
-    b->sum = allocate((size_t)b->layer.hidden * sizeof *b->sum);
-    for (int t = 0; t < b->layer.tokens; t++) {
-        memset(b->in + (size_t)t * (size_t)b->layer.hidden, ep_layer_byte(b->layer.pe, t), b->row_bytes);
+    b->sum = allocate((size_t)b->shape.hidden * sizeof *b->sum);
+    for (int t = 0; t < b->shape.tokens; t++) {
+        memset(b->in + (size_t)t * (size_t)b->shape.hidden, row_byte(b->pe, t), b->row_bytes);
     }
 }
 
 static void dispatch(bench *b)
 {
-    size_t hidden = (size_t)b->layer.hidden;
+    size_t hidden = (size_t)b->shape.hidden;
     for (size_t i = 0; i < b->sent.rows; i++) {
         memcpy(b->packed + i * hidden, b->in + (size_t)b->sent_token[i] * hidden, b->row_bytes);
     }
@@ -134,13 +152,13 @@ static void round_row(uint16_t *row, const float *sum, int hidden)
 
 static void combine(bench *b)
 {
-    int hidden = b->layer.hidden;
+    int hidden = b->shape.hidden;
     MPI_Alltoallv(b->received, b->come.bytes, b->come.at, MPI_BYTE, b->packed, b->sent.bytes, b->sent.at, MPI_BYTE,
                   MPI_COMM_WORLD);
-    for (int t = 0; t < b->layer.tokens; t++) {
+    for (int t = 0; t < b->shape.tokens; t++) {
         memset(b->sum, 0, (size_t)hidden * sizeof *b->sum);
-        for (int pe = 0; pe < b->layer.pes; pe++) {
-            int row = b->returned[t * b->layer.pes + pe];
+        for (int pe = 0; pe < b->pes; pe++) {
+            int row = b->returned[t * b->pes + pe];
             if (row >= 0) {
                 add_row(b->sum, b->packed + (size_t)row * (size_t)hidden, hidden);
             }
@@ -167,34 +185,33 @@ static const struct {
 /* The rows that came, whole, where their source and token tell them; and what the combine made of them. */
 static int check(bench *b)
 {
-    ep_layer source = b->layer;
     const unsigned char *row = (const unsigned char *)b->received;
     int wrong = 0;
     dispatch(b);
-    for (source.pe = 0; source.pe < b->layer.pes; source.pe++) {
-        ep_layer_choose(&source, b->ids);
-        for (int t = 0; t < b->layer.tokens; t++) {
-            if (ep_layer_goes(&source, b->ids, t, b->layer.pe)) {
-                wrong += row[0] != ep_layer_byte(source.pe, t) || row[b->row_bytes - 1] != row[0];
+    for (int source = 0; source < b->pes; source++) {
+        bench_gate_choose(&b->shape, b->pes, SEED, source, b->ids);
+        for (int t = 0; t < b->shape.tokens; t++) {
+            if (bench_gate_goes(&b->shape, b->pes, b->ids, t, b->pe)) {
+                wrong += row[0] != row_byte(source, t) || row[b->row_bytes - 1] != row[0];
                 row += b->row_bytes;
             }
         }
     }
-    ep_layer_choose(&b->layer, b->ids);
+    bench_gate_choose(&b->shape, b->pes, SEED, b->pe, b->ids);
     combine(b);
-    for (int t = 0; t < b->layer.tokens; t++) {
+    for (int t = 0; t < b->shape.tokens; t++) {
         float one = 0.0f;
         float sum = 0.0f;
         uint16_t wanted;
-        add_row(&one, b->in + (size_t)t * (size_t)b->layer.hidden, 1);
-        for (int pe = 0; pe < b->layer.pes; pe++) {
-            sum += b->returned[t * b->layer.pes + pe] >= 0 ? one : 0.0f;
+        add_row(&one, b->in + (size_t)t * (size_t)b->shape.hidden, 1);
+        for (int pe = 0; pe < b->pes; pe++) {
+            sum += b->returned[t * b->pes + pe] >= 0 ? one : 0.0f;
         }
         round_row(&wanted, &sum, 1);
-        wrong += b->out[(size_t)(t + 1) * (size_t)b->layer.hidden - 1] != wanted;
+        wrong += b->out[(size_t)(t + 1) * (size_t)b->shape.hidden - 1] != wanted;
     }
     if (wrong > 0) {
-        fprintf(stderr, "PE %d: %d rows are wrong\n", b->layer.pe, wrong);
+        fprintf(stderr, "PE %d: %d rows are wrong\n", b->pe, wrong);
     }
     return wrong;
 }
@@ -202,8 +219,8 @@ static int check(bench *b)
 static void measure(bench *b)
 {
     static tool_samples samples[STEPS];
-    char more[256];
-    ep_layer_describe(&b->layer, "rank-major", more, sizeof more);
+    char more[512];
+    bench_shape_describe(&b->shape, more, sizeof more);
     for (int round = -3; round < b->options.blocks; round++) {
         for (int i = 0; i < STEPS; i++) {
             double slowest;
@@ -226,24 +243,33 @@ static void measure(bench *b)
     }
 }
 
+static int check_shape(const bench_shape *shape)
+{
+    if (shape->topk > shape->experts || shape->hidden % 8 != 0) {
+        fprintf(stderr, "--topk %d: at most --experts, %d; --hidden %d: a multiple of 8\n", shape->topk, shape->experts,
+                shape->hidden);
+        return -1;
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    static bench b = {.layer = EP_LAYER_INIT, .options = BENCH_OPTIONS_INIT};
+    static bench b = {.shape = SHAPE, .options = BENCH_OPTIONS_INIT};
     const tool_option own[] = {
-        BENCH_NUMBER("tokens", &b.layer.tokens),
-        BENCH_NUMBER("hidden", &b.layer.hidden),
-        BENCH_NUMBER("topk", &b.layer.topk),
-        BENCH_NUMBER("experts", &b.layer.experts),
+        {"tokens", '\0', TOOL_NUMBER, &b.shape.tokens, 1, 1 << 20, NULL, 0},
+        {"hidden", '\0', TOOL_NUMBER, &b.shape.hidden, 8, 1 << 20, NULL, 0},
+        {"topk", '\0', TOOL_NUMBER, &b.shape.topk, 1, 1024, NULL, 0},
+        {"experts", '\0', TOOL_NUMBER, &b.shape.experts, 1, 1 << 16, NULL, 0},
     };
     MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &b.layer.pe);
-    MPI_Comm_size(MPI_COMM_WORLD, &b.layer.pes);
+    MPI_Comm_rank(MPI_COMM_WORLD, &b.pe);
+    MPI_Comm_size(MPI_COMM_WORLD, &b.pes);
     if (bench_options_read(&b.options, own, (int)(sizeof own / sizeof *own), argc, argv) != 0 ||
-        ep_layer_check(&b.layer) != 0 ||
-        tool_record_open(&b.record, b.options.json, "ompi", b.layer.pe, b.layer.pes) != 0) {
+        check_shape(&b.shape) != 0 || tool_record_open(&b.record, b.options.json, "ompi", b.pe, b.pes) != 0) {
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
-    b.row_bytes = (size_t)b.layer.hidden * 2;
+    b.row_bytes = (size_t)b.shape.hidden * 2;
     plan(&b);
     open_buffers(&b);
     if (check(&b) != 0) {

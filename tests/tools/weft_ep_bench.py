@@ -79,6 +79,23 @@ class Bench(unittest.TestCase):
         self.assertEqual({f["buffers"] for f in figures}, {"symmetric", "plain"})
         self.assertEqual({f["name"] for f in figures if f["impl"] == "floor"}, {"ep_dispatch", "ep_combine"})
 
+    def test_memcpy(self):
+        figures, _ = self.lines(*SMALL, "--memcpy", "--unweighted", "--mode", "ht,ll", launcher=(RUN, "-n", "3", "-q"))
+        beside = {}
+        for figure in figures:
+            key = figure["name"], figure["tokens"], figure["mode"]
+            beside.setdefault(key, {})[figure["impl"]] = figure["bytes"]
+        for name in ("ep_dispatch", "ep_combine", "ep_pair"):
+            for tokens in (8, 20):
+                for mode in ("ht", "ll"):
+                    by = beside[name, tokens, mode]
+                    self.assertEqual(set(by), {"weft", "memcpy"})
+                    self.assertEqual(by["weft"], by["memcpy"])
+                    self.assertGreater(by["weft"], 0)
+
+    def test_unweighted(self):
+        self.lines(*SMALL, "--unweighted", "--threads", "3", "--layout", "rank-major,expert-major,slots-source,slots-expert")
+
     @unittest.skipUnless(pathlib.Path(FAKE, "libcuda.so.1").exists(), "no fake driver was built")
     def test_gpu(self):
         shape = ["--gpu", "--check", "--hidden", "64", "--topk", "2", "--experts", "5", "--repeats", "1", "--warmup", "0"]
@@ -134,6 +151,9 @@ class Bench(unittest.TestCase):
             (["--hidden", "12"], "give a multiple of 8"),
             (["--topk", "9", "--experts", "8"], "a token chooses distinct experts"),
             (["--threads", "0"], "give a number from 1"),
+            (["--memcpy", "--layout", "expert-major"], "--memcpy is for the host, rank-major"),
+            (["--memcpy", "--buffers", "plain"], "not for rank-major plain bf16"),
+            (["--memcpy", "--dtype", "bf16-fp8"], "not for rank-major symmetric bf16-fp8"),
             (["stray"], 'no option "stray"'),
         ]:
             done = run(*arguments)

@@ -168,17 +168,29 @@ static int write_results(const checker *c)
     return 0;
 }
 
+/* The rows that a token of this rank is sent as: one a choice, or one a rank. */
+static int rows_of(const checker *c, int token)
+{
+    int rows = 0;
+    for (int rank = 0; rank < c->ranks; rank++) {
+        rows += bench_gate_goes(c->shape, c->ranks, ids_of(c, c->rank, 0), token, rank);
+    }
+    return bench_is_by_expert(c->shape->layout) ? c->shape->topk : rows;
+}
+
 static int check_sums(const checker *c)
 {
     const weft_ep_rows *out = &c->arrays->out;
     size_t bytes = (size_t)out->hidden * bench_element_bytes(out->dtype);
     for (int token = 0; token < c->shape->tokens; token++) {
-        /* Weights are 1, and a row stands for its choices: the token's row times its choices. */
+        /* Weights are 1, and a row stands for its choices: the token's row times its choices. Without weights it counts
+         * once. */
+        int rows = c->options->unweighted ? rows_of(c, token) : c->shape->topk;
         if (tool_failed(c->backend->ops->read(c->backend, c->row, (char *)out->data + (size_t)token * bytes, bytes),
                         "reading")) {
             return 1;
         }
-        if (bench_row_differs(out->dtype, out->hidden, c->rank, token, c->shape->topk, NULL, 0x1p-7, c->row) >= 0) {
+        if (bench_row_differs(out->dtype, out->hidden, c->rank, token, rows, NULL, 0x1p-7, c->row) >= 0) {
             return said(c, "a sum is wrong of token", token);
         }
     }

@@ -73,6 +73,16 @@ int bench_gate_owner(const bench_shape *shape, int ranks, int expert)
     return expert < in_larger ? expert / (each + 1) : more + (expert - in_larger) / (each > 0 ? each : 1);
 }
 
+int bench_gate_goes(const bench_shape *shape, int ranks, const int32_t *ids, int token, int rank)
+{
+    const int32_t *of_token = &ids[(size_t)token * (size_t)shape->topk];
+    int goes = 0;
+    for (int k = 0; k < shape->topk; k++) {
+        goes |= bench_gate_owner(shape, ranks, of_token[k]) == rank;
+    }
+    return goes;
+}
+
 /* Count the choices of each expert, and the tokens that go to each rank. */
 static void count(const bench_shape *shape, int ranks, const int32_t *ids, int64_t *of_expert, int64_t *of_rank)
 {
@@ -131,14 +141,15 @@ int bench_gate_rows(const bench_shape *shape, int ranks, int alignment, uint64_t
     return code;
 }
 
-static int64_t count_sent(const bench_shape *shape, int ranks, int rank, const int32_t *ids)
+/* The rows that tokens of these choices are sent as, one to each rank but `except`. */
+static int64_t count_sent(const bench_shape *shape, int ranks, const int32_t *ids, int except)
 {
     int64_t sent = 0;
     for (int t = 0; t < shape->tokens; t++) {
         const int32_t *of_token = &ids[(size_t)t * (size_t)shape->topk];
         for (int k = 0; k < shape->topk; k++) {
             int owner = bench_gate_owner(shape, ranks, of_token[k]);
-            int is_first = owner != rank;
+            int is_first = owner != except;
             for (int j = 0; j < k; j++) {
                 is_first &= bench_gate_owner(shape, ranks, of_token[j]) != owner;
             }
@@ -148,13 +159,25 @@ static int64_t count_sent(const bench_shape *shape, int ranks, int rank, const i
     return sent;
 }
 
+int64_t bench_gate_sent(const bench_shape *shape, int ranks, uint64_t seed, int rank)
+{
+    int32_t *ids = malloc(((size_t)shape->tokens * (size_t)shape->topk + 1) * sizeof *ids);
+    int64_t sent = ids == NULL ? -1 : 0;
+    if (ids != NULL) {
+        bench_gate_choose(shape, ranks, seed, rank, ids);
+        sent = count_sent(shape, ranks, ids, -1);
+    }
+    free(ids);
+    return sent;
+}
+
 int64_t bench_gate_most_sent(const bench_shape *shape, int ranks, uint64_t seed)
 {
     int32_t *ids = malloc(((size_t)shape->tokens * (size_t)shape->topk + 1) * sizeof *ids);
     int64_t most = ids == NULL ? -1 : 0;
     for (int rank = 0; rank < ranks && most >= 0; rank++) {
         bench_gate_choose(shape, ranks, seed, rank, ids);
-        int64_t sent = count_sent(shape, ranks, rank, ids);
+        int64_t sent = count_sent(shape, ranks, ids, rank);
         most = sent > most ? sent : most;
     }
     free(ids);

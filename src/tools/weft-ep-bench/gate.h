@@ -14,8 +14,14 @@ void bench_gate_choose(const bench_shape *shape, int ranks, uint64_t seed, int r
 int bench_gate_owner(const bench_shape *shape, int ranks, int expert);
 int bench_gate_first_expert(const bench_shape *shape, int ranks, int rank);
 
+/* Whether a token of these choices goes to a rank: once, however many of its experts are there. */
+int bench_gate_goes(const bench_shape *shape, int ranks, const int32_t *ids, int token, int rank);
+
 /* The rows that each rank receives, padding and all slots included: [ranks]. Returns -1 when there is no memory. */
 int bench_gate_rows(const bench_shape *shape, int ranks, int alignment, uint64_t seed, int64_t *rows);
+
+/* The rows that a rank's tokens are sent as: once to each rank, its own included. Negative when there is no memory. */
+int64_t bench_gate_sent(const bench_shape *shape, int ranks, uint64_t seed, int rank);
 
 /* The most tokens that any rank sends, counting one once for each other rank that it goes to. Negative when there is no
  * memory. */

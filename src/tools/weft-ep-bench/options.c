@@ -38,6 +38,10 @@ static const char help[] =
     "      --sms LIST         on GPUs: multiprocessors of a call (0: the library's choice)\n"
     "  -n, --repeats N        of each call; the median over them of the slowest rank's time is told (21)\n"
     "  -w, --warmup N         calls before (3)\n"
+    "      --memcpy           in turn with each call, the same rows from the same to the same places by memcpy; on the "
+    "host,\n"
+    "                         rank-major, in symmetric buffers\n"
+    "      --unweighted       combine adds rows without weights\n"
     "      --threads N        PEs are threads of this process\n"
     "  -c, --check            compare what arrives with what must; exit with 1 if it differs\n"
     "\n"
@@ -54,7 +58,8 @@ static const char help[] =
     "are\n"
     "those of the rows that leave or reach a rank's tokens, its own included. A call on GPUs is timed as a graph of "
     "the\n"
-    "caches flushed, a barrier, an event, the call, an event. The floor beside a figure, of the same run: the bytes "
+    "caches flushed, a barrier, an event, the call, an event. The floor beside a figure, of the same run (with "
+    "--memcpy: that): the bytes "
     "that the\n"
     "rank sends most of sends to others, a token once a rank, in one piece to each, by all PEs at once; on GPUs over "
     "the rate\n"
@@ -63,6 +68,13 @@ static const char help[] =
     "Exits with 1 when a call fails or a check does, and with 2 when the command line is wrong, and with 77 when "
     "there\n"
     "is no GPU for --gpu.\n";
+
+static int can_copy(const bench_options *options, const bench_shape *shape)
+{
+    return !options->on_device && shape->layout == BENCH_RANK_MAJOR && shape->buffers == BENCH_SYMMETRIC &&
+           bench_sent_dtype(shape->dtype) == bench_combined_dtype(shape->dtype) &&
+           bench_received_dtype(shape->dtype) != WEFT_EP_FP8_E4M3;
+}
 
 /* What of two parameters does not go together. */
 static int check_shapes(const bench_options *options)
@@ -80,6 +92,14 @@ static int check_shapes(const bench_options *options)
         if (shape.hidden % grain != 0) {
             fprintf(stderr, "weft-ep-bench: --hidden %d: rows of %s are multiples of 16 bytes; give a multiple of %d\n",
                     shape.hidden, bench_dtype_names[shape.dtype], grain);
+            return TOOL_USAGE;
+        }
+        if (options->beside_memcpy && !can_copy(options, &shape)) {
+            fprintf(stderr,
+                    "weft-ep-bench: --memcpy is for the host, rank-major, symmetric and bf16, f16 or f32; not for "
+                    "%s %s %s%s\n",
+                    bench_layout_names[shape.layout], bench_buffers_names[shape.buffers],
+                    bench_dtype_names[shape.dtype], options->on_device ? " on GPUs" : "");
             return TOOL_USAGE;
         }
     }
@@ -111,6 +131,8 @@ int bench_options_parse(bench_options *options, int argc, char **argv)
         {"warmup", 'w', TOOL_NUMBER, &options->warmup, 0, REPEATS_MAX, NULL, 0},
         {"threads", '\0', TOOL_NUMBER, &options->threads, 1, THREADS_MAX, NULL, 0},
         {"check", 'c', TOOL_FLAG, &options->check, 0, 0, NULL, 0},
+        {"memcpy", '\0', TOOL_FLAG, &options->beside_memcpy, 0, 0, NULL, 0},
+        {"unweighted", '\0', TOOL_FLAG, &options->unweighted, 0, 0, NULL, 0},
         {"json", 'j', TOOL_TEXT, &options->json, 0, 0, NULL, 0},
         {"machine", '\0', TOOL_TEXT, &options->machine, 0, 0, NULL, 0},
         {"help", 'h', TOOL_FLAG, &wants_help, 0, 0, NULL, 0},

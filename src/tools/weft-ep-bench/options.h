@@ -27,6 +27,8 @@ typedef struct bench_options {
     int warmup;
     int threads; /* 0: PEs are processes */
     int check;
+    int beside_memcpy; /* time the same rows by memcpy, in turn */
+    int unweighted; /* combine adds rows as they are */
     uint64_t seed;
     const char *json; /* NULL: none */
     const char *machine;

@@ -68,30 +68,16 @@ static void print_row(const bench_report *report, const bench_shape *shape, cons
     (void)fflush(stdout);
 }
 
-static void print_shape(FILE *file, const bench_shape *shape)
-{
-    const char *layout = bench_layout_names[shape->layout];
-    const char *by = strncmp(layout, "slots-", 6) == 0 ? layout + 6 : NULL;
-    fprintf(file,
-            ", \"tokens\": %d, \"hidden\": %d, \"topk\": %d, \"experts\": %d, \"dtype\": \"%s\", \"layout\": \"%s\"",
-            shape->tokens, shape->hidden, shape->topk, shape->experts, bench_dtype_names[shape->dtype],
-            by != NULL ? "slots" : layout);
-    if (by != NULL) {
-        fprintf(file, ", \"slots\": \"%s\"", by);
-    }
-    fprintf(file, ", \"mode\": \"%s\", \"routing\": \"%s\", \"skew\": \"%s\", \"buffers\": \"%s\", \"sms\": %d",
-            bench_mode_names[shape->mode], bench_routing_names[shape->routing], bench_skew_names[shape->skew],
-            bench_buffers_names[shape->buffers], shape->sms);
-}
-
 static void print_line(const bench_report *report, const char *name, const char *impl, const bench_shape *shape,
                        const tool_figure *figure, const char *unit)
 {
     if (figure->samples == 0) {
         return;
     }
+    char text[512];
+    bench_shape_describe(shape, text, sizeof text);
     tool_line_begin(report->json, name, impl, report->pes, figure, unit);
-    print_shape(report->json, shape);
+    fprintf(report->json, ", %s", text);
     tool_line_end(report->json, report->options->machine);
 }
 
@@ -105,11 +91,13 @@ void bench_report_add(bench_report *report, const bench_shape *shape, const benc
         return;
     }
     if (report->json != NULL) {
+        const char *floor = report->options->beside_memcpy ? "memcpy" : "floor";
         print_line(report, "ep_dispatch", "weft", shape, &figures->dispatch, "us");
-        print_line(report, "ep_dispatch", "floor", shape, &figures->dispatch_floor, "us");
+        print_line(report, "ep_dispatch", floor, shape, &figures->dispatch_floor, "us");
         print_line(report, "ep_combine", "weft", shape, &figures->combine, "us");
-        print_line(report, "ep_combine", "floor", shape, &figures->combine_floor, "us");
+        print_line(report, "ep_combine", floor, shape, &figures->combine_floor, "us");
         print_line(report, "ep_pair", "weft", shape, &figures->pair, "us");
+        print_line(report, "ep_pair", floor, shape, &figures->pair_floor, "us");
         print_line(report, "ep_dispatch_bwd", "weft", shape, &figures->dispatch_bwd, "us");
         print_line(report, "ep_combine_bwd", "weft", shape, &figures->combine_bwd, "us");
         print_line(report, "ep_setup", "weft", shape, &figures->setup, "us");

@@ -1,6 +1,9 @@
 /* weft-ep-bench/sweep_point.c: one point of a sweep. */
 #include "tools/weft-ep-bench/sweep_point.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #define NAME(value, name, ...) name,
 const char *const bench_dtype_names[BENCH_DTYPES] = {BENCH_DTYPE_TABLE(NAME)};
 const char *const bench_layout_names[BENCH_LAYOUTS] = {BENCH_LAYOUT_TABLE(NAME)};
@@ -43,4 +46,18 @@ weft_ep_layout bench_weft_layout(bench_layout layout)
 int bench_is_by_expert(bench_layout layout)
 {
     return layout == BENCH_EXPERT_MAJOR || layout == BENCH_SLOTS_EXPERT;
+}
+
+/* The two layouts of slots are one layout, with a member of its own. */
+void bench_shape_describe(const bench_shape *shape, char *text, size_t bytes)
+{
+    const char *layout = bench_layout_names[shape->layout];
+    const char *slots = strncmp(layout, "slots-", 6) == 0 ? layout + 6 : NULL;
+    snprintf(text, bytes,
+             "\"tokens\": %d, \"hidden\": %d, \"topk\": %d, \"experts\": %d, \"dtype\": \"%s\", \"layout\": "
+             "\"%s\"%s%s%s, \"mode\": \"%s\", \"routing\": \"%s\", \"skew\": \"%s\", \"buffers\": \"%s\", \"sms\": %d",
+             shape->tokens, shape->hidden, shape->topk, shape->experts, bench_dtype_names[shape->dtype],
+             slots != NULL ? "slots" : layout, slots != NULL ? ", \"slots\": \"" : "", slots != NULL ? slots : "",
+             slots != NULL ? "\"" : "", bench_mode_names[shape->mode], bench_routing_names[shape->routing],
+             bench_skew_names[shape->skew], bench_buffers_names[shape->buffers], shape->sms);
 }

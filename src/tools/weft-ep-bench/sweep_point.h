@@ -2,6 +2,8 @@
 #ifndef WEFT_EP_BENCH_SWEEP_POINT_H
 #define WEFT_EP_BENCH_SWEEP_POINT_H
 
+#include <stddef.h>
+
 #include "weft_ep.h"
 
 /* X(value, name, type of the rows sent, of those received) */
@@ -77,5 +79,8 @@ weft_ep_dtype bench_received_dtype(bench_dtype dtype);
 weft_ep_dtype bench_combined_dtype(bench_dtype dtype);
 weft_ep_layout bench_weft_layout(bench_layout layout);
 int bench_is_by_expert(bench_layout layout);
+
+/* What tells the figures of shapes apart, as members of their JSON object. */
+void bench_shape_describe(const bench_shape *shape, char *text, size_t bytes);
 
 #endif

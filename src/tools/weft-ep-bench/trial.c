@@ -9,11 +9,13 @@
 #include "tools/lib/pes.h"
 #include "tools/weft-ep-bench/arrays.h"
 #include "tools/weft-ep-bench/check.h"
+#include "tools/weft-ep-bench/copies.h"
 #include "tools/weft-ep-bench/gate.h"
 #include "weft/coll.h"
 
 #define MB 1e-6
 #define SETUPS 3 /* groups made, the last of which is used */
+#define COMPARED 6 /* dispatch, combine and the pair, each beside memcpy */
 
 typedef struct trial {
     weft_world *world;
@@ -21,6 +23,7 @@ typedef struct trial {
     const bench_options *options;
     const bench_shape *shape;
     bench_arrays arrays;
+    bench_copies copies; /* with --memcpy */
     int64_t rows; /* this PE receives */
     weft_ep *ep;
     weft_ep_route *route;
@@ -59,10 +62,11 @@ static weft_status combine(void *context)
 {
     trial *t = context;
     weft_stream *stream = t->backend->stream;
+    unsigned flags = t->options->unweighted ? 0 : WEFT_EP_WEIGHTED;
     if (t->shape->mode == BENCH_HT) {
-        return weft_ep_combine(t->route, &t->arrays.results, &t->arrays.out, WEFT_EP_WEIGHTED, stream);
+        return weft_ep_combine(t->route, &t->arrays.results, &t->arrays.out, flags, stream);
     }
-    weft_status status = weft_ep_combine_send(t->route, &t->arrays.results, &t->arrays.out, WEFT_EP_WEIGHTED, stream);
+    weft_status status = weft_ep_combine_send(t->route, &t->arrays.results, &t->arrays.out, flags, stream);
     return status != WEFT_OK ? status : weft_ep_combine_recv(t->route, stream);
 }
 
@@ -85,6 +89,27 @@ static weft_status pair(void *context)
 {
     weft_status status = dispatch(context);
     return status != WEFT_OK ? status : combine(context);
+}
+
+/* The same rows by memcpy. */
+static weft_status dispatch_copies(void *context)
+{
+    const trial *t = context;
+    bench_copies_send(&t->copies);
+    return WEFT_OK;
+}
+
+static weft_status combine_copies(void *context)
+{
+    const trial *t = context;
+    bench_copies_return(&t->copies);
+    return WEFT_OK;
+}
+
+static weft_status pair_copies(void *context)
+{
+    (void)dispatch_copies(context);
+    return combine_copies(context);
 }
 
 static weft_status create_group(trial *t)
@@ -138,25 +163,15 @@ static int destroy(trial *t)
 
 /* ---- figures ---- */
 
-/* Of this PE's `count` samples in t->times, the slowest PE's each. Collective. */
-static int summarise(trial *t, int count, tool_figure *figure)
+/* Of this PE's `count` samples, which are symmetric, the slowest PE's each. Collective. */
+static int summarise(trial *t, double *times, int count, tool_figure *figure)
 {
     weft_team *team = weft_team_world(t->world);
-    if (tool_failed(weft_double_max_reduce(team, t->times, t->times, (size_t)count), "comparing times")) {
+    if (tool_failed(weft_double_max_reduce(team, times, times, (size_t)count), "comparing times")) {
         return 1;
     }
-    tool_figure_of(figure, t->times, count);
+    tool_figure_of(figure, times, count);
     return tool_failed(weft_barrier(t->world), "barrier");
-}
-
-/* The bytes of the rows that this PE's tokens send: once a rank, or once an expert where rows are by expert. */
-static double bytes_sent(const trial *t, const weft_ep_rows *rows)
-{
-    weft_ep_host_counts counts;
-    if (weft_ep_route_query(t->route, t->backend->stream, &counts) != WEFT_OK) {
-        return 0.0;
-    }
-    return (double)counts.tokens * (double)bench_row_bytes(rows);
 }
 
 /* ---- the course of a trial ---- */
@@ -205,11 +220,11 @@ static weft_status set_up(trial *t, bench_figures *figures)
         }
         taken = i == 0 ? memory_of(t, before, after) : taken;
     }
-    if (summarise(t, SETUPS, &figures->setup)) {
+    if (summarise(t, t->times, SETUPS, &figures->setup)) {
         return WEFT_ERR_SYSTEM;
     }
     t->times[0] = MB * taken;
-    return summarise(t, 1, &figures->memory) ? WEFT_ERR_SYSTEM : WEFT_OK;
+    return summarise(t, t->times, 1, &figures->memory) ? WEFT_ERR_SYSTEM : WEFT_OK;
 }
 
 static int has_wrong_counts(const trial *t, const weft_ep_host_counts *counts)
@@ -220,6 +235,31 @@ static int has_wrong_counts(const trial *t, const weft_ep_host_counts *counts)
                 weft_world_pe(t->world), weft_status_name(counts->status), (long long)counts->rows, (long long)t->rows);
     }
     return is_wrong;
+}
+
+/* memcpy brings every row to where the dispatch did, and back. Collective. */
+static int check_copies(trial *t)
+{
+    const weft_ep_rows *rows = &t->arrays.received.rows;
+    weft_world *world = t->world;
+    if (tool_failed(t->backend->ops->fill(t->backend, rows->data, 0xff, t->arrays.rows * bench_row_bytes(rows)),
+                    "filling memory") ||
+        tool_failed(weft_barrier(world), "barrier")) {
+        return 1;
+    }
+    bench_copies_send(&t->copies);
+    if (tool_failed(weft_barrier(world), "barrier") ||
+        bench_check_received(&t->arrays, t->backend, t->options, t->shape)) {
+        return 1;
+    }
+    bench_copies_return(&t->copies);
+    for (size_t i = 0; i < t->copies.count; i++) {
+        if (memcmp(t->copies.returned + i * t->copies.row_bytes, t->copies.copies[i].token, t->copies.row_bytes) != 0) {
+            fprintf(stderr, "weft-ep-bench: PE %d: row %zu of memcpy came back wrong\n", weft_world_pe(world), i);
+            return 1;
+        }
+    }
+    return 0;
 }
 
 /* One route update, whose status must be well; dispatch and combine once, looked at if asked for. */
@@ -237,7 +277,8 @@ static weft_status rehearse(trial *t)
     if (status != WEFT_OK || !t->options->check) {
         return status;
     }
-    if (bench_check_received(&t->arrays, t->backend, t->options, t->shape)) {
+    if (bench_check_received(&t->arrays, t->backend, t->options, t->shape) ||
+        (t->options->beside_memcpy && check_copies(t))) {
         return WEFT_ERR_STATE;
     }
     status = combine(t);
@@ -256,7 +297,7 @@ static int time_call(trial *t, weft_status (*call)(void *context), const char *w
     if (status == WEFT_ERR_UNSUPPORTED) {
         return 0;
     }
-    return tool_failed(status, what) || summarise(t, options->repeats, figure);
+    return tool_failed(status, what) || summarise(t, t->times, options->repeats, figure);
 }
 
 /* What the rows of the rank that sends most take at least. */
@@ -269,23 +310,67 @@ static int time_floor(trial *t, const weft_ep_rows *rows, tool_figure *figure)
     }
     figure->bytes = (double)bytes;
     weft_status status = t->backend->ops->floor(t->backend, bytes, t->shape->sms, t->options->repeats, t->times);
-    return tool_failed(status, "the floor") || summarise(t, t->options->repeats, figure);
+    return tool_failed(status, "the floor") || summarise(t, t->times, t->options->repeats, figure);
+}
+
+/* Each call in turn with the same rows by memcpy, so that what is compared is timed side by side. */
+static int time_beside_memcpy(trial *t, bench_figures *figures)
+{
+    const struct {
+        weft_status (*call)(void *context);
+        tool_figure *figure;
+    } calls[COMPARED] = {{dispatch, &figures->dispatch}, {dispatch_copies, &figures->dispatch_floor},
+                         {combine, &figures->combine},   {combine_copies, &figures->combine_floor},
+                         {pair, &figures->pair},         {pair_copies, &figures->pair_floor}};
+    int repeats = t->options->repeats;
+    for (int round = -t->options->warmup; round < repeats; round++) {
+        for (int i = 0; i < COMPARED; i++) {
+            double us;
+            weft_status status = t->backend->ops->time(t->backend, calls[i].call, t, 0, 1, &us);
+            if (tool_failed(status, "a call in turn with memcpy")) {
+                return 1;
+            }
+            if (round >= 0) {
+                t->times[i * repeats + round] = us;
+            }
+        }
+    }
+    for (int i = 0; i < COMPARED; i++) {
+        if (summarise(t, t->times + (size_t)i * (size_t)repeats, repeats, calls[i].figure)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int time_forward(trial *t, bench_figures *figures)
+{
+    if (t->options->beside_memcpy) {
+        return time_beside_memcpy(t, figures);
+    }
+    return time_floor(t, &t->arrays.received.rows, &figures->dispatch_floor) ||
+           time_floor(t, &t->arrays.results, &figures->combine_floor) ||
+           time_call(t, dispatch, "weft_ep_dispatch", &figures->dispatch) ||
+           time_call(t, combine, "weft_ep_combine", &figures->combine) ||
+           time_call(t, pair, "dispatch and combine", &figures->pair);
 }
 
 static int time_all(trial *t, bench_figures *figures)
 {
-    double sent = bytes_sent(t, &t->arrays.received.rows);
-    double returned = bytes_sent(t, &t->arrays.results);
-    if (time_floor(t, &t->arrays.received.rows, &figures->dispatch_floor) ||
-        time_floor(t, &t->arrays.results, &figures->combine_floor) ||
-        time_call(t, dispatch, "weft_ep_dispatch", &figures->dispatch) ||
-        time_call(t, combine, "weft_ep_combine", &figures->combine) ||
-        time_call(t, pair, "dispatch and combine", &figures->pair)) {
+    int64_t rows = bench_gate_sent(t->shape, weft_world_pes(t->world), t->options->seed, weft_world_pe(t->world));
+    double sent = (double)rows * (double)bench_row_bytes(&t->arrays.received.rows);
+    double returned = (double)rows * (double)bench_row_bytes(&t->arrays.results);
+    if (rows < 0 || time_forward(t, figures)) {
         return 1;
     }
     if (t->options->backward && (time_call(t, dispatch_bwd, "weft_ep_dispatch_bwd", &figures->dispatch_bwd) ||
                                  time_call(t, combine_bwd, "weft_ep_combine_bwd", &figures->combine_bwd))) {
         return 1;
+    }
+    if (t->options->beside_memcpy) { /* the floor is of the same rows */
+        figures->dispatch_floor.bytes = sent;
+        figures->combine_floor.bytes = returned;
+        figures->pair_floor.bytes = sent + returned;
     }
     figures->dispatch_bwd.bytes = returned;
     figures->combine_bwd.bytes = returned;
@@ -341,7 +426,7 @@ int bench_trial_run(bench_backend *backend, const bench_options *options, const 
 {
     weft_world *world = backend->world;
     trial t = {.world = world, .backend = backend, .options = options, .shape = shape};
-    size_t samples = (size_t)(options->repeats > SETUPS ? options->repeats : SETUPS);
+    size_t samples = (size_t)(options->repeats > SETUPS ? options->repeats : SETUPS) * COMPARED;
     size_t rows;
     void *times;
     memset(figures, 0, sizeof *figures);
@@ -349,9 +434,12 @@ int bench_trial_run(bench_backend *backend, const bench_options *options, const 
         return 1;
     }
     t.times = times;
-    if (bench_arrays_create(&t.arrays, backend, options, shape, rows) || run(&t, figures)) {
+    if (bench_arrays_create(&t.arrays, backend, options, shape, rows) ||
+        (options->beside_memcpy && bench_copies_create(&t.copies, &t.arrays, world, shape, options->seed)) ||
+        run(&t, figures)) {
         return 1; /* others may be anywhere: the world's end frees the rest */
     }
+    bench_copies_destroy(&t.copies);
     bench_arrays_destroy(&t.arrays, backend);
     return tool_failed(weft_free(world, times), "weft_free");
 }
