@@ -111,51 +111,61 @@ static int variant_of(int part, wefti_cuda_ep_work work)
 }
 
 /* Of each work, by source and by expert: the names of its kernels (EP_KERNEL_NAME) without what says their family, and
- * where they are. Works without halves have no low-latency kernels either. */
+ * where they are. Works without halves have no low-latency kernels either; where ranks are many one module has both. */
 #define NO_MODULE WEFTI_CUDA_EP_MODULE_COUNT
 static const struct kernels_of {
     const char *name[2];
     wefti_cuda_ep_module module[2];
     wefti_cuda_ep_module low_latency[2]; /* NO_MODULE: there are neither these nor halves */
+    wefti_cuda_ep_module many; /* NO_MODULE: it is none of those */
 } kernels_of_work[WEFTI_CUDA_EP_WORKS] = {
     [WEFTI_CUDA_EP_WORK_DISPATCH] = {{"dispatch_kernel", "dispatch_kernel_expert"},
                                      {WEFTI_CUDA_EP_MODULE_throughput_dispatch,
                                       WEFTI_CUDA_EP_MODULE_throughput_dispatch_expert},
                                      {WEFTI_CUDA_EP_MODULE_low_latency_dispatch,
-                                      WEFTI_CUDA_EP_MODULE_low_latency_dispatch_expert}},
+                                      WEFTI_CUDA_EP_MODULE_low_latency_dispatch_expert},
+                                     WEFTI_CUDA_EP_MODULE_many_dispatch},
     [WEFTI_CUDA_EP_WORK_QUANTISE] = {{"dispatch_kernel_quantised", "dispatch_kernel_expert_quantised"},
                                      {WEFTI_CUDA_EP_MODULE_throughput_dispatch_quantised,
                                       WEFTI_CUDA_EP_MODULE_throughput_dispatch_expert_quantised},
                                      {WEFTI_CUDA_EP_MODULE_low_latency_dispatch,
-                                      WEFTI_CUDA_EP_MODULE_low_latency_dispatch_expert}},
+                                      WEFTI_CUDA_EP_MODULE_low_latency_dispatch_expert},
+                                     WEFTI_CUDA_EP_MODULE_many_dispatch_quantised},
     [WEFTI_CUDA_EP_WORK_QUANTISE_MX] = {{"dispatch_kernel_quantised_mx", "dispatch_kernel_expert_quantised_mx"},
                                         {WEFTI_CUDA_EP_MODULE_throughput_dispatch_mx,
                                          WEFTI_CUDA_EP_MODULE_throughput_dispatch_mx},
                                         {WEFTI_CUDA_EP_MODULE_low_latency_dispatch_mx,
-                                         WEFTI_CUDA_EP_MODULE_low_latency_dispatch_mx}},
+                                         WEFTI_CUDA_EP_MODULE_low_latency_dispatch_mx},
+                                        WEFTI_CUDA_EP_MODULE_many_dispatch_mx},
     [WEFTI_CUDA_EP_WORK_COMBINE_BWD] = {{"combine_kernel_bwd", "combine_kernel_expert_bwd"},
                                         {WEFTI_CUDA_EP_MODULE_backward_combine_bwd,
                                          WEFTI_CUDA_EP_MODULE_backward_combine_bwd},
-                                        {NO_MODULE, NO_MODULE}},
+                                        {NO_MODULE, NO_MODULE},
+                                        WEFTI_CUDA_EP_MODULE_many_dispatch},
     [WEFTI_CUDA_EP_WORK_COMBINE] = {{"combine_kernel", "combine_kernel_expert"},
                                     {WEFTI_CUDA_EP_MODULE_throughput_combine, WEFTI_CUDA_EP_MODULE_throughput_combine},
                                     {WEFTI_CUDA_EP_MODULE_low_latency_combine,
-                                     WEFTI_CUDA_EP_MODULE_low_latency_combine}},
+                                     WEFTI_CUDA_EP_MODULE_low_latency_combine},
+                                    WEFTI_CUDA_EP_MODULE_many_combine},
     [WEFTI_CUDA_EP_WORK_DISPATCH_BWD] = {{"dispatch_kernel_bwd", "dispatch_kernel_expert_bwd"},
                                          {WEFTI_CUDA_EP_MODULE_backward_dispatch_bwd,
                                           WEFTI_CUDA_EP_MODULE_backward_dispatch_bwd},
-                                         {NO_MODULE, NO_MODULE}},
+                                         {NO_MODULE, NO_MODULE},
+                                         WEFTI_CUDA_EP_MODULE_many_combine},
     [WEFTI_CUDA_EP_WORK_COMBINE_WITH] = {{"combine_kernel", "combine_kernel_expert"},
                                          {WEFTI_CUDA_EP_MODULE_throughput_combine_options,
                                           WEFTI_CUDA_EP_MODULE_throughput_combine_options},
                                          {WEFTI_CUDA_EP_MODULE_low_latency_combine_options,
-                                          WEFTI_CUDA_EP_MODULE_low_latency_combine_options}},
+                                          WEFTI_CUDA_EP_MODULE_low_latency_combine_options},
+                                         WEFTI_CUDA_EP_MODULE_many_combine},
     [WEFTI_CUDA_EP_WORK_COMBINE_ORDER] = {{"order", "order_expert"},
                                           {WEFTI_CUDA_EP_MODULE_routing_before, WEFTI_CUDA_EP_MODULE_routing_before},
-                                          {NO_MODULE, NO_MODULE}},
+                                          {NO_MODULE, NO_MODULE},
+                                          NO_MODULE},
     [WEFTI_CUDA_EP_WORK_DESTINATIONS] = {{"destinations", "destinations"},
                                          {WEFTI_CUDA_EP_MODULE_routing_before, WEFTI_CUDA_EP_MODULE_routing_before},
-                                         {NO_MODULE, NO_MODULE}},
+                                         {NO_MODULE, NO_MODULE},
+                                         NO_MODULE},
 };
 
 /* Kernels of one family, part and work. A send of a combine with options is that of one without. */
@@ -202,13 +212,9 @@ static weft_status find_kernels(weft_ep *ep)
 static weft_status find_many_kernels(weft_ep *ep)
 {
     for (int work = 0; work < WEFTI_CUDA_EP_WORKS; work++) {
-        const int is_before = work == WEFTI_CUDA_EP_WORK_COMBINE_ORDER || work == WEFTI_CUDA_EP_WORK_DESTINATIONS;
-        const int is_combine = work == WEFTI_CUDA_EP_WORK_COMBINE || work == WEFTI_CUDA_EP_WORK_COMBINE_WITH ||
-                               work == WEFTI_CUDA_EP_WORK_DISPATCH_BWD;
-        const wefti_cuda_ep_module module =
-            is_combine ? WEFTI_CUDA_EP_MODULE_many_combine : WEFTI_CUDA_EP_MODULE_many_dispatch;
+        const wefti_cuda_ep_module module = kernels_of_work[work].many;
         const int has_halves = kernels_of_work[work].low_latency[0] != NO_MODULE;
-        if (is_before) {
+        if (module == NO_MODULE) {
             continue;
         }
         for (int part = 0; part < (has_halves ? WEFTI_CUDA_EP_PARTS : 1); part++) {

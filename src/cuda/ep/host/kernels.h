@@ -21,6 +21,8 @@
     X(low_latency_combine, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                              \
     X(low_latency_combine_options, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                      \
     X(many_dispatch, WEFTI_CUDA_EP_FOR_MANY)                                                                           \
+    X(many_dispatch_quantised, WEFTI_CUDA_EP_FOR_MANY)                                                                 \
+    X(many_dispatch_mx, WEFTI_CUDA_EP_FOR_MANY)                                                                        \
     X(many_combine, WEFTI_CUDA_EP_FOR_MANY)                                                                            \
     X(hosts_crossing, WEFTI_CUDA_EP_FOR_HOSTS)                                                                         \
     X(hosts_local, WEFTI_CUDA_EP_FOR_HOSTS)

@@ -558,4 +558,10 @@ template <bool BY_EXPERT, ep_many_way WAY, ep_many_part PART> EP_DEVICE void ep_
     }
 }
 
+/* The kernels of a work: whole, send, recv. */
+#define EP_MANY_DISPATCH(NAME, BY_EXPERT, WAY)                                                                         \
+    EP_KERNEL(NAME, C1, ep_dispatch, ep_many_dispatch<BY_EXPERT, WAY, EP_MANY_WHOLE>)                                  \
+    EP_KERNEL(NAME, C2, ep_dispatch, ep_many_dispatch<BY_EXPERT, WAY, EP_MANY_SEND>)                                   \
+    EP_KERNEL(NAME, C3, ep_dispatch, ep_many_dispatch<BY_EXPERT, WAY, EP_MANY_RECV>)
+
 #endif
