@@ -112,6 +112,27 @@ static void with_other_options(weft_world *world, int which)
     ep_rig_close(&rig);
 }
 
+/* A backward with gradients of weights on one rank only, whose kernels are others. */
+static void with_other_gradients(weft_world *world, int which)
+{
+    float values[EP_RIG_ROWS * EP_RIG_TOPK] = {0};
+    _Alignas(64) ep_rig_row out[EP_RIG_TOKENS];
+    ep_rig rig;
+    (void)which;
+    ep_rig_open(&rig, world, WEFT_EP_RANK_MAJOR, 0);
+    ep_rig_expect_step(&rig);
+    const weft_ep_rows rows = ep_rig_rows(out);
+    float *given = rig.rank == 0 ? values : NULL;
+    memset(out, EP_RIG_MARK, sizeof out);
+    CHECK_OK(weft_ep_dispatch_bwd(rig.route, &rig.received.rows, given, &rows, given, NULL));
+    ep_rig_expect_mismatch(
+        &rig, "a dispatch backward of 16 float32, with weights, topk 2, rank-major, on the route updated in call 1",
+        "a dispatch backward of 16 float32, topk 2, rank-major, on the route updated in call 1");
+    CHECK(((unsigned char *)out)[0] == EP_RIG_MARK && ((unsigned char *)out)[sizeof out - 1] == EP_RIG_MARK);
+    ep_rig_expect_step(&rig);
+    ep_rig_close(&rig);
+}
+
 /* The call that says that an earlier one did not match is not made: it is made again, with the choices that it had. */
 static void told_by_a_dispatch(weft_world *world, int which)
 {
@@ -482,11 +503,20 @@ static void behind_the_heap(weft_world *world, int which)
 
 static void refusals(void **state)
 {
-    static const ep_rig_case cases[] = {
-        {with_other_slots, 2},  {after_a_mismatch, 4},    {with_other_options, 12},     {told_by_a_dispatch, 1},
-        {on_another_stream, 1}, {with_missing_arrays, 1}, {without_multiprocessors, 1}, {with_other_multiprocessors, 2},
-        {combine_behind, 1},    {not_in_kernels, 1},      {pairs_on_two_streams, 2},    {attached, 2},
-        {behind_the_heap, 2}};
+    static const ep_rig_case cases[] = {{with_other_slots, 2},
+                                        {after_a_mismatch, 4},
+                                        {with_other_options, 12},
+                                        {with_other_gradients, 1},
+                                        {told_by_a_dispatch, 1},
+                                        {on_another_stream, 1},
+                                        {with_missing_arrays, 1},
+                                        {without_multiprocessors, 1},
+                                        {with_other_multiprocessors, 2},
+                                        {combine_behind, 1},
+                                        {not_in_kernels, 1},
+                                        {pairs_on_two_streams, 2},
+                                        {attached, 2},
+                                        {behind_the_heap, 2}};
     (void)state;
     ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});
 }

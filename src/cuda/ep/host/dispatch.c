@@ -1,6 +1,7 @@
 /* cuda/ep/host/dispatch.c: the calls that route, and those that move rows to the owners of experts: from the caller's
  * arguments to a launch. Nothing here waits or allocates. */
 #include "cuda/ep/host/calls.h"
+#include "cuda/ep/host/describe.h"
 #include "ep/check.h"
 
 static wefti_cuda_ep_experts experts_of(const weft_ep_route *route)
@@ -153,9 +154,11 @@ static unsigned hidden_bits(const weft_ep_route *route)
 static uint64_t signature_of(const wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route,
                              wefti_cuda_ep_call call, const weft_ep_rows *in, const weft_ep_rows *out)
 {
-    unsigned scales = (unsigned)out->scale_type & 3; /* WEFT_EP_SCALE_BYTES is in the width */
-    unsigned flags = (args->flags & ~(unsigned)WEFTI_CUDA_EP_STAGE) | scales << 4 | wefti_cuda_ep_layout_flags(route);
-    return wefti_cuda_ep_signature(call, flags, (unsigned)in->dtype | (unsigned)is_quantised(in, out) << 3,
+    /* WEFT_EP_SCALE_BYTES is in the width. */
+    unsigned scales = ((unsigned)out->scale_type & WEFTI_CUDA_EP_SCALES_MASK) << WEFTI_CUDA_EP_SCALES_SHIFT;
+    unsigned flags = (args->flags & ~(unsigned)WEFTI_CUDA_EP_STAGE) | scales | wefti_cuda_ep_layout_flags(route);
+    return wefti_cuda_ep_signature(call, flags,
+                                   (unsigned)in->dtype | (is_quantised(in, out) ? WEFTI_CUDA_EP_TO_FP8 : 0),
                                    wefti_ep_width(in) | hidden_bits(route), (unsigned)args->topk);
 }
 

@@ -1,86 +1,18 @@
 /* cuda/ep/host/host_status.c: what kernels have told the host of a group since it looked last. */
 #include <stdio.h>
-#include <string.h>
 
+#include "cuda/ep/host/describe.h"
 #include "cuda/ep/host/group.h"
-#include "ep/check.h"
-
-#define PLAN_BYTES 48
-#define ROWS_BYTES 96
-#define CALL_BYTES 240
-
-/* The plan of a call that updates its route, or the route's last update. */
-static void describe_route(char text[PLAN_BYTES], int is_fresh, weft_ep_layout layout, uint32_t route, int ranks)
-{
-    static const char *const words[] = {"", ", alignment ", ", Tmax ", ", Tmax "};
-    const uint32_t number = layout == WEFT_EP_SLOTS_EXPERT ? route / (uint32_t)ranks : route; /* 1 + R * Tmax */
-    if (!is_fresh) {
-        (void)snprintf(text, PLAN_BYTES, ", on the route updated in call %u", route / 2);
-    } else if (layout == WEFT_EP_RANK_MAJOR) {
-        text[0] = '\0';
-    } else {
-        (void)snprintf(text, PLAN_BYTES, "%s%u", words[layout], number);
-    }
-}
-
-/* What a combine has beside, behind what `text` says of its rows. */
-static void describe_options(char text[ROWS_BYTES], unsigned call, unsigned flags)
-{
-    const size_t at = strlen(text);
-    if (call == WEFTI_CUDA_EP_COMBINE || call == WEFTI_CUDA_EP_COMBINE_HALVES) {
-        (void)snprintf(text + at, ROWS_BYTES - at, "%s%s%s%s%s",
-                       (flags & WEFTI_CUDA_EP_WEIGHTED) != 0 ? ", weighted" : "",
-                       (flags & WEFTI_CUDA_EP_OWN_WEIGHTS) != 0 ? ", own weights" : "",
-                       (flags & WEFTI_CUDA_EP_OWN_IDS) != 0 ? ", own ids" : "",
-                       (flags & WEFTI_CUDA_EP_VALUES) != 0 ? ", values" : "",
-                       (flags & WEFTI_CUDA_EP_BY_CHOICE) != 0 ? ", order by choice" : "");
-    }
-}
-
-/* What a call is, by its signature and its WEFTI_CUDA_EP_ROUTE. Compared, but not told: the type and the kind of scales
- * of a dispatch's `out`, and of a backward all that describe_options tells of a combine. Two texts that are alike
- * differ there (docs/failures.md). */
-static void describe(char text[CALL_BYTES], uint64_t signature, uint32_t route, int ranks)
-{
-    static const char *const calls[] = {"no call",
-                                        "a dispatch",
-                                        "a combine",
-                                        "a dispatch backward",
-                                        "a combine backward",
-                                        "a dispatch in halves",
-                                        "a combine in halves"};
-    const wefti_cuda_ep_signature_fields fields = wefti_cuda_ep_signature_split(signature);
-    const int is_dispatch = fields.call == WEFTI_CUDA_EP_DISPATCH || fields.call == WEFTI_CUDA_EP_DISPATCH_HALVES;
-    const int is_update = is_dispatch && (fields.flags & WEFTI_CUDA_EP_MOVE) == 0;
-    const weft_ep_layout layout = (weft_ep_layout)(fields.flags >> WEFTI_CUDA_EP_LAYOUT_SHIFT & 3);
-    char rows[ROWS_BYTES] = "";
-    char plan[PLAN_BYTES];
-    if (!is_update) {
-        const weft_ep_dtype dtype = (weft_ep_dtype)(fields.dtype & 7);
-        const unsigned width = fields.hidden & ~WEFTI_CUDA_EP_TO_RANKS;
-        const unsigned scale_bytes = wefti_ep_width_scale_bytes(dtype, width);
-        const int bytes =
-            snprintf(rows, sizeof rows, " of %u %s", wefti_ep_width_hidden(dtype, width), wefti_ep_dtype_name(dtype));
-        if (scale_bytes != 0) {
-            (void)snprintf(rows + bytes, sizeof rows - (size_t)bytes, " with %u of scales", scale_bytes);
-        }
-    }
-    describe_options(rows, fields.call, fields.flags);
-    describe_route(plan, is_dispatch && (fields.flags & WEFTI_CUDA_EP_FRESH) != 0, layout, route, ranks);
-    (void)snprintf(text, CALL_BYTES, "%s%s, topk %u, %s%s%s", is_update ? "an update" : calls[fields.call % 7], rows,
-                   fields.topk, wefti_ep_layout_name(layout), plan,
-                   is_dispatch && (fields.hidden & WEFTI_CUDA_EP_TO_RANKS) != 0 ? ", of destinations" : "");
-}
 
 static weft_status report_mismatch(const weft_ep *ep, const uint64_t *told, uint64_t mismatch, const char *call)
 {
     const uint64_t routes = __atomic_load_n(&told[WEFTI_CUDA_EP_HOST_STATUS_ROUTES], __ATOMIC_RELAXED);
-    char own[CALL_BYTES];
-    char theirs[CALL_BYTES];
-    describe(own, __atomic_load_n(&told[WEFTI_CUDA_EP_HOST_STATUS_OWN_CALL], __ATOMIC_RELAXED), (uint32_t)routes,
-             ep->ranks);
-    describe(theirs, __atomic_load_n(&told[WEFTI_CUDA_EP_HOST_STATUS_THEIR_CALL], __ATOMIC_RELAXED),
-             (uint32_t)(routes >> 32), ep->ranks);
+    char own[WEFTI_CUDA_EP_CALL_BYTES];
+    char theirs[WEFTI_CUDA_EP_CALL_BYTES];
+    wefti_cuda_ep_describe(own, __atomic_load_n(&told[WEFTI_CUDA_EP_HOST_STATUS_OWN_CALL], __ATOMIC_RELAXED),
+                           (uint32_t)routes, ep->ranks);
+    wefti_cuda_ep_describe(theirs, __atomic_load_n(&told[WEFTI_CUDA_EP_HOST_STATUS_THEIR_CALL], __ATOMIC_RELAXED),
+                           (uint32_t)(routes >> 32), ep->ranks);
     return wefti_error(
         WEFT_ERR_MISMATCH,
         "%s: the group's call %u, an earlier one, is %s on rank %d and %s on rank %d; nothing was moved; "

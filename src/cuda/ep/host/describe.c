@@ -1,0 +1,109 @@
+/* cuda/ep/host/describe.c: the words for a call of expert parallelism on GPUs. */
+#include "cuda/ep/host/describe.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "ep/check.h"
+
+typedef struct text {
+    char *bytes;
+    size_t used;
+} text;
+
+__attribute__((format(printf, 2, 3))) static void append(text *to, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int bytes = vsnprintf(to->bytes + to->used, WEFTI_CUDA_EP_CALL_BYTES - to->used, format, arguments);
+    va_end(arguments);
+    to->used += bytes > 0 ? (size_t)bytes : 0;
+    to->used = to->used < WEFTI_CUDA_EP_CALL_BYTES ? to->used : WEFTI_CUDA_EP_CALL_BYTES - 1;
+}
+
+#define CALL_BIT(CALL) (1u << WEFTI_CUDA_EP_##CALL)
+#define DISPATCHES (CALL_BIT(DISPATCH) | CALL_BIT(DISPATCH_HALVES))
+#define COMBINES (CALL_BIT(COMBINE) | CALL_BIT(COMBINE_HALVES))
+#define BACKWARDS (CALL_BIT(DISPATCH_BWD) | CALL_BIT(COMBINE_BWD))
+#define SCALES(TYPE) (WEFTI_CUDA_EP_SCALES_MASK << WEFTI_CUDA_EP_SCALES_SHIFT), (TYPE << WEFTI_CUDA_EP_SCALES_SHIFT)
+#define FLAG(NAME) WEFTI_CUDA_EP_##NAME, WEFTI_CUDA_EP_##NAME
+
+/* What the flags of a signature say: those of `calls` under `mask`, where they are `value`. The route, the layout and
+ * WEFTI_CUDA_EP_FRESH and MOVE have words elsewhere; WEFTI_CUDA_EP_ONCE follows from the layout. */
+static const struct {
+    unsigned calls;
+    unsigned mask;
+    unsigned value;
+    const char *text;
+} flag_texts[] = {
+    {DISPATCHES, SCALES(WEFT_EP_SCALE_F32), ", float32 scales"},
+    {DISPATCHES, SCALES(WEFT_EP_SCALE_UE8M0), ", ue8m0 scales"},
+    {DISPATCHES, SCALES(WEFT_EP_SCALE_UE8M0_32), ", ue8m0 (of 32) scales"},
+    {COMBINES | CALL_BIT(COMBINE_BWD), FLAG(WEIGHTED), ", weighted"},
+    {COMBINES, FLAG(OWN_WEIGHTS), ", own weights"},
+    {COMBINES, FLAG(OWN_IDS), ", own ids"},
+    {COMBINES, FLAG(VALUES), ", values"},
+    {BACKWARDS, FLAG(VALUES), ", with weights"},
+    {COMBINES | CALL_BIT(DISPATCH_BWD), FLAG(BY_CHOICE), ", order by choice"},
+};
+
+static void append_flags(text *to, unsigned call, unsigned flags)
+{
+    for (size_t i = 0; i < sizeof flag_texts / sizeof *flag_texts; i++) {
+        if ((flag_texts[i].calls >> call & 1) != 0 && (flags & flag_texts[i].mask) == flag_texts[i].value) {
+            append(to, "%s", flag_texts[i].text);
+        }
+    }
+}
+
+static void append_rows(text *to, unsigned dtypes, unsigned width)
+{
+    const weft_ep_dtype dtype = (weft_ep_dtype)(dtypes & (WEFTI_CUDA_EP_TO_FP8 - 1));
+    const unsigned scale_bytes = wefti_ep_width_scale_bytes(dtype, width);
+    append(to, " of %u %s", wefti_ep_width_hidden(dtype, width), wefti_ep_dtype_name(dtype));
+    if ((dtypes & WEFTI_CUDA_EP_TO_FP8) != 0) {
+        append(to, " to %s", wefti_ep_dtype_name(WEFT_EP_FP8_E4M3));
+    }
+    if (scale_bytes != 0) {
+        append(to, " with %u of scales", scale_bytes);
+    }
+}
+
+/* The plan of a call that updates its route, or the route's last update. */
+static void append_route(text *to, int is_fresh, weft_ep_layout layout, uint32_t route, int ranks)
+{
+    static const char *const words[] = {"", ", alignment ", ", Tmax ", ", Tmax "};
+    append(to, ", %s", wefti_ep_layout_name(layout));
+    if (!is_fresh) {
+        append(to, ", on the route updated in call %u", route / 2);
+    } else if (layout != WEFT_EP_RANK_MAJOR) { /* slots by expert: 1 + R * Tmax */
+        append(to, "%s%u", words[layout], layout == WEFT_EP_SLOTS_EXPERT ? route / (uint32_t)ranks : route);
+    }
+}
+
+void wefti_cuda_ep_describe(char bytes[WEFTI_CUDA_EP_CALL_BYTES], uint64_t signature, uint32_t route, int ranks)
+{
+    static const char *const calls[] = {"no call",
+                                        "a dispatch",
+                                        "a combine",
+                                        "a dispatch backward",
+                                        "a combine backward",
+                                        "a dispatch in halves",
+                                        "a combine in halves",
+                                        "no call"};
+    const wefti_cuda_ep_signature_fields fields = wefti_cuda_ep_signature_split(signature);
+    const int is_dispatch = (DISPATCHES >> fields.call & 1) != 0;
+    const int is_update = is_dispatch && (fields.flags & WEFTI_CUDA_EP_MOVE) == 0;
+    text to = {.bytes = bytes};
+    append(&to, "%s", is_update ? "an update" : calls[fields.call & 7]);
+    if (!is_update) {
+        append_rows(&to, fields.dtype, fields.hidden & ~WEFTI_CUDA_EP_TO_RANKS);
+    }
+    append_flags(&to, fields.call, fields.flags);
+    append(&to, ", topk %u", fields.topk);
+    append_route(&to, is_dispatch && (fields.flags & WEFTI_CUDA_EP_FRESH) != 0,
+                 (weft_ep_layout)(fields.flags >> WEFTI_CUDA_EP_LAYOUT_SHIFT & 3), route, ranks);
+    if (is_dispatch && (fields.hidden & WEFTI_CUDA_EP_TO_RANKS) != 0) {
+        append(&to, ", of destinations");
+    }
+}
