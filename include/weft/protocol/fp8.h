@@ -38,20 +38,6 @@
 extern "C" {
 #endif
 
-WEFTI_FP8_FN float wefti_fp8_widen(uint8_t value)
-{
-    uint32_t magnitude = value & 0x7fu;
-    uint32_t sign = (uint32_t)(value & 0x80u) << 24;
-    uint32_t normal = magnitude == WEFTI_FP8_NAN ? 0x7fc00000u : (magnitude << 20) + (120u << 23);
-    float small = (float)(int32_t)magnitude * 1.953125e-3f;
-    uint32_t small_bits;
-    memcpy(&small_bits, &small, sizeof small_bits);
-    uint32_t bits = (magnitude < 8 ? small_bits : normal) | sign;
-    float wide;
-    memcpy(&wide, &bits, sizeof wide);
-    return wide;
-}
-
 /* q of an element. */
 WEFTI_FP8_FN uint8_t wefti_fp8_quantise(float value, float inverse)
 {
