@@ -109,6 +109,13 @@ static weft_status lookup_once(wefti_pmi_job *pmi, const char *key, char text[WE
     return is_no ? WEFT_OK : status;
 }
 
+static weft_status miss_first(const wefti_job *job)
+{
+    return wefti_error(WEFT_ERR_TIMEOUT, "PE 0 did not come: it has not told the others by %s how to find it",
+                       job->ops->name);
+}
+
+/* A launcher that has answered, and is late when the time ends, is not what is missing. */
 static weft_status fetch_name(wefti_job *job, const char *key, uint64_t until_ns, weft_uid *uid)
 {
     wefti_pmi_job *pmi = (wefti_pmi_job *)job;
@@ -116,16 +123,18 @@ static weft_status fetch_name(wefti_job *job, const char *key, uint64_t until_ns
     const uint64_t longest_ns = PAUSE_LONGEST_NS * (1 + (uint64_t)job->size / PAUSE_PROCESSES);
     uint64_t pause_ns = PAUSE_FIRST_NS;
     int is_there = 0;
-    for (;;) {
-        WEFT_TRY(lookup_once(pmi, key, text, until_ns, &is_there));
+    for (int has_answered = 0;; has_answered = 1) {
+        const weft_status status = lookup_once(pmi, key, text, until_ns, &is_there);
+        if (status != WEFT_OK) {
+            return status == WEFT_ERR_TIMEOUT && has_answered ? miss_first(job) : status;
+        }
         if (is_there) {
             return read_hex(text, uid);
         }
         const uint64_t now_ns = wefti_os_now_ns();
         if (now_ns + pause_ns >= until_ns) {
             wefti_os_sleep_ns(now_ns < until_ns ? until_ns - now_ns : 0);
-            return wefti_error(WEFT_ERR_TIMEOUT, "PE 0 did not come: it has not told the others by %s how to find it",
-                               job->ops->name);
+            return miss_first(job);
         }
         wefti_os_sleep_ns(pause_ns);
         pause_ns = pause_ns * 2 < longest_ns ? pause_ns * 2 : longest_ns;

@@ -198,12 +198,37 @@ static void says_that_somebody_did_not_come(void **state)
     }
 }
 
+/* A launcher that has no name of PE 0, and whose next answer does not come before the deadline. */
+static void names_who_is_missing_and_not_the_launcher(void **state)
+{
+    (void)state;
+    static const char says[] = "cmd=response_to_init pmi_version=1 pmi_subversion=0 rc=0\n"
+                               "cmd=my_kvsname kvsname=kvs\n"
+                               "cmd=publish_result info=ok\n"
+                               "cmd=unpublish_result info=ok\n"
+                               "cmd=lookup_result info=fail\n";
+    int ends[2];
+    wefti_pmi_job pmi = {.store = {.size = 2, .rank = 1}};
+    weft_uid uid;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    assert_int_equal(send(ends[0], says, strlen(says), 0), strlen(says));
+    CHECK_OK(wefti_pmi_wire_join(&pmi.store, ends[1], 1, wefti_os_now_ns() + JOIN_NS));
+    CHECK_OK(wefti_pmi_job_init(&pmi, wefti_os_now_ns() + JOIN_NS));
+    CHECK_STATUS(pmi.job.ops->fetch(&pmi.job, "key", wefti_os_now_ns() + JOIN_NS, &uid), WEFT_ERR_TIMEOUT);
+    CHECK_SAY(strstr(weft_last_error(), "PE 0 did not come") != NULL, "%s", weft_last_error());
+    wefti_pmi_wire_leave(&pmi.store);
+    wefti_pmi_job_fini(&pmi);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(believes_no_liar, check_begin, check_end),
         cmocka_unit_test_setup_teardown(believes_no_id, check_begin, check_end),
         cmocka_unit_test_setup_teardown(says_that_somebody_did_not_come, check_begin, check_end),
+        cmocka_unit_test_setup_teardown(names_who_is_missing_and_not_the_launcher, check_begin, check_end),
     };
     (void)setenv("WEFT_LOG", "none", 1);
     return cmocka_run_group_tests_name("pmi", tests, NULL, NULL) | run_suite();
