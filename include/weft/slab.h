@@ -3,7 +3,10 @@
  *
  * A piece lies in symmetric memory, though others need not have the same one there: calls that tell others where their
  * memory is, as those of weft_ep.h do, write and read it in place; puts and gets of others at its address do not find
- * the piece. */
+ * the piece.
+ *
+ * A slab belongs to the process that made it: in one that was forked from it weft_slab_destroy does nothing,
+ * weft_slab_contains says what it said, and the others are WEFT_ERR_STATE (docs/processes.md). */
 #ifndef WEFT_SLAB_H
 #define WEFT_SLAB_H
 

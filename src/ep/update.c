@@ -11,6 +11,7 @@ static weft_status check_given(const weft_ep_route *route, const weft_ep_choices
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
                            *choices == NULL ? "argument 'choices' is NULL" : "argument 'route' is NULL or destroyed");
     }
+    WEFT_TRY(wefti_world_check_handle(route->ep->world, call));
     return wefti_ep_choices_take(choices, own, call);
 }
 

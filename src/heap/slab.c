@@ -1,4 +1,4 @@
-/* Pieces of a block: the heap's records (heap/blocks.h), behind a lock. */
+/* Pieces of a block: the heap's records (heap/blocks.h), behind a lock, of the process that made the slab. */
 #include "weft/slab.h"
 
 #include "base/alloc.h"
@@ -7,10 +7,27 @@
 #include "os/os.h"
 
 struct weft_slab {
+    int owner; /* the process that made it; NOBODY once it is destroyed */
     unsigned char *base; /* a multiple of WEFTI_BLOCK_ALIGNMENT */
     wefti_os_monitor *monitor;
     wefti_blocks blocks;
 };
+
+#define NOBODY (-1)
+
+/* A forked process has a copy of the records, which knows nothing of what the parent takes from then on. */
+static weft_status check_slab(const weft_slab *slab, const char *call)
+{
+    if (slab == NULL || slab->owner == NOBODY) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument 'slab' is NULL or destroyed", call);
+    }
+    return slab->owner == wefti_os_owner_number()
+               ? WEFT_OK
+               : wefti_error(WEFT_ERR_STATE,
+                             "%s: this process was forked from the one that made the slab; make the call there, or a "
+                             "slab of memory of this process",
+                             call);
+}
 
 weft_status weft_slab_create(void *block, size_t bytes, weft_slab **out)
 {
@@ -32,6 +49,7 @@ weft_status weft_slab_create(void *block, size_t bytes, weft_slab **out)
         wefti_free(slab);
         return status;
     }
+    slab->owner = wefti_os_owner_number();
     slab->base = (unsigned char *)block + shift;
     wefti_blocks_init(&slab->blocks, bytes > shift ? bytes - shift : 0);
     slab->blocks.lead = (uintptr_t)slab->base;
@@ -53,8 +71,9 @@ static weft_status take(weft_slab *slab, size_t bytes, size_t alignment, void **
 weft_status weft_slab_alloc(weft_slab *slab, size_t bytes, size_t alignment, void **piece)
 {
     static const char call[] = "weft_slab_alloc";
-    if (slab == NULL || piece == NULL) {
-        return wefti_error_null(call, slab == NULL ? "slab" : "piece");
+    WEFT_TRY(check_slab(slab, call));
+    if (piece == NULL) {
+        return wefti_error_null(call, "piece");
     }
     if ((alignment & (alignment - 1)) != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: alignment is %zu; give a power of two, or 0", call, alignment);
@@ -78,9 +97,7 @@ int weft_slab_contains(const weft_slab *slab, const void *address)
 weft_status weft_slab_free(weft_slab *slab, void *piece)
 {
     static const char call[] = "weft_slab_free";
-    if (slab == NULL) {
-        return wefti_error_null(call, "slab");
-    }
+    WEFT_TRY(check_slab(slab, call));
     if (piece == NULL) {
         return WEFT_OK;
     }
@@ -99,11 +116,10 @@ weft_status weft_slab_free(weft_slab *slab, void *piece)
 weft_status weft_slab_query(weft_slab *slab, weft_slab_use *use)
 {
     static const char call[] = "weft_slab_query";
-    if (slab == NULL || use == NULL || use->size < sizeof *use) {
+    WEFT_TRY(check_slab(slab, call));
+    if (use == NULL || use->size < sizeof *use) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
-                           slab == NULL  ? "argument 'slab' is NULL"
-                           : use == NULL ? "argument 'use' is NULL"
-                                         : "use is too small; start from WEFT_SLAB_USE_INIT");
+                           use == NULL ? "argument 'use' is NULL" : "use is too small; start from WEFT_SLAB_USE_INIT");
     }
     wefti_os_monitor_enter(slab->monitor);
     use->bytes = slab->blocks.limit;
@@ -115,15 +131,18 @@ weft_status weft_slab_query(weft_slab *slab, weft_slab_use *use)
 
 weft_status weft_slab_destroy(weft_slab *slab)
 {
-    if (slab == NULL) {
+    static const char call[] = "weft_slab_destroy";
+    if (slab == NULL || (slab->owner != NOBODY && slab->owner != wefti_os_owner_number())) {
         return WEFT_OK;
     }
+    WEFT_TRY(check_slab(slab, call));
     if (slab->blocks.count != 0) {
-        return wefti_error(WEFT_ERR_STATE, "weft_slab_destroy: the slab has %zu pieces; give them back first",
+        return wefti_error(WEFT_ERR_STATE, "%s: the slab has %zu pieces; give them back first", call,
                            slab->blocks.count);
     }
     wefti_blocks_fini(&slab->blocks);
     wefti_os_monitor_destroy(slab->monitor);
-    wefti_free(slab);
+    slab->owner = NOBODY;
+    wefti_free_late(slab);
     return WEFT_OK;
 }

@@ -117,5 +117,5 @@ weft_status weft_ctx_destroy(weft_ctx *ctx)
 
 weft_team *weft_ctx_team(const weft_ctx *ctx)
 {
-    return ctx == NULL ? NULL : ctx->team;
+    return ctx == NULL || ctx->world == NULL || wefti_world_is_forked(ctx->world) ? NULL : ctx->team;
 }

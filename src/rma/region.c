@@ -69,10 +69,10 @@ weft_status weft_unregister(weft_region *region)
 
 void *weft_region_address(const weft_region *region)
 {
-    return region == NULL ? NULL : region->address;
+    return region == NULL || wefti_world_is_forked(region->world) ? NULL : region->address;
 }
 
 size_t weft_region_bytes(const weft_region *region)
 {
-    return region == NULL ? 0 : region->bytes;
+    return region == NULL || wefti_world_is_forked(region->world) ? 0 : region->bytes;
 }

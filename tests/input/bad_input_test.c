@@ -1,7 +1,8 @@
-/* Goal: every public function refuses what cannot be with the documented status and changes nothing.
+/* Goal: every public function refuses what cannot be with the documented status and changes nothing; and in a forked
+ * process those that move or wait refuse their parent's handles.
  *
- * Method: a table of all functions (input/table.h says how to add one), run on two PEs that are threads. Test
- * bad_input_names compares the table with the headers. */
+ * Method: a table of all functions (input/table.h says how to add one), run on two PEs that are threads, and then in a
+ * child of one of them. Test bad_input_names compares the table with the headers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

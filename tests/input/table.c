@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "support/pes.h"
 
@@ -338,6 +340,50 @@ static void run_row(scene *s, const row *r)
     }
 }
 
+/* ---- in a forked process ---- */
+
+/* Whether a call may succeed there: it changes nothing, and what it waits for is so. */
+static int is_idle(const row *r)
+{
+    return has(r, KIND_VARIABLE) || has(r, KIND_VARIABLES) || strstr(r->name, "fence") != NULL ||
+           strstr(r->name, "quiet") != NULL;
+}
+
+static void call_forked(scene *s, const row *r)
+{
+    value v[ARGUMENTS_MAX];
+    for (int k = 0; k < r->count; k++) {
+        v[k] = good(s, r, k);
+    }
+    const weft_status status = r->call(v);
+    const int is_refused = status == WEFT_ERR_STATE && strstr(weft_last_error(), "forked") != NULL;
+    CHECK_SAY(is_refused || (status == WEFT_OK && is_idle(r)), "%s in a forked process gave %s: %s", r->name,
+              weft_status_name(status), weft_last_error());
+    if (is_refused || !is_idle(r)) {
+        check_untouched(s, r, "in a forked process");
+    }
+    poison(s);
+}
+
+static void run_forked(scene *s)
+{
+    int status = -1;
+    const pid_t child = fork();
+    if (child == 0) {
+        const long before = check_failures();
+        for (const row *r = first; r != NULL; r = r->next) {
+            if (r->call != NULL) {
+                call_forked(s, r);
+            }
+        }
+        check_exit(check_failures() != before);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK_SAY(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with status 0x%x", (unsigned)status);
+}
+
+/* ---- all rows ---- */
+
 static void scene_init(scene *s, weft_world *world)
 {
     weft_counters counters;
@@ -385,6 +431,11 @@ static void run_table(weft_world *world, void *context)
     for (const row *r = first; r != NULL; r = r->next) {
         run_row(&s, r);
     }
+    if (s.me == 0) {
+        run_forked(&s);
+    }
+    CHECK_OK(weft_barrier(world));
+    CHECK(is_poison(s.block, BLOCK_BYTES));
     scene_fini(&s);
 }
 

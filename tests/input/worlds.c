@@ -551,6 +551,21 @@ CASE(weft_register)
     CHECK(weft_region_address(NULL) == NULL && weft_region_bytes(NULL) == 0);
 }
 
+static void use_destroyed_slab(weft_slab *slab)
+{
+#ifdef NDEBUG
+    (void)slab;
+#else
+    weft_slab_use use = WEFT_SLAB_USE_INIT;
+    void *piece = UNTOUCHED;
+    CHECK_STATUS(weft_slab_destroy(slab), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_slab_alloc(slab, 1, 0, &piece), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_slab_free(slab, UNTOUCHED), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_slab_query(slab, &use), WEFT_ERR_ARGUMENT);
+    CHECK(piece == UNTOUCHED);
+#endif
+}
+
 COVERED(weft_slab_alloc)
 COVERED(weft_slab_contains)
 COVERED(weft_slab_create)
@@ -582,4 +597,5 @@ CASE(weft_slab_query)
     CHECK_OK(weft_slab_free(slab, piece));
     CHECK_OK(weft_slab_destroy(slab));
     CHECK_OK(weft_slab_destroy(NULL));
+    use_destroyed_slab(slab);
 }

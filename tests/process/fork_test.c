@@ -58,8 +58,10 @@ typedef struct handles {
     weft_region *region;
     weft_ep *eps[2];
     weft_ep_route *route;
+    weft_slab *slab;
+    void *piece;
     uint64_t *blocks[2]; /* symmetric, of each PE */
-    unsigned char registered[64];
+    _Alignas(64) unsigned char registered[256];
 } handles;
 
 /* PE `pe`'s part, in a thread of its own. */
@@ -88,6 +90,8 @@ static void make_all(handles *h)
     CHECK_OK(weft_ctx_create(h->teams[0], 0, &h->ctx));
     CHECK_OK(weft_register(h->worlds[0], h->registered, sizeof h->registered, &h->region));
     CHECK_OK(weft_ep_route_create(h->eps[0], &plan, NULL, &h->route));
+    CHECK_OK(weft_slab_create(h->registered, sizeof h->registered, &h->slab));
+    CHECK_OK(weft_slab_alloc(h->slab, 64, 0, &h->piece));
 }
 
 /* In the order in which a garbage collector might. */
@@ -98,6 +102,7 @@ static void destroy_all_copies(void *context)
     CHECK_OK(weft_ep_destroy(h->eps[0]));
     CHECK_OK(weft_ep_route_destroy(h->route));
     CHECK_OK(weft_unregister(h->region));
+    CHECK_OK(weft_slab_destroy(h->slab));
     CHECK_OK(weft_ctx_destroy(h->ctx));
     CHECK_OK(weft_team_destroy(h->teams[0]));
     CHECK_OK(weft_team_destroy(h->teams[1]));
@@ -125,6 +130,8 @@ static void use_and_destroy(int pe, void *context)
         CHECK_OK(weft_ctx_destroy(h->ctx));
         CHECK_OK(weft_unregister(h->region));
         CHECK_OK(weft_ep_route_destroy(h->route));
+        CHECK_OK(weft_slab_free(h->slab, h->piece));
+        CHECK_OK(weft_slab_destroy(h->slab));
     }
     CHECK_OK(weft_ep_destroy(h->eps[pe]));
     CHECK_OK(weft_team_destroy(h->teams[pe]));
@@ -216,6 +223,150 @@ static void call_for_teams(handles *h)
     CHECK(team == NULL && ctx == NULL && ep == NULL);
 }
 
+/* Calls that no table of tests/input has by its arguments (bad_input_test calls the others in a child). */
+static void call_for_more_of_teams(handles *h)
+{
+    static const int members[] = {0, 1};
+    weft_world *world = h->worlds[0];
+    weft_team *team = NULL;
+    weft_team *other = NULL;
+    weft_team_config config = WEFT_TEAM_CONFIG_INIT;
+    size_t length = 11;
+    FORKED(weft_team_split_2d(h->teams[0], 1, &team, &other));
+    FORKED(weft_team_create(h->teams[0], members, 2, &team));
+    FORKED(weft_team_join(world, 0, 1, 2, h->blocks[0], &team));
+    FORKED(weft_team_join_list(world, members, 2, h->blocks[0], &team));
+    FORKED(weft_team_configure(h->teams[0], &config));
+    FORKED(weft_team_tuning(h->teams[0], NULL, 0, &length));
+    FORKED(weft_team_stream_ready(h->teams[0]));
+    CHECK(team == NULL && other == NULL && length == 11);
+    CHECK(weft_team_pes(h->teams[0]) == -1 && weft_team_translate(h->teams[0], 0, h->teams[0]) == -1);
+    CHECK(weft_ctx_team(h->ctx) == NULL);
+}
+
+static void call_for_more_of_a_world(handles *h)
+{
+    weft_world *world = h->worlds[0];
+    void *more = NULL;
+    int taken = 11;
+    uint64_t number = 11;
+    weft_sparse sparse;
+    char text[8] = "x";
+    FORKED(weft_world_sparse(world, &sparse));
+    FORKED(weft_calloc(world, 1, 8, &more));
+    FORKED(weft_align(world, 64, 8, &more));
+    FORKED(weft_realloc(world, h->blocks[0], 8, &more));
+    FORKED(weft_team_malloc(h->teams[0], 8, &more));
+    FORKED(weft_team_realloc(h->teams[0], h->blocks[0], 8, &more));
+    FORKED(weft_team_free(h->teams[0], h->blocks[0]));
+    FORKED(weft_test_lock(world, (long *)(void *)&h->blocks[0][3], &taken));
+    FORKED(weft_clear_lock(world, (long *)(void *)&h->blocks[0][3]));
+    CHECK(more == NULL && taken == 11);
+    CHECK(weft_world_phases(world, NULL, 0) == 0 && weft_world_transport_map(world, text, sizeof text) == 0);
+    CHECK(weft_world_counter(world, 0, &number) == NULL && number == 11 && text[0] == '\0');
+    CHECK(weft_team_world(world) == NULL || weft_team_pes(weft_team_world(world)) == -1);
+    CHECK(!weft_pe_accessible(world, 1) && !weft_addr_accessible(world, h->blocks[0], 1));
+    CHECK(weft_region_address(h->region) == NULL && weft_region_bytes(h->region) == 0);
+}
+
+static void call_for_devices(handles *h)
+{
+    weft_world *world = h->worlds[0];
+    weft_device_info info;
+    weft_dev dev;
+    weft_dev_team dev_team;
+    weft_launch launch = WEFT_LAUNCH_INIT;
+    void *more = NULL;
+    int blocks = 11;
+    FORKED(weft_device_query(world, &info));
+    FORKED(weft_device_malloc(world, 8, &more));
+    FORKED(weft_device_team_malloc(h->teams[0], 8, &more));
+    FORKED(weft_device_free(world, h->blocks[0]));
+    FORKED(weft_device_team_free(h->teams[0], h->blocks[0]));
+    FORKED(weft_device_register(world, h->registered, 8));
+    FORKED(weft_device_team_register(h->teams[0], h->registered, 8));
+    FORKED(weft_device_unregister(world, h->registered));
+    FORKED(weft_device_team_unregister(h->teams[0], h->registered));
+    FORKED(weft_device_deadline(world, 1));
+    FORKED(weft_device_sms_take(world, 1));
+    FORKED(weft_device_sms_give(world, 1));
+    FORKED(weft_device_launch_query(world, NULL, &launch, &blocks, &blocks));
+    FORKED(weft_device_launch(world, NULL, &launch, NULL, NULL));
+    FORKED(weft_world_dev(world, &dev));
+    FORKED(weft_team_dev(h->teams[0], &dev_team));
+    FORKED(weft_putmem_on_stream(world, h->blocks[0], h->blocks[0], 8, 1, NULL));
+    FORKED(weft_quiet_on_stream(world, NULL));
+    FORKED(weft_barrier_on_stream(world, NULL));
+    FORKED(weft_fcollectmem_on_stream(h->teams[0], h->blocks[0], h->blocks[0], 8, NULL));
+    CHECK(more == NULL && blocks == 11);
+}
+
+static void call_for_groups(handles *h)
+{
+    weft_ep *ep = h->eps[0];
+    weft_ep_config limits = WEFT_EP_CONFIG_INIT;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    weft_ep_stats stats = WEFT_EP_STATS_INIT;
+    weft_ep_route *route = NULL;
+    const uint64_t *words = NULL;
+    uint64_t calls = 11;
+    size_t bytes = 11;
+    int count = 11;
+    plan.topk = 1;
+    FORKED(weft_ep_domains(ep, NULL, &count));
+    FORKED(weft_ep_limits(ep, &limits));
+    FORKED(weft_ep_mask_query(ep, NULL, &count));
+    FORKED(weft_ep_failure(ep));
+    FORKED(weft_ep_mask_words(ep, &words));
+    FORKED(weft_ep_calls(ep, &calls));
+    FORKED(weft_ep_rejoin(ep, 0));
+    FORKED(weft_ep_stats_query(ep, &stats));
+    FORKED(weft_ep_stats_clear(ep));
+    FORKED(weft_ep_sms_hint(ep, &plan, &count));
+    FORKED(weft_ep_route_bytes(ep, &plan, &bytes));
+    FORKED(weft_ep_route_create(ep, &plan, NULL, &route));
+    CHECK(words == NULL && route == NULL && calls == 11 && bytes == 11 && count == 11);
+}
+
+static void call_for_a_route(handles *h)
+{
+    weft_ep_route *route = h->route;
+    weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+    weft_ep_counts counts = {0};
+    weft_ep_host_counts host = {0};
+    weft_ep_count_arrays arrays = WEFT_EP_COUNT_ARRAYS_INIT;
+    uint64_t generation = 11;
+    FORKED(weft_ep_route_move(route, h->registered, sizeof h->registered));
+    FORKED(weft_ep_route_attach(route, h->registered, sizeof h->registered, WEFT_EP_CONTENTS_NONE, NULL));
+    FORKED(weft_ep_route_generation(route, &generation));
+    FORKED(weft_ep_route_expect(route, 0));
+    FORKED(weft_ep_route_choose(route, &choices));
+    FORKED(weft_ep_route_counts(route, &counts));
+    FORKED(weft_ep_route_query(route, NULL, &host));
+    FORKED(weft_ep_route_counts_to(route, &arrays));
+    FORKED(weft_ep_route_counts_wait(route, 0));
+    FORKED(weft_ep_dispatch_send(route, NULL, NULL, NULL));
+    FORKED(weft_ep_dispatch_recv(route, NULL));
+    FORKED(weft_ep_combine(route, NULL, NULL, 0, NULL));
+    FORKED(weft_ep_combine_with(route, NULL, NULL, NULL, NULL));
+    FORKED(weft_ep_combine_send(route, NULL, NULL, 0, NULL));
+    FORKED(weft_ep_combine_send_with(route, NULL, NULL, NULL, NULL));
+    FORKED(weft_ep_combine_recv(route, NULL));
+    FORKED(weft_ep_dispatch_bwd(route, NULL, NULL, NULL, NULL, NULL));
+    FORKED(weft_ep_combine_bwd(route, NULL, NULL, NULL, NULL, 0, NULL));
+    CHECK(generation == 11);
+}
+
+static void call_for_a_slab(handles *h)
+{
+    weft_slab_use use = WEFT_SLAB_USE_INIT;
+    void *piece = NULL;
+    FORKED(weft_slab_alloc(h->slab, 64, 0, &piece));
+    FORKED(weft_slab_free(h->slab, h->piece));
+    FORKED(weft_slab_query(h->slab, &use));
+    CHECK(piece == NULL && weft_slab_contains(h->slab, h->piece));
+}
+
 static void call_for_everything(void *context)
 {
     handles *h = context;
@@ -224,6 +375,12 @@ static void call_for_everything(void *context)
     call_for_a_world(h);
     call_for_memory(h);
     call_for_teams(h);
+    call_for_more_of_teams(h);
+    call_for_more_of_a_world(h);
+    call_for_devices(h);
+    call_for_groups(h);
+    call_for_a_route(h);
+    call_for_a_slab(h);
     FORKED(weft_world_create(&config, &another));
     h->blocks[0][7] = 1; /* memory is memory: who knows an address may use it as any that is shared */
 }
