@@ -31,10 +31,11 @@ set(weft_waiting_tests
     coll_errors_test journal_test limits_test mask_test world_config_test world_life_test worlds_test)
 # These wait longer where other work has the processors (tests/support/load.h).
 set(weft_patient_tests
-    before_meeting_test bootstrap_kill_test env_worlds_test failure_test failure_calls_test ep_killed_test limits_test
-    worlds_test uid_bootstrap_test env_bootstrap_test local_bootstrap_test callback_bootstrap_test
-    threads_bootstrap_test uid_test pmi_bootstrap_test coll_errors_test mask_test team_dead_test world_config_test
-    world_faults_test world_life_test)
+    before_meeting_test bootstrap_kill_test env_worlds_test failure_test failure_calls_test fork_test ep_killed_test
+    limits_test gone_hosts_test gone_hosts_test.ucx namespaces_test oversubscribed_test worlds_test
+    uid_bootstrap_test env_bootstrap_test local_bootstrap_test callback_bootstrap_test threads_bootstrap_test
+    uid_test pmi_bootstrap_test coll_errors_test mask_test team_dead_test world_config_test world_faults_test
+    world_life_test)
 set(weft_long_tests property.ep cuda.compile.calls cuda.compile.early cuda.compile.programs fuzz.tree fuzz.outside sim_campaign
     sim_model sim_mutations python.torch)
 
