@@ -6,7 +6,7 @@
 /* On load and store the release of the first flag publishes the puts before it; other transports are completed. */
 static inline weft_status complete_puts(weft_team *team)
 {
-    return team->world->view.remote != 0 ? weft_quiet(team->world) : WEFT_OK;
+    return team->world->view.remote != 0 ? wefti_team_quiet(team) : WEFT_OK;
 }
 
 static inline weft_status meet(weft_team *team, const char *call, int is_barrier)

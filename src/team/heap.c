@@ -77,7 +77,7 @@ weft_status weft_calloc(weft_world *world, size_t count, size_t bytes, void **bl
 
 static weft_status agree_and_free(weft_team *team, const char *call, void *block)
 {
-    WEFT_TRY(weft_quiet(team->world));
+    WEFT_TRY(wefti_team_quiet(team));
     if (block == NULL) {
         wefti_vote vote = wefti_vote_init(team, call, NO_BLOCK, 0);
         return wefti_team_agree(team, &vote, call);
@@ -117,7 +117,7 @@ static weft_status agree_on_block(weft_team *team, const char *call, const void 
 {
     const wefti_records records = wefti_host_records(team->world);
     const uint64_t offset = offset_of(team->world, block);
-    WEFT_TRY(weft_quiet(team->world));
+    WEFT_TRY(wefti_team_quiet(team));
     wefti_vote vote = wefti_vote_init(team, "another size", offset, bytes);
     vote.status = mine == WEFT_OK ? wefti_records_check(team, &records, call, offset, team->number) : mine;
     WEFT_TRY(wefti_team_agree(team, &vote, call));

@@ -289,6 +289,20 @@ void wefti_team_warn(const weft_team *team, const char *call, const uint64_t *ep
               (double)world->warn_ns * 1e-9, count > 0 ? list : "members that have come to go on");
 }
 
+/* The thread's last error is why. */
+static weft_status end_team(weft_team *team, weft_status status)
+{
+    team->dead = status;
+    (void)snprintf(team->dead_text, sizeof team->dead_text, "%s", weft_last_error());
+    return status;
+}
+
+weft_status wefti_team_quiet(weft_team *team)
+{
+    const weft_status status = weft_quiet(team->world);
+    return status == WEFT_OK ? WEFT_OK : end_team(team, status);
+}
+
 weft_status wefti_team_fail(weft_team *team, weft_status status, const char *call, const uint64_t *epoch_word,
                             uint64_t epoch)
 {
@@ -300,7 +314,5 @@ weft_status wefti_team_fail(weft_team *team, weft_status status, const char *cal
     if (status == WEFT_ERR_TIMEOUT) {
         status = name_culprits(team, call, epoch_word, epoch);
     }
-    team->dead = status;
-    (void)snprintf(team->dead_text, sizeof team->dead_text, "%s", weft_last_error());
-    return status;
+    return end_team(team, status);
 }

@@ -49,6 +49,10 @@ weft_status wefti_team_check(weft_team *team, const char *call);
 weft_status wefti_team_fail(weft_team *team, weft_status status, const char *call, const uint64_t *epoch_word,
                             uint64_t epoch);
 
+/* Complete this PE's accesses before it comes to a collective. A member that cannot does not come: the team is dead
+ * from now on, as it will be for those who wait for it. */
+weft_status wefti_team_quiet(weft_team *team);
+
 /* A waiter for members, whose caller pauses by the following. */
 static inline wefti_waiter wefti_team_waiter(weft_team *team, const char *call)
 {

@@ -24,7 +24,7 @@ typedef struct late_run {
     case_run *run;
     weft_world *world;
     weft_team *team;
-    uint64_t *words; /* one to meet by, and two to send */
+    uint64_t *words; /* one to meet by, two to send, and one that is put before a barrier */
     int late;
     int is_stalled; /* inside the call, and not before it */
     uint64_t for_ns;
@@ -79,6 +79,8 @@ static weft_status call_it(late_run *late, late_call which)
     case LATE_SYNC:
         return sync_twice(late); /* some may have gone on while others wait for the late one */
     case LATE_BARRIER:
+        /* Where it is far, and stands still, the barrier cannot complete this. */
+        (void)weft_uint64_put_nbi(late->world, &late->words[3], &late->words[1], 1, late->late);
         return weft_team_barrier(late->team);
     case LATE_FREE:
         return weft_team_free(late->team, NULL); /* an agreement, and nothing else */
@@ -138,6 +140,18 @@ static void check_blame(const late_run *late, late_call which, const char *error
     if (strncmp(what, "came but", 8) == 0 && !is_late && late->for_ns > DEADLINE_NS + EDGE_NS &&
         named != UINT64_C(1) << late->late) {
         weft_sim_fail("PE %d is stalled, but the error names others: %s", late->late, error);
+    }
+}
+
+/* A team whose call failed fails the next one at once, with the same words. */
+static void check_dead(const late_run *late, late_call which)
+{
+    char text[1024];
+    (void)snprintf(text, sizeof text, "%s", weft_last_error());
+    const weft_status status = weft_team_sync(late->team);
+    if (status != WEFT_ERR_TIMEOUT || strcmp(text, weft_last_error()) != 0) {
+        weft_sim_fail("call %d failed (%s), and the next one gave %s: %s", (int)which, text, weft_status_name(status),
+                      weft_last_error());
     }
 }
 
@@ -201,6 +215,7 @@ static int rounds(late_run *late, uint64_t *common)
         }
         if (status == WEFT_ERR_TIMEOUT) {
             check_blame(late, which, weft_last_error());
+            check_dead(late, which);
         }
         if (compare(late, round, which, status)) {
             return 1;
@@ -282,7 +297,7 @@ void case_late(void *argument)
     uint64_t common = late.run->seed;
     late.world = short_world();
     late.late = common_below(&common, late.run->pes);
-    MUST(weft_calloc(late.world, 3, sizeof *late.words, (void **)&late.words));
+    MUST(weft_calloc(late.world, 4, sizeof *late.words, (void **)&late.words));
     MUST(weft_team_split_strided(weft_team_world(late.world), 0, 1, late.run->pes, &late.team));
     MUST(weft_uint64_sum_reduce(late.team, &late.words[2], &late.words[1], 1)); /* makes the scratch, all together */
     late.counted = meets_by_count(late.team);
