@@ -263,7 +263,8 @@ WEFT_API weft_status weft_ep_destroy(weft_ep *ep) WEFT_MUST_CHECK;
  * say of it that it is alive. Arrays given to the failed call may still be read and written by ranks that are late,
  * until the next call has succeeded. On GPUs, in a group of up to 32 ranks, a masked rank no more writes into them, nor
  * into those of later calls, once weft_ep_mask has returned: it takes some milliseconds, and, where that rank is inside
- * a call which failed here, until it has left that, at most three deadlines. In a group of more it may still write.
+ * a call which failed here, until it has left that, at most three deadlines; without a deadline until then, or until
+ * the world is aborted (WEFT_ERR_ABORTED, and nobody is masked). In a group of more it may still write.
  *
  * A rank that was masked is unmasked only when it has made every collective call of the group that the others have
  * made, failed ones counted; else its calls are told from theirs and it times out. Errors: WEFT_ERR_ARGUMENT (NULL,

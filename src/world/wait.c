@@ -37,15 +37,19 @@ static int looks_for_gone(const wefti_waiter *waiter)
     return world->deadline_ns == WEFT_FOREVER || (world->knows_fates && waiter->caller_knows);
 }
 
+weft_status wefti_world_ask(weft_world *world)
+{
+    const int code = world->interrupted == NULL ? 0 : world->interrupted(world->interrupted_context);
+    return code == 0 ? WEFT_OK : weft_world_abort(world, code);
+}
+
 static weft_status ask(wefti_waiter *waiter, uint64_t waited)
 {
-    weft_world *world = waiter->world;
-    if (world->interrupted == NULL || waited - waiter->asked_ns < ASK_NS) {
+    if (waiter->world->interrupted == NULL || waited - waiter->asked_ns < ASK_NS) {
         return WEFT_OK;
     }
     waiter->asked_ns = waited;
-    int code = world->interrupted(world->interrupted_context);
-    return code == 0 ? WEFT_OK : weft_world_abort(world, code);
+    return wefti_world_ask(waiter->world);
 }
 
 weft_status wefti_waiter_pause_slow(wefti_waiter *waiter, const void *address)

@@ -202,6 +202,8 @@ weft_status wefti_world_settings_init(wefti_world_settings *settings, const weft
 void wefti_world_latch(weft_world *world, weft_status status, int culprit_pe);
 /* WEFT_OK, or the latched fault as this thread's error: checks the abort word too. `call` begins the text. */
 weft_status wefti_world_check(weft_world *world, const char *call);
+/* Ask config.interrupted, and abort the world if it says so. */
+weft_status wefti_world_ask(weft_world *world);
 
 /* ---- wait.c ---- */
 

@@ -113,39 +113,79 @@ static double now_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* As if a block of rank 1 were in the call that fails here now, on rank 0. */
+static wefti_cuda_ep_control *fail_beside(ep_rig *rig)
+{
+    weft_ep_host_counts counts;
+    const wefti_cuda_ep_group *group = wefti_cuda_ep_group_of(rig->ep);
+    wefti_cuda_ep_control *theirs = (wefti_cuda_ep_control *)(uintptr_t)(group->area[1] + group->at.control);
+    CHECK_OK(weft_ep_dispatch(rig->route, &rig->in, &rig->received, NULL));
+    CHECK_STATUS(weft_ep_route_query(rig->route, NULL, &counts), WEFT_ERR_TIMEOUT);
+    theirs->begun = 1;
+    return theirs;
+}
+
 /* A rank is masked that is seen to be in the call which failed here: the mask waits until that has ended there. It does
- * so by its own failure (which 0) or by a later call (1), or is taken to have ended (2). Its words are written here. */
+ * so by its own failure (which 0) or by a later call (1), or is taken to have ended (2). Without a deadline it ends by
+ * a later call (3). Its words are written here. */
 static void masked_in_a_call(weft_world *world, int which)
 {
+    static const uint64_t deadlines_ns[] = {UINT64_C(100000000000), UINT64_C(100000000000), UINT64_C(200000000),
+                                            WEFT_FOREVER};
+    const int is_later = which == 1 || which == 3;
     ep_rig rig;
-    weft_ep_host_counts counts;
     ep_rig_open(&rig, world, WEFT_EP_RANK_MAJOR, 0);
     ep_rig_expect_step(&rig);
     CHECK_OK(weft_device_deadline(world, UINT64_C(200000000)));
     CHECK_OK(weft_barrier(world));
     if (rig.rank == 0) {
-        const wefti_cuda_ep_group *group = wefti_cuda_ep_group_of(rig.ep);
-        wefti_cuda_ep_control *theirs = (wefti_cuda_ep_control *)(uintptr_t)(group->area[1] + group->at.control);
-        const wefti_cuda_ep_control before = *theirs;
-        CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
-        CHECK_STATUS(weft_ep_route_query(rig.route, NULL, &counts), WEFT_ERR_TIMEOUT);
-        theirs->begun = 1;
+        wefti_cuda_ep_control *theirs = fail_beside(&rig);
+        wefti_cuda_ep_control before = *theirs;
+        before.begun = 0;
         if (which == 0) {
             theirs->failed = (uint32_t)-WEFT_ERR_TIMEOUT;
-        } else if (which == 1) {
+        } else if (is_later) {
             rig.later = theirs;
             CHECK(pthread_create(&rig.thread, NULL, begin_later, &rig) == 0);
         }
-        CHECK_OK(weft_device_deadline(world, which == 2 ? UINT64_C(200000000) : UINT64_C(20000000000)));
+        CHECK_OK(weft_device_deadline(world, deadlines_ns[which]));
         const double start = now_s();
         CHECK_OK(weft_ep_mask(rig.ep, 1, 0));
         const double took = now_s() - start;
         CHECK(which == 2 ? took >= 0.6 : took < 20);
-        CHECK(which != 1 || took >= 0.1);
-        CHECK(which != 1 || pthread_join(rig.thread, NULL) == 0);
+        CHECK(!is_later || took >= 0.1);
+        CHECK(!is_later || pthread_join(rig.thread, NULL) == 0);
         *theirs = before;
     }
     ep_rig_close_alone(&rig);
+}
+
+/* A mask that waits without an end for a kernel that does not end, until the other rank aborts the world. */
+static void aborted_in_a_mask(weft_world *world, int which)
+{
+    ep_rig rig;
+    (void)which;
+    ep_rig_open(&rig, world, WEFT_EP_RANK_MAJOR, 0);
+    ep_rig_expect_step(&rig);
+    CHECK_OK(weft_device_deadline(world, UINT64_C(200000000)));
+    CHECK_OK(weft_barrier(world));
+    if (rig.rank == 0) {
+        int masked = -1;
+        (void)fail_beside(&rig);
+        CHECK_OK(weft_device_deadline(world, WEFT_FOREVER));
+        CHECK_OK(weft_barrier(world));
+        CHECK_STATUS(weft_ep_mask(rig.ep, 1, 0), WEFT_ERR_ABORTED);
+        CHECK_NAMES(1);
+        CHECK_OK(weft_ep_mask_query(rig.ep, NULL, &masked));
+        CHECK(masked == 0);
+    } else {
+        const struct timespec rest = {0, 150000000};
+        CHECK_OK(weft_barrier(world));
+        (void)nanosleep(&rest, NULL);
+        CHECK_OK(weft_world_abort(world, 7));
+    }
+    CHECK_OK(weft_ep_route_destroy(rig.route));
+    CHECK_OK(weft_ep_destroy(rig.ep));
 }
 
 /* ---- blocks of this rank itself that do not come ---- */
@@ -247,14 +287,21 @@ static void after_a_fault(weft_world *world, int which)
 static void alone(void **state)
 {
     static const ep_rig_case cases[] = {{go_on_alone, 8},     {combine_alone, 2},    {fail_between_halves, 1},
-                                        {own_blocks_late, 2}, {masked_in_a_call, 3}, {after_a_fault, 2}};
+                                        {own_blocks_late, 2}, {masked_in_a_call, 4}, {after_a_fault, 2}};
     (void)state;
     ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});
 }
 
+static void aborted(void **state)
+{
+    static const ep_rig_case cases[] = {{aborted_in_a_mask, 1}};
+    (void)state;
+    ep_rig_run(&(ep_rig_cases){cases, 1});
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {CHECKED_TEST(alone)};
+    const struct CMUnitTest tests[] = {CHECKED_TEST(alone), CHECKED_TEST(aborted)};
     (void)setenv("WEFT_FAKE_SMS", "4", 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,8 +14,6 @@
 #define SETTLE_NS UINT64_C(5000000)
 /* A kernel that waits in vain ends within so many deadlines. */
 #define DEADLINES 3
-/* Where there is no deadline, a kernel's wait for one that is gone ends in time all the same (cuda/watch.c). */
-#define PATIENCE_MAX_NS UINT64_C(60000000000)
 
 uint64_t wefti_cuda_ep_failed_word(const weft_ep *ep)
 {
@@ -107,13 +105,15 @@ static weft_status revoke(const weft_ep *ep, int channel, int rank)
     return WEFT_OK;
 }
 
+/* WEFT_FOREVER where kernels wait without a deadline: their wait for a PE that is gone ends all the same
+ * (cuda/watch.c). */
 static weft_status find_patience(const weft_ep *ep, uint64_t *patience_ns)
 {
     wefti_cuda *cuda = ep->device->cuda;
     const wefti_dev_control *control = (const wefti_dev_control *)(const void *)cuda->slot;
     uint64_t deadline_ns = 0;
     WEFT_TRY(wefti_cuda_copy(&cuda->base, &deadline_ns, &control->deadline_ns, sizeof deadline_ns));
-    *patience_ns = deadline_ns < PATIENCE_MAX_NS / DEADLINES ? deadline_ns * DEADLINES : PATIENCE_MAX_NS;
+    *patience_ns = deadline_ns < WEFT_FOREVER / DEADLINES ? deadline_ns * DEADLINES : WEFT_FOREVER;
     return WEFT_OK;
 }
 
@@ -131,8 +131,13 @@ static weft_status shut_out(const weft_ep *ep, int channel, int rank, calls open
     if (then.last < open.first || then.first > open.last) {
         return WEFT_OK;
     }
-    const uint64_t until_ns = wefti_os_now_ns() + patience_ns;
-    while (!have_ended(then, &theirs) && !wefti_world_has_ended(ep->world, pe) && wefti_os_now_ns() < until_ns) {
+    const uint64_t start_ns = wefti_os_now_ns();
+    while (!have_ended(then, &theirs) && !wefti_world_has_ended(ep->world, pe) &&
+           wefti_os_now_ns() - start_ns < patience_ns) {
+        WEFT_TRY(wefti_world_ask(ep->world));
+        if (weft_world_fault(ep->world, NULL) == WEFT_ERR_ABORTED) {
+            return wefti_world_check(ep->world, "weft_ep_mask");
+        }
         wefti_os_sleep_ns(SETTLE_NS);
         WEFT_TRY(read_control(ep, channel, rank, &theirs));
     }
