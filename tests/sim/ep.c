@@ -367,7 +367,7 @@ void case_ep_masks(void *argument)
     int is_patient = common_below(&common, 4) == 0; /* nobody dies then: others of its process would not see it */
     int dies = !is_patient && common_below(&common, 2);
     static const unsigned percents[] = {60, 130, 600};
-    const unsigned percent = percents[common_below(&common, 3) * !run->messages]; /* a network gives up by itself */
+    const unsigned percent = percents[common_below(&common, 3)];
     const ep_blow blow = {
         .call = common_below(&common, 3), .to = late, .stall_ns = dies ? 0 : LOST_DEADLINE_NS / 100 * percent};
     weft_ep_config config = WEFT_EP_CONFIG_INIT;

@@ -155,6 +155,13 @@ static weft_status expire(const wefti_ep_arrivals *arrivals)
 
 #define EXTENSIONS_MAX 3
 
+void wefti_ep_give_up(const weft_ep *ep, int rank)
+{
+    wefti_log(WEFTI_LOG_WARN, "PE %d: a call of the group goes on without PE %d: %s", weft_world_pe(ep->world),
+              ep->host->peers[rank].pe, weft_last_error());
+    wefti_ep_set_masked(ep, rank, 1);
+}
+
 /* The index-th of those awaited is masked from now on. */
 static void mask_awaited(wefti_ep_arrivals *arrivals, int index)
 {
@@ -218,11 +225,6 @@ static void mask_late(wefti_ep_arrivals *arrivals)
     arrivals->waiter.caller_knows = 1;
 }
 
-static int masks(const wefti_ep_arrivals *arrivals)
-{
-    return (arrivals->ep->config.flags & WEFT_EP_MASK_ON_TIMEOUT) != 0;
-}
-
 static int has_come(const wefti_ep_arrivals *arrivals, int rank)
 {
     if (arrivals->has_come != NULL) {
@@ -245,7 +247,9 @@ int wefti_ep_arrivals_poll(wefti_ep_arrivals *arrivals, int *rank)
                 *rank = next;
                 return 1;
             }
-            arrivals->pending[arrivals->kept++] = next;
+            if (!arrivals->ep->masked[next]) { /* as one that did not answer meanwhile */
+                arrivals->pending[arrivals->kept++] = next;
+            }
         }
         progress = arrivals->kept < arrivals->count;
         arrivals->count = arrivals->kept;
@@ -267,7 +271,7 @@ static weft_status look_ahead(wefti_ep_arrivals *arrivals)
     if (epoch <= arrivals->epoch || has_come(arrivals, rank)) { /* its flag may have come since it was looked at */
         return WEFT_OK;
     }
-    if (masks(arrivals)) { /* it has masked this one */
+    if (wefti_ep_masks(arrivals->ep)) { /* it has masked this one */
         mask_awaited(arrivals, (int)((arrivals->turn - 1) % (unsigned)arrivals->count));
         return WEFT_OK;
     }
@@ -290,7 +294,7 @@ static void warn(const wefti_ep_arrivals *arrivals)
 
 weft_status wefti_ep_arrivals_pause(wefti_ep_arrivals *arrivals)
 {
-    WEFT_TRY(look_ahead(arrivals));
+    WEFT_TRY(arrivals->count > 0 ? look_ahead(arrivals) : WEFT_OK);
     if (arrivals->count == 0) {
         return WEFT_OK;
     }
@@ -305,7 +309,7 @@ weft_status wefti_ep_arrivals_pause(wefti_ep_arrivals *arrivals)
         waiter->must_look = 0;
         waiter->is_hopeless = (uint32_t)is_hopeless(arrivals);
     }
-    if (status == WEFT_ERR_TIMEOUT && masks(arrivals)) {
+    if (status == WEFT_ERR_TIMEOUT && wefti_ep_masks(arrivals->ep)) {
         mask_late(arrivals);
         return WEFT_OK;
     }

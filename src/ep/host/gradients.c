@@ -59,7 +59,7 @@ weft_status wefti_ep_gradients_read(const wefti_ep_routing *route, int rank, flo
     for (int i = 0; i < wefti_ep_sends_to(route, rank); i++) {
         size_t token = (size_t)route->send_token[route->rank_sends[rank] + i];
         WEFT_TRY(fetch(route, rank, route->first_place[rank] + (size_t)i, values));
-        for (size_t k = 0; k < topk; k++) {
+        for (size_t k = 0; k < topk && !route->ep->masked[rank]; k++) {
             if (route->choice_rank[token * topk + k] == rank) {
                 grad_weights[token * topk + k] = values[k];
             }

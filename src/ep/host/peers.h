@@ -21,10 +21,24 @@ static inline unsigned char *wefti_ep_symmetric(const weft_ep *ep, uint64_t at)
     return (unsigned char *)((uintptr_t)ep->host->base + (uintptr_t)at);
 }
 
-/* A far rank that is gone is no reason to leave a call half-way: the other ranks are still told what they wait for, and
- * the call ends by the deadline, since that one's flags do not come. */
-static inline weft_status wefti_ep_unless_gone(weft_status status)
+/* Mask a rank that does not answer: the call goes on without it. */
+void wefti_ep_give_up(const weft_ep *ep, int rank);
+
+/* Whether a group goes on without who does not answer. */
+static inline int wefti_ep_masks(const weft_ep *ep)
 {
+    return (ep->config.flags & WEFT_EP_MASK_ON_TIMEOUT) != 0;
+}
+
+/* A far rank that is gone is no reason to leave a call half-way: the other ranks are still told what they wait for, and
+ * the call ends by the deadline, since that one's flags do not come. Nor is one that does not answer where the group
+ * goes on without such. */
+static inline weft_status wefti_ep_unless_gone(const weft_ep *ep, int rank, weft_status status)
+{
+    if (WEFTI_UNLIKELY(status == WEFT_ERR_TIMEOUT && wefti_ep_masks(ep))) {
+        wefti_ep_give_up(ep, rank);
+        return WEFT_OK;
+    }
     return status == WEFT_ERR_PEER ? WEFT_OK : status;
 }
 
@@ -36,15 +50,24 @@ static inline weft_status wefti_ep_put(const weft_ep *ep, int rank, uint64_t at,
         wefti_copy(near, source, bytes);
         return WEFT_OK;
     }
-    return wefti_ep_unless_gone(
-        weft_putmem(ep->world, wefti_ep_symmetric(ep, at), source, bytes, ep->host->peers[rank].pe));
+    if (ep->masked[rank]) { /* in this call */
+        return WEFT_OK;
+    }
+    const int pe = ep->host->peers[rank].pe;
+    return wefti_ep_unless_gone(ep, rank, weft_putmem(ep->world, wefti_ep_symmetric(ep, at), source, bytes, pe));
 }
 
-/* Copy `bytes` bytes out of the memory of a far rank. */
+/* Copy `bytes` bytes out of the memory of a far rank. In a group that goes on without who does not answer the rank is
+ * masked afterwards if they have not come. */
 static inline weft_status wefti_ep_get(const weft_ep *ep, int rank, void *to, uint64_t at, size_t bytes)
 {
-    return wefti_ep_unless_gone(
-        weft_getmem(ep->world, to, wefti_ep_symmetric(ep, at), bytes, ep->host->peers[rank].pe));
+    if (ep->masked[rank]) {
+        return WEFT_OK;
+    }
+    const int pe = ep->host->peers[rank].pe;
+    weft_status status = weft_getmem(ep->world, to, wefti_ep_symmetric(ep, at), bytes, pe);
+    status = status == WEFT_ERR_PEER && wefti_ep_masks(ep) ? WEFT_ERR_TIMEOUT : status;
+    return wefti_ep_unless_gone(ep, rank, status);
 }
 
 /* Set the flag at `flag_at` in `rank`'s memory: who sees it sees all that this rank has put there before, and the
@@ -60,8 +83,12 @@ static inline weft_status wefti_ep_post(const weft_ep *ep, int rank, uint64_t at
         wefti_st64(near + flag_at, value, WEFTI_RELEASE);
         return WEFT_OK;
     }
+    if (ep->masked[rank]) {
+        return WEFT_OK;
+    }
     WEFT_TRY(weft_fence(ep->world));
-    return wefti_ep_unless_gone(weft_putmem_signal(ep->world, wefti_ep_symmetric(ep, at), bytes > 0 ? payload : &value,
+    return wefti_ep_unless_gone(ep, rank,
+                                weft_putmem_signal(ep->world, wefti_ep_symmetric(ep, at), bytes > 0 ? payload : &value,
                                                    bytes, (uint64_t *)(void *)wefti_ep_symmetric(ep, flag_at), value,
                                                    WEFT_SIGNAL_SET, ep->host->peers[rank].pe));
 }

@@ -336,11 +336,14 @@ weft_status wefti_ep_pull_take(const wefti_ep_pull *pull, int token, int pair, s
 {
     const wefti_ep_routing *route = pull->route;
     const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
-    *added = !pull->ep->masked[route->pair_rank[pair]] &&
-             wefti_ep_pull_takes_part(pull, token, pair, &scratch->row_weight[at]);
-    return *added ? fetch_row(pull, route->pair_rank[pair], route->pair_index[pair],
-                              scratch->rows + (at + 1) * pull->in.row_bytes, &scratch->row_at[at])
-                  : WEFT_OK;
+    const int rank = route->pair_rank[pair];
+    *added = !pull->ep->masked[rank] && wefti_ep_pull_takes_part(pull, token, pair, &scratch->row_weight[at]);
+    if (*added) {
+        WEFT_TRY(fetch_row(pull, rank, route->pair_index[pair], scratch->rows + (at + 1) * pull->in.row_bytes,
+                           &scratch->row_at[at]));
+        *added = !pull->ep->masked[rank]; /* one that did not answer is */
+    }
+    return WEFT_OK;
 }
 
 void wefti_ep_pull_add_domain(const wefti_ep_pull *pull, size_t count, void *sum)
@@ -472,6 +475,8 @@ static weft_status add_values(const wefti_ep_pull *pull, int token)
         }
         if (!pull->ep->masked[rank]) {
             WEFT_TRY(wefti_ep_gradients_fetch(route, rank, route->pair_index[pair], values));
+        }
+        if (!pull->ep->masked[rank]) { /* one that did not answer is */
             add_values_to(sum, values, topk);
         }
     }
