@@ -149,7 +149,7 @@ static void test_absent(void **state)
     crew c;
     crew_report report;
     uint64_t random = test_seed();
-    uint64_t deadline_ns = SHORT_NS + 3 * world_ns;
+    uint64_t deadline_ns = SHORT_NS + 4 * world_ns;
     uint64_t until_ns = wefti_os_now_ns() + DEADLINE_NS + 3 * deadline_ns;
     crew_start(&c, CREW_PES_MAX, &random, run_poor_pe_in_vain, &deadline_ns);
     for (int i = 1; i < CREW_PES_MAX && CHECK(crew_hear(&c, &report, until_ns)); i++) {

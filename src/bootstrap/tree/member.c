@@ -29,6 +29,17 @@ static int nobody_listens(const wefti_caller *caller)
     return caller->refused == (1u << caller->address_count) - 1;
 }
 
+/* PE 0 came, and had this PE come back, but is not heard any more. */
+static weft_status miss_word(wefti_tree *tree)
+{
+    tree->names_culprit = 1;
+    return wefti_error(
+        WEFT_ERR_TIMEOUT,
+        "world \"%s\": PE 0, which had come, did not say who had not when the deadline of %.3g s passed; "
+        "see its own output, or raise WEFT_DEADLINE",
+        tree->hello.name, (double)tree->deadline_ns * 1e-9);
+}
+
 /* Call until PE 0 answers. `give_up_ns`: WEFT_OK, with the caller not done, when nobody listens there or nothing
  * has come until then; UINT64_MAX: never. */
 static weft_status call_root(wefti_tree *tree, wefti_caller *caller, uint64_t give_up_ns)
@@ -50,7 +61,7 @@ static weft_status call_root(wefti_tree *tree, wefti_caller *caller, uint64_t gi
         }
         if (!wefti_caller_is_done(caller) && wefti_os_now_ns() >= tree->until_ns) {
             WEFT_TRY(wefti_caller_judge(caller));
-            return wefti_tree_missing_one(tree, 0, "its creation");
+            return tree->hello.ticket == 0 ? wefti_tree_missing_one(tree, 0, "its creation") : miss_word(tree);
         }
     }
     return WEFT_OK;
@@ -274,7 +285,7 @@ static weft_status come_back(wefti_tree *tree, const wefti_tree_parked *parked)
     wefti_os_sleep_ns(away_ns);
     if (tree->hello.ticket == 0) {
         tree->due_ns = tree->until_ns;
-        tree->until_ns += WORD_NS;
+        tree->until_ns += WORD_NS + wefti_tree_parked_ns(tree);
     }
     tree->hello.ticket = parked->ticket;
     tree->hello.is_overdue = wefti_os_now_ns() >= tree->due_ns;

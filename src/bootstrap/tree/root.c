@@ -18,11 +18,13 @@
 /* When to wait no longer. */
 static uint64_t limit_ns(const wefti_tree *tree, const wefti_join_tracker *tracker)
 {
-    uint64_t grace_ns = tracker->last_ns + GRACE_NS;
+    const uint64_t parked_ns = tracker->parking.count > 0 ? wefti_tree_parked_ns(tree) : 0; /* these come back */
+    const uint64_t grace_ns = tracker->last_ns + GRACE_NS;
+    const uint64_t late_ns = tree->until_ns + GRACE_LATE_NS;
     if (tracker->offences == 0) {
         return tree->peer_timed_out ? 0 : tree->until_ns;
     }
-    return grace_ns < tree->until_ns + GRACE_LATE_NS ? grace_ns : tree->until_ns + GRACE_LATE_NS;
+    return (grace_ns < late_ns ? grace_ns : late_ns) + parked_ns;
 }
 
 /* Wait for connections; if `receives` also for frames of those who are here. */

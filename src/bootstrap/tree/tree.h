@@ -99,6 +99,12 @@ weft_status wefti_tree_take_over(wefti_tree *tree, const wefti_link *link);
 weft_status wefti_tree_lost(wefti_tree *tree, const wefti_link *link);
 /* A link takes nothing any more: decide what its other end said last, if that was an error, else that it is gone. */
 weft_status wefti_tree_lost_on_sending(wefti_tree *tree, wefti_link *link);
+/* How much longer than others PE 0 and those that it has parked may need at the deadline to hear of each other: they
+ * are many, and connect anew. */
+static inline uint64_t wefti_tree_parked_ns(const wefti_tree *tree)
+{
+    return tree->deadline_ns / 8;
+}
 /* Decide that the marked PEs did not come. */
 weft_status wefti_tree_missing(wefti_tree *tree, const unsigned char *missing, const char *where);
 weft_status wefti_tree_missing_one(wefti_tree *tree, int pe, const char *where);
