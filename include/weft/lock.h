@@ -13,7 +13,9 @@ extern "C" {
 #endif
 
 /* Take the lock. Blocks at most the deadline: WEFT_ERR_TIMEOUT names the PE that holds it or, where none does, the
- * first of the queue, and this PE has left the queue; it may ask again. What earlier holders did is visible.
+ * first of the queue, and this PE has left the queue; it may ask again. (Not where PEs are far and one of them did not
+ * answer: then nobody knows whether this PE stands in the queue, and the lock is WEFT_ERR_STATE here from then on; use
+ * another.) What earlier holders did is visible.
  * WEFT_ERR_STATE when this PE holds it already, WEFT_ERR_ARGUMENT, WEFT_ERR_RANGE. */
 WEFT_API weft_status weft_set_lock(weft_world *world, long *lock) WEFT_MUST_CHECK;
 
