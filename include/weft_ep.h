@@ -168,7 +168,7 @@ typedef struct weft_ep_config {
     int slot_tokens_max;
     /* 0: memory and calls are the host's. 1: they are those of the PEs' GPUs; see "On GPUs" above. */
     int on_device;
-    /* Of WEFT_EP_MASK_ON_TIMEOUT (on GPUs WEFT_ERR_UNSUPPORTED), WEFT_EP_STATISTICS and WEFT_EP_NO_LOW_LATENCY */
+    /* Of WEFT_EP_MASK_ON_TIMEOUT, WEFT_EP_STATISTICS and WEFT_EP_NO_LOW_LATENCY */
     unsigned flags;
     /* The pairs of halves that may be outstanding: 0 and 1: one; 2: two, for which the group takes its memory twice. */
     int pairs_max;
@@ -207,7 +207,12 @@ typedef struct weft_ep_config {
  * that is gone, and if it is not it comes back by weft_ep_rejoin. What a masked rank sent or was to send in that call
  * is left as it was: rows, and what is told of them; counts may have its rows. Ranks may mask different ones: a live
  * rank that finds itself masked by another masks that one, too.
- * Routings are agreed on through the owners of experts, whatever the size. */
+ * Routings are agreed on through the owners of experts, whatever the size.
+ *
+ * On GPUs dispatches into slots of few tokens and combines from them do so, others fail; a rank is in a call if its
+ * call header and counts have come by the deadline, and there are no further ones; weft_ep_counts.offset_of_source is s
+ * * Tmax, by expert too. WEFT_ERR_UNSUPPORTED: more than 32 ranks, several domains, pairs_max 2, no memory for slots or
+ * low latency. */
 #define WEFT_EP_MASK_ON_TIMEOUT 1u
 /* Keep what weft_ep_stats_query tells. */
 #define WEFT_EP_STATISTICS 2u
@@ -290,7 +295,8 @@ WEFT_API weft_status weft_ep_mask_words(const weft_ep *ep, const uint64_t **word
  * read on a rank in step. A rank that was masked and has missed calls comes back so: between two calls of the others it
  * joins and they say of it that it is alive (weft_ep_mask). Joining revives a group that is dead by timeout and unmasks
  * all ranks here; routes need new routings. Local. WEFT_ERR_ARGUMENT: fewer calls than this rank has made;
- * WEFT_ERR_STATE: between the halves of a call, or the group is dead otherwise; on GPUs WEFT_ERR_UNSUPPORTED. */
+ * WEFT_ERR_STATE: between the halves of a call, or the group is dead otherwise. On GPUs when the streams of the group's
+ * calls have ended; WEFT_ERR_UNSUPPORTED: more than 32 ranks, several domains, or pairs_max 2. */
 WEFT_API weft_status weft_ep_calls(const weft_ep *ep, uint64_t *calls) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_ep_rejoin(weft_ep *ep, uint64_t calls) WEFT_MUST_CHECK;
 

@@ -45,8 +45,8 @@ struct wefti_ep_backend {
     weft_status (*stats_clear)(const weft_ep *ep);
 
     /* The collective calls made, and be in step with ranks that have made so many. Local. NULL, both: cannot. */
-    uint64_t (*calls)(const weft_ep *ep);
-    void (*rejoin)(weft_ep *ep, uint64_t calls);
+    weft_status (*calls)(const weft_ep *ep, uint64_t *calls);
+    weft_status (*rejoin)(weft_ep *ep, uint64_t calls);
 
     /* What weft_ep_sms_hint tells of a plan, which is valid. NULL: 0. */
     int (*sms_hint)(const weft_ep *ep, const weft_ep_plan *plan);

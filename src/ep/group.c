@@ -98,12 +98,6 @@ static weft_status check_group_flags(const weft_ep_config *config)
                            "WEFT_EP_NO_LOW_LATENCY, or 0",
                            config->flags);
     }
-    if ((config->flags & WEFT_EP_MASK_ON_TIMEOUT) != 0 && config->on_device) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "weft_ep_create: flags is 0x%x; on GPUs there is no WEFT_EP_MASK_ON_TIMEOUT; leave it out, "
-                           "and call weft_ep_mask after a timeout",
-                           config->flags);
-    }
     return WEFT_OK;
 }
 
@@ -375,6 +369,7 @@ weft_status weft_ep_destroy(weft_ep *ep)
     }
     /* The memory of a dead group stays taken: a rank that is late may still write there. */
     weft_status status = WEFT_OK;
+    wefti_ep_take_masks(ep);
     int is_complete = memchr(ep->masked, 1, (size_t)ep->ranks) == NULL;
     if (ep->dead == WEFT_OK && is_complete && weft_world_fault(ep->world, NULL) == WEFT_OK) {
         status = ep->backend->group_close(ep);

@@ -45,6 +45,8 @@ struct weft_ep {
     unsigned char *late; /* [R] not 0: named by the last wait that ended without it */
     unsigned char *masked; /* [R] not 0: masked */
     uint64_t *mask_words; /* the same as bits, for other threads */
+    /* NULL, or the word that says it where kernels mask, too: wefti_ep_take_masks makes the others the same */
+    uint64_t *mask_told;
     uint64_t *stats; /* NULL, or L rows of experts, R waits of dispatches, R of combines, and both their numbers */
     weft_ep_route *routes; /* alive */
     /* Calls take channels in turn, so that two pairs of halves may be outstanding: of each channel the pair whose recv
@@ -153,6 +155,26 @@ static inline void wefti_ep_set_masked(const weft_ep *ep, int rank, int masked)
     uint64_t word = ep->mask_words[rank / 64];
     ep->masked[rank] = masked != 0;
     wefti_st64(&ep->mask_words[rank / 64], masked ? word | bit : word & ~bit, WEFTI_RELEASE);
+    if (ep->mask_told != NULL) {
+        wefti_st64(ep->mask_told, ep->mask_words[0], WEFTI_RELEASE);
+    }
+}
+
+/* The words that are read by others. */
+static inline const uint64_t *wefti_ep_mask_words(const weft_ep *ep)
+{
+    return ep->mask_told != NULL ? ep->mask_told : ep->mask_words;
+}
+
+/* Whom kernels have masked is masked. As wefti_ep_set_masked. */
+static inline void wefti_ep_take_masks(const weft_ep *ep)
+{
+    const uint64_t told = ep->mask_told != NULL ? wefti_ld64(ep->mask_told, WEFTI_ACQUIRE) : 0;
+    for (int rank = 0; ep->mask_told != NULL && rank < ep->ranks && told != ep->mask_words[0]; rank++) {
+        uint64_t bit = UINT64_C(1) << rank;
+        ep->masked[rank] |= (told & bit) != 0;
+        wefti_st64(ep->mask_words, ep->mask_words[0] | (told & bit), WEFTI_RELEASE);
+    }
 }
 
 static inline int wefti_ep_local_experts(const weft_ep *ep)

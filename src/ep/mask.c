@@ -33,6 +33,7 @@ static weft_status check(const weft_ep *ep, int rank, int alive)
 weft_status weft_ep_mask(weft_ep *ep, int rank, int alive)
 {
     WEFT_TRY(check(ep, rank, alive));
+    wefti_ep_take_masks(ep);
     WEFT_TRY(ep->backend->mask(ep, rank, alive));
     wefti_ep_set_masked(ep, rank, !alive);
     const int names_nobody = memchr(ep->late, 1, (size_t)ep->ranks) == NULL; /* it was this rank's GPU */
@@ -56,7 +57,7 @@ weft_status weft_ep_mask_query(const weft_ep *ep, unsigned char *masked, int *co
     WEFT_TRY(check_group(ep, "weft_ep_mask_query"));
     int all = 0;
     for (int rank = 0; rank < ep->ranks; rank++) {
-        uint64_t word = wefti_ld64(&ep->mask_words[rank / 64], WEFTI_ACQUIRE);
+        uint64_t word = wefti_ld64(&wefti_ep_mask_words(ep)[rank / 64], WEFTI_ACQUIRE);
         int is_masked = (int)(word >> (rank % 64) & 1);
         all += is_masked;
         if (masked != NULL) {
@@ -75,11 +76,11 @@ weft_status weft_ep_failure(const weft_ep *ep)
     return ep->dead == WEFT_OK && ep->backend->failure != NULL ? ep->backend->failure(ep) : ep->dead;
 }
 
-static weft_status check_host(const weft_ep *ep, const char *call)
+static weft_status check_rejoin(const weft_ep *ep, const char *call)
 {
     WEFT_TRY(check_group(ep, call));
     if (ep->backend->rejoin == NULL) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: not there for groups with on_device", call);
+        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: not there for groups of several domains with on_device", call);
     }
     return WEFT_OK;
 }
@@ -90,24 +91,24 @@ weft_status weft_ep_mask_words(const weft_ep *ep, const uint64_t **words)
     if (words == NULL) {
         return wefti_error_null("weft_ep_mask_words", "words");
     }
-    *words = ep->mask_words;
+    *words = wefti_ep_mask_words(ep);
     return WEFT_OK;
 }
 
 weft_status weft_ep_calls(const weft_ep *ep, uint64_t *calls)
 {
-    WEFT_TRY(check_host(ep, "weft_ep_calls"));
+    WEFT_TRY(check_rejoin(ep, "weft_ep_calls"));
     if (calls == NULL) {
         return wefti_error_null("weft_ep_calls", "calls");
     }
-    *calls = ep->backend->calls(ep);
-    return WEFT_OK;
+    return ep->backend->calls(ep, calls);
 }
 
 weft_status weft_ep_rejoin(weft_ep *ep, uint64_t calls)
 {
     static const char call[] = "weft_ep_rejoin";
-    WEFT_TRY(check_host(ep, call));
+    uint64_t own = 0;
+    WEFT_TRY(check_rejoin(ep, call));
     if (wefti_ep_has_halves(ep)) {
         return wefti_error(WEFT_ERR_STATE, "%s: a send of the group waits for its recv; call that first", call);
     }
@@ -115,11 +116,12 @@ weft_status weft_ep_rejoin(weft_ep *ep, uint64_t calls)
         return wefti_error(WEFT_ERR_STATE, "%s: the group is dead since a call failed with %s; destroy it", call,
                            weft_status_name(ep->dead));
     }
-    if (calls < ep->backend->calls(ep)) {
+    WEFT_TRY(ep->backend->calls(ep, &own));
+    if (calls < own) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %llu calls are fewer than the %llu that this rank has made", call,
-                           (unsigned long long)calls, (unsigned long long)ep->backend->calls(ep));
+                           (unsigned long long)calls, (unsigned long long)own);
     }
-    ep->backend->rejoin(ep, calls);
+    WEFT_TRY(ep->backend->rejoin(ep, calls));
     ep->dead = WEFT_OK;
     memset(ep->late, 0, (size_t)ep->ranks);
     for (int rank = 0; rank < ep->ranks; rank++) {

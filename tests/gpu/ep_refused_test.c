@@ -337,9 +337,21 @@ static void not_in_kernels(weft_world *world, int which)
     CHECK(memory.staging_bytes >= (size_t)EP_RIG_PES * EP_RIG_TOKENS * sizeof(ep_rig_row));
     CHECK(memory.symmetric_bytes > memory.low_latency_bytes + memory.staging_bytes);
     CHECK_STATUS(weft_ep_bytes(&config, 257, &memory), WEFT_ERR_UNSUPPORTED);
-    config.flags = WEFT_EP_MASK_ON_TIMEOUT;
+    config.flags = WEFT_EP_MASK_ON_TIMEOUT | WEFT_EP_NO_LOW_LATENCY;
     CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &ep), WEFT_ERR_UNSUPPORTED);
+    CHECK(rig.rank != 0 || strstr(weft_last_error(), "memory for low latency") != NULL);
+    CHECK_STATUS(weft_ep_bytes(&config, EP_RIG_PES, &memory), WEFT_ERR_UNSUPPORTED);
+    config.flags = WEFT_EP_MASK_ON_TIMEOUT;
+    config.pairs_max = 2;
+    CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &ep), WEFT_ERR_UNSUPPORTED);
+    CHECK(rig.rank != 0 || strstr(weft_last_error(), "pairs_max 1") != NULL);
     config.flags = 0;
+    weft_ep *of_pairs = NULL;
+    CHECK_OK(weft_ep_create(weft_team_world(world), &config, &of_pairs));
+    CHECK_STATUS(weft_ep_calls(of_pairs, &calls), WEFT_ERR_UNSUPPORTED);
+    CHECK_STATUS(weft_ep_rejoin(of_pairs, 0), WEFT_ERR_UNSUPPORTED);
+    CHECK_OK(weft_ep_destroy(of_pairs));
+    config.pairs_max = 0;
     config.domain_ranks = 1; /* several domains */
     CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &ep), WEFT_ERR_UNSUPPORTED);
     config.domain_ranks = 0;
@@ -355,8 +367,9 @@ static void not_in_kernels(weft_world *world, int which)
     config.claim_with = NULL;
     CHECK_OK(weft_ep_mask_words(rig.ep, &words));
     CHECK(words != NULL && words[0] == 0);
-    CHECK_STATUS(weft_ep_calls(rig.ep, &calls), WEFT_ERR_UNSUPPORTED);
-    CHECK_STATUS(weft_ep_rejoin(rig.ep, 0), WEFT_ERR_UNSUPPORTED);
+    CHECK_OK(weft_ep_calls(rig.ep, &calls));
+    CHECK(calls == 2); /* a step */
+    CHECK_STATUS(weft_ep_rejoin(rig.ep, 1), WEFT_ERR_ARGUMENT);
     CHECK_OK(weft_ep_mask_query(rig.ep, NULL, &count));
     CHECK(count == 0);
     uint64_t generations[2] = {7, 7};

@@ -133,19 +133,21 @@ static weft_status mask(weft_ep *ep, int rank, int alive)
     return WEFT_OK;
 }
 
-static uint64_t calls(const weft_ep *ep)
+static weft_status calls(const weft_ep *ep, uint64_t *calls)
 {
-    return *ep->started;
+    *calls = *ep->started;
+    return WEFT_OK;
 }
 
 /* The last call of each channel, if there was one, has ended. */
-static void rejoin(weft_ep *ep, uint64_t calls)
+static weft_status rejoin(weft_ep *ep, uint64_t calls)
 {
     *ep->started = calls;
     for (uint64_t i = 0; i < (uint64_t)wefti_ep_channels(ep) && i < calls; i++) {
         wefti_ep_host *host = ep->hosts[(calls - i) % (uint64_t)wefti_ep_channels(ep)];
         wefti_st64(host->base + host->layout.epoch, calls - i, WEFTI_RELAXED);
     }
+    return WEFT_OK;
 }
 
 const wefti_ep_backend wefti_ep_host_backend = {

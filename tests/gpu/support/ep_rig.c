@@ -95,7 +95,13 @@ weft_ep_config ep_rig_config(void)
 
 void ep_rig_open(ep_rig *rig, weft_world *world, weft_ep_layout layout, int slot_tokens)
 {
-    weft_ep_config config = ep_rig_config();
+    const weft_ep_config config = ep_rig_config();
+    ep_rig_open_with(rig, world, layout, &config, slot_tokens);
+}
+
+void ep_rig_open_with(ep_rig *rig, weft_world *world, weft_ep_layout layout, const weft_ep_config *config,
+                      int slot_tokens)
+{
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
     const weft_ep_received received = WEFT_EP_RECEIVED_INIT;
     const weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
@@ -107,7 +113,7 @@ void ep_rig_open(ep_rig *rig, weft_world *world, weft_ep_layout layout, int slot
     plan.layout = layout;
     plan.slot_tokens = slot_tokens;
     if (!CHECK_OK(weft_device_malloc(world, EP_RIG_ROWS * sizeof(ep_rig_row), &heap)) ||
-        !CHECK_OK(weft_ep_create(weft_team_world(world), &config, &rig->ep)) ||
+        !CHECK_OK(weft_ep_create(weft_team_world(world), config, &rig->ep)) ||
         !CHECK_OK(weft_ep_route_create(rig->ep, &plan, NULL, &rig->route))) {
         abort();
     }

@@ -39,6 +39,8 @@ weft_ep_rows ep_rig_rows(ep_rig_row *data);
 int ep_rig_attach(weft_world *world); /* returns 0 after a failed check */
 weft_ep_config ep_rig_config(void);
 void ep_rig_open(ep_rig *rig, weft_world *world, weft_ep_layout layout, int slot_tokens);
+void ep_rig_open_with(ep_rig *rig, weft_world *world, weft_ep_layout layout, const weft_ep_config *config,
+                      int slot_tokens);
 void ep_rig_close(ep_rig *rig);
 /* Close it where rank 0 has masked rank 1; the deadline is a long one again. */
 void ep_rig_close_alone(ep_rig *rig);

@@ -364,6 +364,21 @@ static void set_limits(weft_ep *ep)
     ep->device->group[1] = *group;
 }
 
+/* Kernels mask ranks in calls of which the memory for rows is the group's: a rank that is late spoils nothing. */
+static weft_status check_passing(const weft_ep *ep)
+{
+    const int has_low_latency_calls = !ep->device->is_many && has_low_latency(ep);
+    if (wefti_cuda_ep_passes_by(ep) && (!has_low_latency_calls || wefti_ep_channels(ep) != 1)) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           CALL ": flags has WEFT_EP_MASK_ON_TIMEOUT, which on GPUs needs %s; leave it out, and call "
+                                "weft_ep_mask after a timeout",
+                           ep->device->is_many   ? "at most 32 ranks"
+                           : has_low_latency(ep) ? "pairs_max 1"
+                                                 : "slots of few tokens (slot_tokens_max, and memory for low latency)");
+    }
+    return WEFT_OK;
+}
+
 /* The bytes of all areas of a rank, and of what lies behind them. */
 static uint64_t block_bytes(const weft_ep *ep)
 {
@@ -384,8 +399,9 @@ static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
     memory->staging_bytes = channels * staged_bytes(ep);
     memory->low_latency_bytes = channels * (device.group[0].at.bytes - layout_of(ep, 0).bytes);
     memory->private_bytes = 0;
+    weft_status status = check_passing(ep);
     ep->device = NULL;
-    return WEFT_OK;
+    return status;
 }
 
 /* The claim of the group that the config names, or one of its own. */
@@ -433,6 +449,7 @@ static weft_status group_init(weft_ep *ep)
     WEFT_TRY(open_claim(ep));
     WEFT_TRY(find_kind(ep, &ep->device->is_many));
     set_limits(ep);
+    WEFT_TRY(check_passing(ep));
     WEFT_TRY(wefti_cuda_enter(ep->device->cuda));
     weft_status status = load(ep);
     wefti_cuda_leave(ep->device->cuda);
@@ -523,7 +540,7 @@ static weft_status prepare_by(weft_ep *ep, wefti_cuda_ep_directory *directory)
         wefti_cuda_ep_group *group = &device->group[channel];
         uint64_t *words = wefti_cuda_ep_host_words(ep, channel);
         const uint64_t area = wefti_cuda_ep_own_area(ep, channel);
-        memset(words, 0, WEFTI_CUDA_EP_HOST_STATUS_ALL_WORDS * sizeof *words);
+        memset(words, 0, WEFTI_CUDA_EP_HOST_WORDS * sizeof *words);
         WEFT_TRY(wefti_cuda_clear(&device->cuda->base, (void *)(uintptr_t)area, group->at.cleared_bytes));
         wefti_cuda_ep_control *control = (void *)(uintptr_t)(area + group->at.control);
         WEFT_TRY(device->is_many ? write_directory(ep, channel, &directory[channel]) : WEFT_OK);
@@ -531,6 +548,8 @@ static weft_status prepare_by(weft_ep *ep, wefti_cuda_ep_directory *directory)
         WEFT_TRY(weft_world_dev(ep->world, &group->dev));
         group->host_status = (wefti_u64 *)words; /* kernels have the host heap at its address */
     }
+    ep->mask_told =
+        wefti_cuda_ep_passes_by(ep) ? &wefti_cuda_ep_host_words(ep, 0)[WEFTI_CUDA_EP_HOST_STATUS_MASKED] : NULL;
     WEFT_TRY(ep->stats != NULL ? wefti_cuda_ep_stats_open(ep) : WEFT_OK);
     device->sms = device->cuda->sms / pes_of_gpu(device->cuda);
     device->sms = device->sms > 0 ? device->sms : 1;
@@ -560,7 +579,7 @@ static weft_status open_area(weft_ep *ep)
 static weft_status group_open(weft_ep *ep)
 {
     void *host_status;
-    const size_t words = (size_t)wefti_ep_channels(ep) * WEFTI_CUDA_EP_HOST_STATUS_ALL_WORDS;
+    const size_t words = (size_t)wefti_ep_channels(ep) * WEFTI_CUDA_EP_HOST_WORDS;
     WEFT_TRY(weft_team_malloc(ep->team, words * sizeof *ep->device->host_status, &host_status));
     ep->device->host_status = host_status;
     weft_status status = open_area(ep);
@@ -595,6 +614,8 @@ static const wefti_ep_backend device_backend = {
     .group_fini = group_fini,
     .mask = wefti_cuda_ep_mask,
     .failure = failure,
+    .calls = wefti_cuda_ep_calls,
+    .rejoin = wefti_cuda_ep_rejoin,
     .stats_fetch = wefti_cuda_ep_stats_fetch,
     .stats_clear = wefti_cuda_ep_stats_clear,
     .sms_hint = wefti_cuda_ep_sms_hint,

@@ -5,6 +5,7 @@
 #include "cuda/device.h"
 #include "cuda/ep/abi.h"
 #include "cuda/ep/many.h"
+#include "cuda/ep/passing.h"
 #include "ep/backend.h"
 
 /* What kernels do; the first four move rows to the owners of experts, the others back. */
@@ -42,7 +43,7 @@ typedef struct wefti_ep_device {
     int pe_of[WEFTI_CUDA_EP_MANY_MAX]; /* each rank's, in the world */
     uint64_t received_max; /* M */
     int is_many; /* it has the kernels of cuda/ep/many, whose arrays of ranks are in the area */
-    uint64_t *host_status; /* in the host heap: [channels][WEFTI_CUDA_EP_HOST_STATUS_ALL_WORDS] */
+    uint64_t *host_status; /* in the host heap: [channels][WEFTI_CUDA_EP_HOST_WORDS] */
     uint32_t masked[WEFTI_CUDA_EP_MANY_WORDS]; /* ranks, as bits; the area has a copy */
     uint64_t failed_epoch[WEFTI_EP_CHANNELS_MAX]; /* of the last failure that was masked; that of its last call */
     uint64_t failed_last[WEFTI_EP_CHANNELS_MAX];
@@ -79,7 +80,13 @@ static inline const wefti_cuda_ep_group *wefti_cuda_ep_group_of(const weft_ep *e
 
 static inline uint64_t *wefti_cuda_ep_host_words(const weft_ep *ep, int channel)
 {
-    return ep->device->host_status + channel * WEFTI_CUDA_EP_HOST_STATUS_ALL_WORDS;
+    return ep->device->host_status + channel * WEFTI_CUDA_EP_HOST_WORDS;
+}
+
+/* Whether low-latency calls of the group mask ranks that do not come, and go on. */
+static inline int wefti_cuda_ep_passes_by(const weft_ep *ep)
+{
+    return (ep->config.flags & WEFT_EP_MASK_ON_TIMEOUT) != 0;
 }
 
 /* This rank's area on a channel. */
@@ -109,6 +116,8 @@ weft_status wefti_cuda_ep_host_status(weft_ep *ep, const char *call);
 /* Whether a call has failed on a channel: 0, or the word that says it. */
 uint64_t wefti_cuda_ep_failed_word(const weft_ep *ep);
 weft_status wefti_cuda_ep_mask(weft_ep *ep, int rank, int alive);
+weft_status wefti_cuda_ep_calls(const weft_ep *ep, uint64_t *calls);
+weft_status wefti_cuda_ep_rejoin(weft_ep *ep, uint64_t calls);
 
 /* WEFT_EP_STATISTICS: its words in the area's block; from there to the group's; zero. */
 uint64_t wefti_cuda_ep_stats_words(const weft_ep *ep);

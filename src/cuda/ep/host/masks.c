@@ -53,14 +53,14 @@ static weft_status read_control(const weft_ep *ep, int channel, int rank, wefti_
 }
 
 /* A range of calls, by their epochs. */
-typedef struct calls {
+typedef struct call_range {
     uint64_t first;
     uint64_t last;
-} calls;
+} call_range;
 
 /* Those that this rank may not have completed, and which the others may still be in: from the last failure on. None
  * when calls have been made since it was noted: they would have failed. */
-static weft_status find_incomplete(const weft_ep *ep, int channel, calls *open)
+static weft_status find_incomplete(const weft_ep *ep, int channel, call_range *open)
 {
     wefti_ep_device *device = ep->device;
     wefti_cuda_ep_control own;
@@ -70,15 +70,15 @@ static weft_status find_incomplete(const weft_ep *ep, int channel, calls *open)
         device->failed_last[channel] = own.epoch;
     }
     const int is_last = own.epoch != 0 && own.epoch == device->failed_last[channel];
-    *open = (calls){is_last ? device->failed_epoch[channel] : own.epoch + 1, own.epoch};
+    *open = (call_range){is_last ? device->failed_epoch[channel] : own.epoch + 1, own.epoch};
     return WEFT_OK;
 }
 
 /* Those that a rank may be in: the last that all its blocks have begun, and one that some have. The epoch behind 2^31
  * calls is left out, as device/routing/header.cuh says. */
-static calls running(const wefti_cuda_ep_control *theirs)
+static call_range running(const wefti_cuda_ep_control *theirs)
 {
-    calls seen = {theirs->epoch, theirs->epoch};
+    call_range seen = {theirs->epoch, theirs->epoch};
     if (theirs->begun != 0) {
         seen.last += (uint32_t)(theirs->epoch + 2) << 1 == 0 ? 3 : 1;
     }
@@ -86,7 +86,7 @@ static calls running(const wefti_cuda_ep_control *theirs)
 }
 
 /* Whether all calls that ran `then` have ended: by their own failure, or because a later one has begun. */
-static int have_ended(calls then, const wefti_cuda_ep_control *now)
+static int have_ended(call_range then, const wefti_cuda_ep_control *now)
 {
     return now->failed != 0 || now->epoch > then.last || (now->epoch == then.last && now->begun != 0);
 }
@@ -118,7 +118,7 @@ static weft_status find_patience(const weft_ep *ep, uint64_t *patience_ns)
 }
 
 /* After this a rank stores nothing where call headers of this rank's said, on a channel. */
-static weft_status shut_out(const weft_ep *ep, int channel, int rank, calls open)
+static weft_status shut_out(const weft_ep *ep, int channel, int rank, call_range open)
 {
     wefti_cuda_ep_control theirs;
     uint64_t patience_ns;
@@ -127,7 +127,7 @@ static weft_status shut_out(const weft_ep *ep, int channel, int rank, calls open
     WEFT_TRY(revoke(ep, channel, rank));
     wefti_os_sleep_ns(SETTLE_NS);
     WEFT_TRY(read_control(ep, channel, rank, &theirs));
-    const calls then = running(&theirs);
+    const call_range then = running(&theirs);
     if (then.last < open.first || then.first > open.last) {
         return WEFT_OK;
     }
@@ -166,7 +166,7 @@ static weft_status mask_channel(const weft_ep *ep, int channel, int rank, const 
     if (device->is_many) {
         WEFT_TRY(mask_many(ep, channel, masked));
     } else {
-        calls open;
+        call_range open;
         WEFT_TRY(find_incomplete(ep, channel, &open));
         WEFT_TRY(is_new ? shut_out(ep, channel, rank, open) : WEFT_OK);
     }
@@ -182,6 +182,7 @@ weft_status wefti_cuda_ep_mask(weft_ep *ep, int rank, int alive)
     wefti_ep_device *device = ep->device;
     const uint32_t bit = UINT32_C(1) << rank % 32;
     uint32_t masked[WEFTI_CUDA_EP_MANY_WORDS];
+    device->masked[0] |= ep->mask_told != NULL ? (uint32_t)ep->mask_words[0] : 0; /* kernels', too */
     memcpy(masked, device->masked, sizeof masked);
     masked[rank / 32] = alive ? masked[rank / 32] & ~bit : masked[rank / 32] | bit;
     for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
@@ -196,5 +197,46 @@ weft_status wefti_cuda_ep_mask(weft_ep *ep, int rank, int alive)
         memset(&words[WEFTI_CUDA_EP_HOST_STATUS_MISSING], 0, WEFTI_CUDA_EP_MANY_MAX / 8);
         __atomic_store_n(&words[WEFTI_CUDA_EP_HOST_STATUS_FAILED], 0, __ATOMIC_RELEASE);
     }
+    return WEFT_OK;
+}
+
+/* ---- back in step ---- */
+
+static weft_status check_step(const weft_ep *ep, const char *call)
+{
+    if (ep->device->is_many || wefti_ep_channels(ep) != 1) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: on GPUs not there for groups %s", call,
+                           ep->device->is_many ? "of more than 32 ranks" : "with pairs_max 2");
+    }
+    return WEFT_OK;
+}
+
+/* The device counts, since graphs are replayed without the host. */
+weft_status wefti_cuda_ep_calls(const weft_ep *ep, uint64_t *calls)
+{
+    wefti_cuda_ep_control own;
+    WEFT_TRY(check_step(ep, "weft_ep_calls"));
+    WEFT_TRY(read_control(ep, 0, ep->rank, &own));
+    *calls = own.epoch;
+    return WEFT_OK;
+}
+
+/* The group is as after so many calls of which none failed. Words of earlier calls have other tags. */
+weft_status wefti_cuda_ep_rejoin(weft_ep *ep, uint64_t calls)
+{
+    wefti_ep_device *device = ep->device;
+    uint64_t *words = wefti_cuda_ep_host_words(ep, 0);
+    wefti_cuda_ep_control own;
+    WEFT_TRY(check_step(ep, "weft_ep_rejoin"));
+    WEFT_TRY(read_control(ep, 0, ep->rank, &own));
+    own = (wefti_cuda_ep_control){.epoch = calls, .half_epoch = calls, .waits = own.waits};
+    WEFT_TRY(wefti_cuda_copy(&device->cuda->base, control_at(ep, 0, ep->rank), &own, sizeof own));
+    memset(device->masked, 0, sizeof device->masked);
+    device->failed_epoch[0] = device->failed_last[0] = 0;
+    forget_failure(ep);
+    for (weft_ep_route *route = ep->routes; route != NULL; route = route->next) {
+        route->is_routed = 0;
+    }
+    __atomic_store_n(&words[WEFTI_CUDA_EP_HOST_STATUS_FAILED], 0, __ATOMIC_RELEASE);
     return WEFT_OK;
 }

@@ -23,7 +23,7 @@
 #include "cuda/ep/device/combine_options.cuh"
 #include "cuda/ep/device/copy.cuh"
 #include "cuda/ep/device/packet.cuh"
-#include "cuda/ep/low_latency/low_latency.cuh"
+#include "cuda/ep/low_latency/passing.cuh"
 
 /* Rows as they lie, three words at a time; their sums leave as LL packets. */
 struct ep_into_ll_packets {
@@ -104,6 +104,13 @@ EP_DEVICE wefti_u64 ep_ll_packets(const ep_group &group, const ep_call *call, in
            ((wefti_u64)writer * group.at.ll_packet_rows + index) * group.at.ll_packets_each * 16;
 }
 
+/* Whether the rows of a rank of `tokens` return as LL packets. Calls that pass ranks by have words to look at instead:
+ * a packet that does not come would be missed in the middle of a sum. */
+EP_DEVICE bool ep_returns_ll_packets(const ep_combine &args, int tokens)
+{
+    return wefti_cuda_ep_uses_ll_packets(tokens) && !ep_passes_by(args);
+}
+
 /* What is cut into slices: rows, or their LL packets. */
 EP_DEVICE wefti_u32 ep_returned_bytes(const ep_combine &args, bool in_packets)
 {
@@ -131,11 +138,11 @@ template <bool BY_EXPERT, ep_kind KIND>
 EP_DEVICE void ep_return_rows(const ep_combine &args, const ep_call *call, const wefti_i32 *tokens_of)
 {
     const ep_group &group = args.group;
-    const bool to_itself = BY_EXPERT || wefti_cuda_ep_uses_ll_packets(call->tokens);
+    const bool to_itself = BY_EXPERT || ep_returns_ll_packets(args, call->tokens);
     const int others = to_itself ? group.ranks : group.ranks - 1;
     const ep_warp_group warps = ep_sender_warps(args.blocks.sender_warps);
     const int lane = ep_lane();
-    const bool in_packets = lane < group.ranks && wefti_cuda_ep_uses_ll_packets(tokens_of[lane]);
+    const bool in_packets = lane < group.ranks && ep_returns_ll_packets(args, tokens_of[lane]);
     const int rows_here = lane < group.ranks && (to_itself || lane != group.rank) ? (int)call->count[lane] : 0;
     const wefti_u32 from_here = lane < group.ranks ? call->from[lane] : 0;
     const wefti_cuda_ep_slices mine =
@@ -189,7 +196,8 @@ EP_DEVICE bool ep_await_returned(const ep_combine &args, const ep_call *call, in
     const int words = (int)index * slices.count;
     bool well = true;
     for (int slice = first / slices.each; slice <= (end - 1) / slices.each && well; slice++) {
-        well = ep_low_latency_await(args.group, call, rank, words + slice);
+        well = ep_passes_by(args) ? ep_pass_await_row(args.group, call, rank, words + slice)
+                                  : ep_low_latency_await(args.group, call, rank, words + slice);
     }
     return well;
 }
@@ -247,7 +255,7 @@ EP_DEVICE ep_summing ep_summing_open(const ep_combine &args, const ep_call *call
     const int sent = ep_lane() < args.group.ranks ? (int)call->total[ep_lane()] : 0;
     ep_summing summing;
     summing.warps = ep_all_warps();
-    summing.in_packets = wefti_cuda_ep_uses_ll_packets(call->tokens);
+    summing.in_packets = ep_returns_ll_packets(args, call->tokens);
     summing.vectors = (int)(ep_returned_bytes(args, summing.in_packets) / 16);
     const int adders = (ep_warps() - args.blocks.sender_warps) * (int)gridDim.x;
     summing.parts = summing.in_packets ? ep_parts<ep_out_of_ll_packets>(call->tokens, adders, summing.vectors)
@@ -291,13 +299,16 @@ template <bool BY_EXPERT, ep_kind KIND>
 EP_DEVICE void ep_add_returned(const ep_combine &args, ep_call *call, ep_summing *summing)
 {
     for (int i = summing->warps.number; summing->next.token < call->tokens;) {
-        const ep_summand part = summing->next;
+        ep_summand part = summing->next;
         const bool comes = !summing->in_packets && part.going.goes && (BY_EXPERT || ep_lane() != args.group.rank);
         const bool well =
             !comes || ep_await_returned(args, call, ep_lane(), summing->slices, part.going.index, part.first, part.end);
         __syncwarp(); /* what a lane has acquired is every lane's */
         if (!__all_sync(~0u, well)) {
-            return;
+            if (!ep_passes_by(args)) {
+                return;
+            }
+            part.going.goes = part.going.goes && well;
         }
         ep_sum_part<BY_EXPERT, KIND>(args, call, summing->in_packets, part);
         if (__any_sync(~0u, call->failed != 0)) {
@@ -309,6 +320,24 @@ EP_DEVICE void ep_add_returned(const ep_combine &args, ep_call *call, ep_summing
 }
 
 /* ---- the call ---- */
+
+/* As ep_wait_headers_once. All threads. */
+template <bool ACQUIRES>
+EP_DEVICE bool ep_low_latency_meet(const ep_combine &args, ep_call *call, const ep_call_header &header)
+{
+    const ep_source_words none = {0, 0, 0};
+    return ep_passes_by(args) ? ep_settle_sources(&args.group, call, &header, false, &none)
+                              : ep_wait_headers_once<ACQUIRES>(args.group, call, header, false);
+}
+
+/* What the first part is, where it is now known that not all of its ranks are in the call. */
+template <bool BY_EXPERT, ep_kind KIND>
+EP_DEVICE void ep_summing_again(const ep_combine &args, const ep_call *call, ep_summing *summing)
+{
+    if (ep_passes_by(args)) {
+        summing->next = ep_summand_of<BY_EXPERT, KIND>(args, call, *summing, summing->warps.number);
+    }
+}
 
 /* What a block has in its shared memory. */
 typedef struct ep_low_latency_return {
@@ -346,7 +375,7 @@ template <bool BY_EXPERT, ep_part PART, ep_kind KIND> EP_DEVICE void ep_low_late
         ep_post_header(group, &call, header);
     }
     if (waits_first) { /* own choices come before the call headers */
-        if (!ep_wait_headers_once<true>(group, &call, header, false) || call.status != WEFT_OK) {
+        if (!ep_low_latency_meet<true>(args, &call, header) || call.status != WEFT_OK) {
             return;
         }
         wefti_fence_acq_rel();
@@ -359,7 +388,8 @@ template <bool BY_EXPERT, ep_part PART, ep_kind KIND> EP_DEVICE void ep_low_late
     }
     if (PART != EP_SEND) {
         ep_summing summing = ep_summing_open<BY_EXPERT, KIND>(args, &call);
-        if (waits_first || (ep_wait_headers_once<false>(group, &call, header, false) && call.status == WEFT_OK)) {
+        if (waits_first || (ep_low_latency_meet<false>(args, &call, header) && call.status == WEFT_OK)) {
+            ep_summing_again<BY_EXPERT, KIND>(args, &call, &summing);
             ep_add_returned<BY_EXPERT, KIND>(args, &call, &summing);
         }
     }

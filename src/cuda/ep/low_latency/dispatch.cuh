@@ -73,13 +73,29 @@ template <bool BY_EXPERT> EP_DEVICE ep_inflow ep_inflow_of(const ep_dispatch &ar
     ep_inflow inflow = {0, 0, 0};
     if (rank < args.group.ranks) {
         inflow.count = call->count[rank];
-        inflow.from = BY_EXPERT ? call->from[rank] : (wefti_u32)rank * args.low_latency_slots;
+        const bool is_packed = BY_EXPERT && !ep_passes_by(args);
+        inflow.from = is_packed ? call->from[rank] : (wefti_u32)rank * args.low_latency_slots;
         inflow.tokens = call->tokens_of[rank];
     }
-    if (BY_EXPERT && ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+    if (BY_EXPERT && ep_is(args, WEFTI_CUDA_EP_FRESH) && !ep_passes_by(args)) {
         inflow.from = ep_scan(inflow.count) - inflow.count;
     }
     return inflow;
+}
+
+/* Until it is known who calls what. All threads. False: a rank did not come. */
+template <bool BY_EXPERT> EP_DEVICE bool ep_low_latency_meet(const ep_dispatch &args, ep_call *call, bool fresh)
+{
+    const ep_group &group = args.group;
+    const ep_call_header header = ep_low_latency_header<BY_EXPERT>(args, call);
+    if (!ep_passes_by(args)) {
+        return ep_wait_headers_once<false>(group, call, header, fresh);
+    }
+    const int experts = group.first_expert[group.ranks];
+    const int first = BY_EXPERT ? 0 : group.first_expert[group.rank]; /* by expert all ranks place rows by all counts */
+    const int end = BY_EXPERT ? experts : group.first_expert[group.rank + 1];
+    const ep_source_words counts = {ep_counts(group, call, group.rank, 0) + first, fresh ? end - first : 0, experts};
+    return ep_settle_sources(&group, call, &header, fresh, &counts);
 }
 
 /* Receive: wait for call headers and rows, and write the routing down. Called by all threads of all blocks. */
@@ -87,7 +103,7 @@ template <bool BY_EXPERT, int GROUP> EP_DEVICE void ep_low_latency_arrive(const 
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     const bool sends = ep_warp() < args.blocks.sender_warps;
-    if (!ep_wait_headers_once<false>(args.group, call, ep_low_latency_header<BY_EXPERT>(args, call), fresh)) {
+    if (!ep_low_latency_meet<BY_EXPERT>(args, call, fresh)) {
         return;
     }
     if (call->status != WEFT_OK) {

@@ -4,6 +4,7 @@
 #define WEFTI_CUDA_EP_LOW_LATENCY_RECV_CUH
 
 #include "cuda/ep/device/copy.cuh"
+#include "cuda/ep/low_latency/passing.cuh"
 #include "cuda/ep/low_latency/send.cuh"
 #include "cuda/ep/routing/labels.cuh"
 
@@ -92,8 +93,9 @@ template <bool BY_EXPERT> EP_DEVICE void ep_note_experts(const ep_dispatch &args
 template <bool BY_EXPERT> EP_DEVICE wefti_u32 ep_low_latency_place(const ep_dispatch &args, const ep_call *call)
 {
     const ep_group &group = args.group;
-    wefti_u32 place = BY_EXPERT ? 0 : (wefti_u32)group.rank * args.low_latency_slots;
-    for (int source = 0; source < group.rank && BY_EXPERT && ep_lane() < group.ranks; source++) {
+    const bool is_packed = BY_EXPERT && !ep_passes_by(args);
+    wefti_u32 place = is_packed ? 0 : (wefti_u32)group.rank * args.low_latency_slots;
+    for (int source = 0; source < group.rank && is_packed && ep_lane() < group.ranks; source++) {
         wefti_u32 count = 0;
         if ((call->alive >> source & 1) != 0) {
             (void)ep_await_value(
@@ -113,7 +115,7 @@ EP_DEVICE void ep_note_received(const ep_dispatch &args, const ep_call *call, co
     const int local = group.first_expert[group.rank + 1] - group.first_expert[group.rank];
     const int rank = ep_lane();
     const wefti_u32 received = __reduce_add_sync(~0u, inflow.count);
-    const wefti_u32 end = BY_EXPERT ? received : (wefti_u32)group.ranks * args.low_latency_slots;
+    const wefti_u32 end = BY_EXPERT && !ep_passes_by(args) ? received : (wefti_u32)group.ranks * args.low_latency_slots;
     const wefti_u32 place = ep_low_latency_place<BY_EXPERT>(args, call);
     if (rank < group.ranks) {
         args.tables.place[rank] = place;
@@ -250,7 +252,9 @@ EP_DEVICE bool ep_take_word(const ep_dispatch &args, const ep_call *call, const 
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     bool well = true;
     if (ep_lane() == 0 || (BY_EXPERT && fresh && ep_lane() == 1)) { /* by expert the record has the rows, too */
-        well = ep_low_latency_await(args.group, call, came.source, came.first_word + (ep_lane() == 0 ? word : 0));
+        const int number = came.first_word + (ep_lane() == 0 ? word : 0);
+        well = ep_passes_by(args) ? ep_pass_await_row(args.group, call, came.source, number)
+                                  : ep_low_latency_await(args.group, call, came.source, number);
     }
     __syncwarp(); /* what a lane has acquired is every lane's */
     if (!__all_sync(~0u, well)) {
@@ -306,7 +310,7 @@ EP_DEVICE bool ep_take_rows(const ep_dispatch &args, const ep_call *call, const 
         came.place = __shfl_sync(~0u, inflow.from, source) + came.index;
         came.first_word = (int)came.index * words;
         if (came.index < __shfl_sync(~0u, inflow.count, source) &&
-            !ep_take_word<BY_EXPERT, GROUP>(args, call, came, i / group.ranks % words, slices)) {
+            !ep_take_word<BY_EXPERT, GROUP>(args, call, came, i / group.ranks % words, slices) && !ep_passes_by(args)) {
             return false;
         }
     }

@@ -1,0 +1,240 @@
+/* Goal: in a group with WEFT_EP_MASK_ON_TIMEOUT a call into slots, or from them, that waits for a rank in vain masks it
+ * and goes on; the mask word says so at once; what the others have is right, and the next call does not wait. A rank
+ * that has missed calls comes back. Method: gpu/support/ep_rig.h; one rank makes no call, or the test takes back the
+ * words that say that its rows have come. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/support/ep_rig.h"
+
+#define SHORT_NS UINT64_C(200000000)
+#define LONG_NS UINT64_C(30000000000)
+
+static uint64_t calls_of_others; /* told by rank 0 between barriers */
+
+static void open_rig(ep_rig *rig, weft_world *world, weft_ep_layout layout)
+{
+    weft_ep_config config = ep_rig_config();
+    config.flags = WEFT_EP_MASK_ON_TIMEOUT | WEFT_EP_STATISTICS;
+    ep_rig_open_with(rig, world, layout, &config, 0);
+    for (int i = 0; i < EP_RIG_TOKENS; i++) { /* each to an expert of both ranks */
+        rig->ids[i * EP_RIG_TOPK] = 0;
+        rig->ids[i * EP_RIG_TOPK + 1] = 2;
+        for (int h = 0; h < EP_RIG_HIDDEN; h++) {
+            rig->tokens[i][h] = (float)(100 * (rig->rank + 1) + i);
+        }
+    }
+}
+
+static void set_deadline(const ep_rig *rig, uint64_t ns)
+{
+    CHECK_OK(weft_device_deadline(rig->world, ns));
+    CHECK_OK(weft_barrier(rig->world));
+}
+
+static void expect_masked(const ep_rig *rig, int is_masked)
+{
+    unsigned char masked[EP_RIG_PES];
+    const uint64_t *words = NULL;
+    int count = -1;
+    CHECK_STATUS(weft_ep_failure(rig->ep), WEFT_OK);
+    CHECK_OK(weft_ep_mask_query(rig->ep, masked, &count));
+    CHECK(count == is_masked && masked[0] == 0 && masked[1] == is_masked);
+    CHECK_OK(weft_ep_mask_words(rig->ep, &words));
+    CHECK(words[0] == (is_masked ? 2u : 0u));
+}
+
+/* A combine gives each token `times` over: once for each rank that has it. */
+static void expect_sums(const ep_rig *rig, const ep_rig_row *out, float times)
+{
+    for (int i = 0; i < EP_RIG_TOKENS; i++) {
+        for (int h = 0; h < EP_RIG_HIDDEN; h++) {
+            CHECK(out[i][h] == times * rig->tokens[i][h]);
+        }
+    }
+}
+
+static void combine(ep_rig *rig, int with_weights, float times)
+{
+    _Alignas(64) ep_rig_row out[EP_RIG_TOKENS];
+    float weights[EP_RIG_TOKENS * EP_RIG_TOPK];
+    weft_ep_combine_options options = WEFT_EP_COMBINE_OPTIONS_INIT;
+    const weft_ep_rows rows = ep_rig_rows(out);
+    for (size_t i = 0; i < sizeof weights / sizeof weights[0]; i++) {
+        weights[i] = 2;
+    }
+    memset(out, EP_RIG_MARK, sizeof out);
+    options.flags = with_weights ? WEFT_EP_WEIGHTED : 0;
+    options.weights = with_weights ? weights : NULL;
+    CHECK_OK(weft_ep_combine_with(rig->route, &rig->received.rows, &rows, &options, NULL));
+    CHECK_STATUS(weft_ep_failure(rig->ep), WEFT_OK);
+    expect_sums(rig, out, with_weights ? 2 * times : times);
+}
+
+static void dispatch(ep_rig *rig, int from_other)
+{
+    weft_ep_counts counts;
+    memset(rig->there, EP_RIG_MARK, EP_RIG_ROWS * sizeof(ep_rig_row));
+    CHECK_OK(weft_ep_route_choose(rig->route, &rig->choices));
+    CHECK_OK(weft_ep_dispatch(rig->route, &rig->in, &rig->received, NULL));
+    CHECK_STATUS(ep_rig_status(rig), WEFT_OK);
+    CHECK_OK(weft_ep_route_counts(rig->route, &counts));
+    CHECK(counts.rows_of_source[rig->rank] == EP_RIG_TOKENS);
+    CHECK(counts.rows_of_source[1 - rig->rank] == from_other);
+    CHECK(counts.rows_of_expert[0] == EP_RIG_TOKENS + from_other && counts.rows_of_expert[1] == 0);
+    CHECK(ep_rig_rows_written(rig) == EP_RIG_TOKENS + from_other);
+}
+
+/* The other rank has missed calls, and comes back; its own numbers may be told alive by a mask or by joining. */
+static void come_back(ep_rig *rig, int by_mask)
+{
+    CHECK_OK(weft_barrier(rig->world));
+    if (rig->rank == 0) {
+        CHECK_OK(weft_ep_calls(rig->ep, &calls_of_others));
+    }
+    set_deadline(rig, LONG_NS);
+    if (rig->rank == 0 && by_mask) {
+        CHECK_OK(weft_ep_mask(rig->ep, 1, 1));
+    } else {
+        CHECK_OK(weft_ep_rejoin(rig->ep, calls_of_others));
+        CHECK_STATUS(weft_ep_combine(rig->route, &rig->received.rows, &rig->in, 0, NULL), WEFT_ERR_STATE);
+    }
+    CHECK_OK(weft_barrier(rig->world));
+    expect_masked(rig, 0);
+    dispatch(rig, EP_RIG_TOKENS);
+    combine(rig, 0, 2);
+    expect_masked(rig, 0);
+    ep_rig_close(rig);
+}
+
+/* A dispatch, and what follows it, without the other rank. which: by source, by expert, and how it comes back. */
+static void dispatch_alone(weft_world *world, int which)
+{
+    ep_rig rig;
+    open_rig(&rig, world, which % 2 == 0 ? WEFT_EP_SLOTS_SOURCE : WEFT_EP_SLOTS_EXPERT);
+    set_deadline(&rig, SHORT_NS);
+    if (rig.rank == 0) {
+        expect_masked(&rig, 0);
+        dispatch(&rig, 0);
+        expect_masked(&rig, 1);
+        CHECK_OK(weft_device_deadline(world, LONG_NS)); /* from here on nobody is waited for */
+        combine(&rig, 0, 1);
+        combine(&rig, 1, 1);
+        dispatch(&rig, 0);
+        CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL)); /* on the routing that there is */
+        combine(&rig, 0, 1);
+        expect_masked(&rig, 1);
+        CHECK_OK(weft_ep_mask(rig.ep, 1, 0)); /* as it is */
+        expect_masked(&rig, 1);
+    }
+    come_back(&rig, which / 2);
+}
+
+/* A combine without the other rank, which was in the dispatch. */
+static void combine_alone(weft_world *world, int which)
+{
+    ep_rig rig;
+    open_rig(&rig, world, which % 2 == 0 ? WEFT_EP_SLOTS_SOURCE : WEFT_EP_SLOTS_EXPERT);
+    dispatch(&rig, EP_RIG_TOKENS);
+    set_deadline(&rig, SHORT_NS);
+    if (rig.rank == 0) {
+        combine(&rig, which / 2, 1);
+        expect_masked(&rig, 1);
+    }
+    come_back(&rig, 0);
+}
+
+static void forget_words(const ep_rig *rig, int first, int count)
+{
+    const wefti_cuda_ep_group *group = wefti_cuda_ep_group_of(rig->ep);
+    const uint64_t parity = ep_rig_control(rig)->epoch & 1;
+    uint64_t *words = (uint64_t *)(uintptr_t)(group->area[rig->rank] + group->at.low_latency[parity].words);
+    memset(&words[group->at.low_latency_words + (uint64_t)first], 0, (size_t)count * sizeof *words);
+}
+
+/* As if the other rank had not sent how many rows it has for this rank's expert. */
+static void forget_count(const ep_rig *rig)
+{
+    const wefti_cuda_ep_group *group = wefti_cuda_ep_group_of(rig->ep);
+    const uint64_t parity = ep_rig_control(rig)->epoch & 1;
+    const uint64_t experts = 2 * EP_RIG_PES;
+    uint64_t *counts = (uint64_t *)(uintptr_t)(group->area[rig->rank] + group->at.counts);
+    counts[(2 * parity * EP_RIG_PES + 1) * experts] = 0;
+}
+
+/* The other rank's call header has come, and not all of its rows: those that have are there. Or (which / 2) not all of
+ * its counts: then it has no rows in this call. */
+static void rows_lost(weft_world *world, int which)
+{
+    ep_rig rig;
+    weft_ep_counts counts;
+    const int by_expert = which % 2;
+    const int lost = which / 2 == 0 ? 2 : EP_RIG_TOKENS; /* rows */
+    open_rig(&rig, world, by_expert ? WEFT_EP_SLOTS_EXPERT : WEFT_EP_SLOTS_SOURCE);
+    CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
+    CHECK_OK(weft_ep_dispatch_send(rig.route, &rig.in, &rig.received, NULL));
+    set_deadline(&rig, SHORT_NS);
+    if (rig.rank == 0) {
+        const wefti_cuda_ep_slices slices = wefti_cuda_ep_slices_of(
+            EP_RIG_TOKENS, sizeof(ep_rig_row), wefti_cuda_ep_group_of(rig.ep)->at.low_latency_words);
+        const int words = 1 + slices.count;
+        if (which / 2 == 0) {
+            forget_words(&rig, (EP_RIG_TOKENS - lost) * words, lost * words);
+        } else {
+            forget_count(&rig);
+        }
+        CHECK_OK(weft_ep_dispatch_recv(rig.route, NULL));
+        CHECK_STATUS(ep_rig_status(&rig), WEFT_OK);
+        expect_masked(&rig, 1);
+        CHECK(ep_rig_rows_written(&rig) == 2 * EP_RIG_TOKENS - lost);
+        CHECK_OK(weft_ep_route_counts(rig.route, &counts));
+        CHECK(counts.rows_of_source[1] == (which / 2 == 0 ? EP_RIG_TOKENS : 0));
+        CHECK(counts.rows_of_expert[0] == EP_RIG_TOKENS + counts.rows_of_source[1]);
+        combine(&rig, 0, 1);
+    }
+    CHECK_OK(weft_barrier(world));
+    if (rig.rank == 1) {
+        CHECK_OK(weft_ep_dispatch_recv(rig.route, NULL)); /* all of rank 0's had come */
+        CHECK_STATUS(weft_ep_failure(rig.ep), WEFT_OK);
+        CHECK(ep_rig_rows_written(&rig) == 2 * EP_RIG_TOKENS);
+    }
+    come_back(&rig, 0);
+}
+
+/* Calls that are not of slots fail at their deadline as those of other groups, and go on after a mask. */
+static void others_fail(weft_world *world, int which)
+{
+    ep_rig rig;
+    weft_ep_host_counts counts;
+    (void)which;
+    open_rig(&rig, world, WEFT_EP_RANK_MAJOR);
+    set_deadline(&rig, SHORT_NS);
+    if (rig.rank == 0) {
+        CHECK_OK(weft_ep_route_update(rig.route, &rig.choices, NULL));
+        CHECK_STATUS(weft_ep_route_query(rig.route, NULL, &counts), WEFT_ERR_TIMEOUT);
+        CHECK_OK(weft_ep_mask(rig.ep, 1, 0));
+        expect_masked(&rig, 1);
+        dispatch(&rig, 0);
+    }
+    come_back(&rig, 0);
+}
+
+static void passing(void **state)
+{
+    static const ep_rig_case cases[] = {{dispatch_alone, 4}, {combine_alone, 4}, {rows_lost, 4}, {others_fail, 1}};
+    (void)state;
+    ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {CHECKED_TEST(passing)};
+    (void)setenv("WEFT_FAKE_SMS", "4", 0);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
