@@ -80,6 +80,8 @@ struct ncclEpGroup {
     int topk_max;
     int handles; /* that live */
     int has_timed_out;
+    uint64_t *known; /* ceil(R / 64) words of ranks that are known to be masked: others were by calls that timed out */
+    uint64_t *calls; /* [2] in the symmetric heap: this rank's number of calls, and the most of all ranks */
     ncclEpGroupConfig_t config;
     pthread_mutex_t mask_lock;
     int *mask; /* [ranks], copied from by ncclEpMaskQuery, which may run on several threads and streams */

@@ -180,7 +180,23 @@ static weft_status make_ep(struct ncclEpGroup *group)
     ep.slot_tokens_max = nep_is_ll(group) ? ep.tokens_max : 0;
     ep.overflow = config->overflow_policy == NCCL_EP_OVERFLOW_DROP ? WEFT_EP_OVERFLOW_DROP : WEFT_EP_OVERFLOW_ERROR;
     ep.on_device = 1;
-    return weft_ep_create(weft_team_world(group->world), &ep, &group->ep);
+    ep.flags = nep_is_ll(group) && config->enable_mask ? WEFT_EP_MASK_ON_TIMEOUT : 0;
+    weft_status status = weft_ep_create(weft_team_world(group->world), &ep, &group->ep);
+    if (status == WEFT_ERR_UNSUPPORTED && ep.flags != 0) { /* on all ranks: then masks are the caller's */
+        ep.flags = 0;
+        status = weft_ep_create(weft_team_world(group->world), &ep, &group->ep);
+    }
+    return status;
+}
+
+/* What ncclEpMaskClean meets by. */
+static weft_status make_meeting_place(struct ncclEpGroup *group)
+{
+    void *calls = NULL;
+    weft_status status =
+        group->config.enable_mask ? weft_calloc(group->world, 2, sizeof *group->calls, &calls) : WEFT_OK;
+    group->calls = calls;
+    return status;
 }
 
 static void free_group(struct ncclEpGroup *group)
@@ -189,6 +205,7 @@ static void free_group(struct ncclEpGroup *group)
         (void)weft_world_destroy(group->world);
         (void)pthread_mutex_destroy(&group->mask_lock);
         free(group->mask);
+        free(group->known);
         free(group);
     }
 }
@@ -220,9 +237,8 @@ static ncclResult_t fill_group(struct ncclEpGroup *group, const nep_cuda *cuda, 
     }
     weft_status status = make_world(group, &at, told_ns);
     (void)cuda->stream_destroy(at.stream);
-    if (status == WEFT_OK) {
-        status = make_ep(group);
-    }
+    status = status == WEFT_OK ? make_meeting_place(group) : status;
+    status = status == WEFT_OK ? make_ep(group) : status;
     return nep_result_of(status);
 }
 
@@ -246,13 +262,16 @@ ncclResult_t ncclEpCreateGroup(ncclEpGroup_t *ep_group, ncclComm_t comm, const n
     NEP_TRY(check_config(&own, ranks));
     struct ncclEpGroup *group = calloc(1, sizeof *group);
     int *mask = calloc((size_t)ranks, sizeof *mask);
-    if (group == NULL || mask == NULL) {
+    uint64_t *known = calloc(((size_t)ranks + 63) / 64, sizeof *known);
+    if (group == NULL || mask == NULL || known == NULL) {
         free(group);
         free(mask);
+        free(known);
         return nep_fail(ncclSystemError, CALL ": no memory for a group");
     }
     (void)pthread_mutex_init(&group->mask_lock, NULL);
     group->mask = mask;
+    group->known = known;
     group->comm = comm;
     group->config = own;
     group->rank = rank;

@@ -10,17 +10,37 @@ static ncclResult_t check_masks(const char *call, const struct ncclEpGroup *grou
     return ncclSuccess;
 }
 
-/* A timeout is remembered until ncclEpErrorClear, also when masks have made the group work again. */
+static uint64_t load(const uint64_t *words, int i)
+{
+    return __atomic_load_n(&words[i], __ATOMIC_ACQUIRE);
+}
+
+/* A timeout is remembered until ncclEpErrorClear, also when masks have made the group work again: of a call that
+ * failed, or that masked ranks by itself. */
 static void look_for_timeout(struct ncclEpGroup *group)
 {
-    if (weft_ep_failure(group->ep) == WEFT_ERR_TIMEOUT) {
+    const uint64_t *words = NULL;
+    int is_new = weft_ep_failure(group->ep) == WEFT_ERR_TIMEOUT || weft_ep_mask_words(group->ep, &words) != WEFT_OK;
+    for (int i = 0; words != NULL && i < (group->ranks + 63) / 64; i++) {
+        is_new |= (load(words, i) & ~load(group->known, i)) != 0;
+    }
+    if (is_new) {
         __atomic_store_n(&group->has_timed_out, 1, __ATOMIC_RELEASE);
+    }
+}
+
+/* Those that are masked now are known. */
+static void know_masks(struct ncclEpGroup *group)
+{
+    const uint64_t *words = NULL;
+    for (int i = 0; weft_ep_mask_words(group->ep, &words) == WEFT_OK && i < (group->ranks + 63) / 64; i++) {
+        __atomic_store_n(&group->known[i], load(words, i), __ATOMIC_RELEASE);
     }
 }
 
 static int is_alive(const uint64_t *words, int rank)
 {
-    return (__atomic_load_n(&words[rank / 64], __ATOMIC_ACQUIRE) >> (rank % 64) & 1) == 0;
+    return (load(words, rank / 64) >> (rank % 64) & 1) == 0;
 }
 
 static ncclResult_t set_masks(struct ncclEpGroup *group, const int *mask)
@@ -34,6 +54,23 @@ static ncclResult_t set_masks(struct ncclEpGroup *group, const int *mask)
             NEP_TRY(nep_result_of(weft_ep_mask(group->ep, rank, alive)));
         }
     }
+    know_masks(group);
+    return ncclSuccess;
+}
+
+/* Ranks that have missed calls are in step again with those that have made the most. */
+static ncclResult_t meet(const char *call, struct ncclEpGroup *group, cudaStream_t stream)
+{
+    int error = nep_load_cuda(call)->stream_synchronize(stream);
+    if (error != 0) {
+        return nep_fail(ncclUnhandledCudaError, "%s: the stream cannot be waited for: CUDA error %d", call, error);
+    }
+    NEP_TRY(nep_result_of(weft_ep_calls(group->ep, &group->calls[0])));
+    NEP_TRY(
+        nep_result_of(weft_uint64_max_reduce(weft_team_world(group->world), &group->calls[1], &group->calls[0], 1)));
+    look_for_timeout(group);
+    NEP_TRY(nep_result_of(weft_ep_rejoin(group->ep, group->calls[1])));
+    know_masks(group);
     return ncclSuccess;
 }
 
@@ -74,9 +111,11 @@ ncclResult_t ncclEpMaskUpdate(ncclEpGroup_t ep_group, const int *mask, cudaStrea
 
 ncclResult_t ncclEpMaskClean(ncclEpGroup_t ep_group, cudaStream_t stream)
 {
-    (void)stream;
-    NEP_TRY(check_masks("ncclEpMaskClean", ep_group));
-    return set_masks(ep_group, NULL);
+    static const char call[] = "ncclEpMaskClean";
+    uint64_t calls = 0;
+    NEP_TRY(check_masks(call, ep_group));
+    return weft_ep_calls(ep_group->ep, &calls) == WEFT_ERR_UNSUPPORTED ? set_masks(ep_group, NULL)
+                                                                       : meet(call, ep_group, stream);
 }
 
 ncclResult_t ncclEpGetAsyncError(ncclEpGroup_t ep_group, int *error_out)
@@ -94,6 +133,7 @@ ncclResult_t ncclEpGetAsyncError(ncclEpGroup_t ep_group, int *error_out)
 ncclResult_t ncclEpErrorClear(ncclEpGroup_t ep_group)
 {
     NEP_TRY(check_masks("ncclEpErrorClear", ep_group));
+    know_masks(ep_group);
     __atomic_store_n(&ep_group->has_timed_out, 0, __ATOMIC_RELEASE);
     return ncclSuccess;
 }
