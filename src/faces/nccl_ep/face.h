@@ -78,6 +78,7 @@ struct ncclEpGroup {
     int ranks;
     int local_experts;
     int topk_max;
+    int scale_bytes_max; /* of a row, that move with it */
     int handles; /* that live */
     int has_timed_out;
     uint64_t *known; /* ceil(R / 64) words of ranks that are known to be masked: others were by calls that timed out */

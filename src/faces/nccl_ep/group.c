@@ -168,6 +168,14 @@ static int most_rows(const struct ncclEpGroup *group)
     return rows < INT32_MAX ? (int)rows : INT32_MAX;
 }
 
+/* max_token_bytes holds rows and their scales, of which NVFP4 has the most: a byte for 8 of the row. */
+static int scale_bytes_of(size_t max_token_bytes)
+{
+    const size_t most = 4092; /* of weft */
+    const size_t bytes = (max_token_bytes / 9 + 3) / 4 * 4;
+    return (int)(bytes < most ? bytes : most);
+}
+
 static weft_status make_ep(struct ncclEpGroup *group)
 {
     const ncclEpGroupConfig_t *config = &group->config;
@@ -179,6 +187,7 @@ static weft_status make_ep(struct ncclEpGroup *group)
     ep.rows_max = (size_t)most_rows(group);
     ep.slot_tokens_max = nep_is_ll(group) ? ep.tokens_max : 0;
     ep.overflow = config->overflow_policy == NCCL_EP_OVERFLOW_DROP ? WEFT_EP_OVERFLOW_DROP : WEFT_EP_OVERFLOW_ERROR;
+    ep.scale_bytes_max = scale_bytes_of(config->max_token_bytes);
     ep.on_device = 1;
     ep.flags = nep_is_ll(group) && config->enable_mask ? WEFT_EP_MASK_ON_TIMEOUT : 0;
     weft_status status = weft_ep_create(weft_team_world(group->world), &ep, &group->ep);
@@ -186,6 +195,8 @@ static weft_status make_ep(struct ncclEpGroup *group)
         ep.flags = 0;
         status = weft_ep_create(weft_team_world(group->world), &ep, &group->ep);
     }
+    status = status == WEFT_OK ? weft_ep_limits(group->ep, &ep) : status;
+    group->scale_bytes_max = ep.scale_bytes_max;
     return status;
 }
 

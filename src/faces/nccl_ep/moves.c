@@ -92,26 +92,25 @@ static size_t bytes_of(const weft_ep_rows *rows)
     return (size_t)rows->hidden * bytes;
 }
 
-/* Scales of any number and type, a row a token. */
-static ncclResult_t scale_rows_of(const char *name, const struct ncclEpGroup *group, const ncclEpTensor_t *theirs,
-                                  size_t count, weft_ep_rows *rows)
+/* Scales of any number and type, `*bytes` of them a row, a row a token. */
+static ncclResult_t scales_of(const char *name, const struct ncclEpGroup *group, const ncclEpTensor_t *theirs,
+                              size_t count, void **data, size_t *bytes)
 {
     ncclEpTensor_t tensor;
     size_t all = 1;
     NEP_TRY(nep_read_tensor("ncclEpDispatch", name, theirs, &tensor));
-    size_t bytes = 0;
     switch ((int)tensor.datatype) {
     case ncclFloat32:
-        bytes = 4;
+        *bytes = 4;
         break;
     case ncclFloat16:
     case ncclBfloat16:
-        bytes = 2;
+        *bytes = 2;
         break;
     case ncclUint8:
     case ncclFloat8e4m3:
     case ncclFloat8e5m2:
-        bytes = 1;
+        *bytes = 1;
         break;
     default:
         return nep_fail(ncclInvalidUsage, "ncclEpDispatch: tensor '%s' has type %d; scales are floats or ncclUint8",
@@ -124,9 +123,8 @@ static ncclResult_t scale_rows_of(const char *name, const struct ncclEpGroup *gr
         return nep_fail(ncclInvalidArgument, "ncclEpDispatch: tensor '%s' has %zu rows; give one a token, %zu", name,
                         all, count);
     }
-    *rows = (weft_ep_rows)WEFT_EP_ROWS_INIT;
-    NEP_TRY(nep_data_of("ncclEpDispatch", name, group, &tensor, &rows->data));
-    return as_words("ncclEpDispatch", name, tensor.sizes[tensor.ndim - 1] * bytes, rows);
+    *bytes *= tensor.sizes[tensor.ndim - 1];
+    return nep_data_of("ncclEpDispatch", name, group, &tensor, data);
 }
 
 /* A group of HT with zero-copy ON takes received rows in windows only, as there; what they say is the same then. */
@@ -253,33 +251,62 @@ static ncclResult_t check_forward(const struct ncclEpGroup *group, const dispatc
     return ncclSuccess;
 }
 
+/* Rows of which nobody reads the scales either: bytes. */
+static void add_opaque_scales(weft_ep_rows *rows, void *scales, size_t scale_bytes)
+{
+    rows->hidden = (int)bytes_of(rows);
+    rows->dtype = WEFT_EP_BYTES;
+    rows->scales = scales;
+    rows->scale_type = WEFT_EP_SCALE_BYTES;
+    rows->scale_bytes = (int)scale_bytes;
+}
+
+/* Scales of any kind move with their rows, as NVFP4's do, unless they are more than the group has memory for: then by a
+ * call of their own. */
+static ncclResult_t move_scales(const struct ncclEpGroup *group, dispatch_arguments *a)
+{
+    void *in = NULL;
+    void *out = NULL;
+    size_t in_bytes = 0;
+    size_t out_bytes = 0;
+    NEP_TRY(move_words(a));
+    NEP_TRY(scales_of("inputs.scales", group, a->inputs.scales, a->rows_in, &in, &in_bytes));
+    NEP_TRY(scales_of("outputs.scales", group, a->outputs.scales, a->out.rows_capacity, &out, &out_bytes));
+    if (in_bytes != out_bytes) {
+        return nep_fail(ncclInvalidArgument, DISPATCH ": the scales received are of another width than those sent");
+    }
+    if (in_bytes != 0 && in_bytes % 4 == 0 && in_bytes <= (size_t)group->scale_bytes_max) {
+        add_opaque_scales(&a->in, in, in_bytes);
+        add_opaque_scales(&a->out.rows, out, out_bytes);
+        return ncclSuccess;
+    }
+    if (a->config.send_only) {
+        return nep_fail(ncclInvalidUsage,
+                        DISPATCH ": config.send_only with %zu bytes of scales a row; call it whole, or give a multiple "
+                                 "of 4, at most %d, which a larger max_token_bytes raises",
+                        in_bytes, group->scale_bytes_max);
+    }
+    a->scales_in = (weft_ep_rows)WEFT_EP_ROWS_INIT;
+    a->scales_out = (weft_ep_received)WEFT_EP_RECEIVED_INIT;
+    a->scales_out.rows_capacity = a->out.rows_capacity;
+    a->scales_in.data = in;
+    a->scales_out.rows.data = out;
+    NEP_TRY(as_words(DISPATCH, "inputs.scales", in_bytes, &a->scales_in));
+    NEP_TRY(as_words(DISPATCH, "outputs.scales", out_bytes, &a->scales_out.rows));
+    a->has_scale_rows = 1;
+    return ncclSuccess;
+}
+
 static ncclResult_t apply_forward(const struct ncclEpGroup *group, dispatch_arguments *a)
 {
     int are_groups = 0;
     NEP_TRY(check_forward(group, a));
     NEP_TRY(are_scales_of_groups(a, &are_groups));
-    if (a->config.round_scales) {
-        return nep_fail(ncclInvalidUsage, DISPATCH ": config.round_scales is not there");
-    }
     if (are_groups) {
         NEP_TRY(add_scales(DISPATCH, "inputs.scales", group, a->inputs.scales, a->rows_in, &a->in));
         return add_scales(DISPATCH, "outputs.scales", group, a->outputs.scales, a->out.rows_capacity, &a->out.rows);
     }
-    if (a->config.send_only) {
-        return nep_fail(ncclInvalidUsage,
-                        DISPATCH ": config.send_only with scales that are not one float32 or byte for 128 elements of "
-                                 "fp8; call it whole");
-    }
-    NEP_TRY(move_words(a));
-    a->scales_out = (weft_ep_received)WEFT_EP_RECEIVED_INIT;
-    a->scales_out.rows_capacity = a->out.rows_capacity;
-    NEP_TRY(scale_rows_of("inputs.scales", group, a->inputs.scales, a->rows_in, &a->scales_in));
-    NEP_TRY(scale_rows_of("outputs.scales", group, a->outputs.scales, a->out.rows_capacity, &a->scales_out.rows));
-    if (a->scales_in.hidden != a->scales_out.rows.hidden) {
-        return nep_fail(ncclInvalidArgument, DISPATCH ": the scales received are of another width than those sent");
-    }
-    a->has_scale_rows = 1;
-    return ncclSuccess;
+    return move_scales(group, a);
 }
 
 /* What each recipe wants of the rows' types and scales. */

@@ -343,11 +343,44 @@ static void backward(rig *r, step *s, ncclEpHandle_t handle)
     }
 }
 
+enum { MANY_SCALES = 128 }; /* of a row: more than the group has memory for */
+
+/* They move by a call of their own, which has no halves. */
+static void many_scales(rig *r, const step *s, ncclEpHandle_t handle, ncclEpDispatchInputs_t *inputs,
+                        ncclEpDispatchOutputs_t *outputs, ncclEpDispatchConfig_t *config, size_t rows_there)
+{
+    static _Alignas(16) unsigned char there[RANKS_MOST][SLOTS + ROWS][MANY_SCALES];
+    _Alignas(16) unsigned char scales[MOST][MANY_SCALES];
+    size_t in_sizes[2] = {r->tokens, MANY_SCALES};
+    size_t out_sizes[3] = {s->row_sizes[0], s->dims == 3 ? s->row_sizes[1] : MANY_SCALES, MANY_SCALES};
+    ncclEpTensor_t in = tensor(scales, ncclUint8, 2, in_sizes);
+    ncclEpTensor_t out = tensor(there[r->rank], ncclUint8, s->dims, out_sizes);
+    ncclEpTensor_t *few_in = inputs->scales;
+    ncclEpTensor_t *few_out = outputs->scales;
+    size_t came = 0;
+    memset(scales, 7, sizeof scales);
+    memset(there[r->rank], 0, sizeof there[0]);
+    inputs->scales = &in;
+    outputs->scales = &out;
+    OK(ncclEpDispatch(handle, inputs, outputs, NULL, config, NULL));
+    for (size_t row = 0; row < SLOTS + ROWS; row++) {
+        came += there[r->rank][row][0] == 7 && there[r->rank][row][MANY_SCALES - 1] == 7;
+    }
+    r->failures += came != rows_there;
+    if (s->dims == 3) {
+        config->send_only = 1;
+        EXPECT(ncclEpDispatch(handle, inputs, outputs, NULL, config, NULL), ncclInvalidUsage, "call it whole");
+        config->send_only = 0;
+    }
+    inputs->scales = few_in;
+    outputs->scales = few_out;
+}
+
 /* Rows of two 4-bit numbers a byte, or of fp8 without scales, that say who sent them, and scales that say the same,
  * move as they are, by handle's routing. */
 static void forwarded(rig *r, ncclEpLayout_t layout, int is_ll, ncclEpHandle_t handle, size_t rows_there)
 {
-    enum { BYTES = 64, SCALES = 16 };
+    enum { BYTES = 64, SCALES = 8 }; /* as of NVFP4 */
     static _Alignas(16) unsigned char there[RANKS_MOST][SLOTS + ROWS][BYTES];
     static _Alignas(16) unsigned char scales_there[RANKS_MOST][SLOTS + ROWS][SCALES];
     _Alignas(16) unsigned char bytes[MOST][BYTES];
@@ -393,6 +426,19 @@ static void forwarded(rig *r, ncclEpLayout_t layout, int is_ll, ncclEpHandle_t h
         (void)fprintf(stderr, "rank %d: %zu rows came, not %zu\n", r->rank, came, rows_there);
         r->failures++;
     }
+    if (is_ll) { /* in halves */
+        config.send_only = 1;
+        memset(there[r->rank], 0, sizeof there[0]);
+        OK(ncclEpDispatch(handle, &inputs, &outputs, NULL, &config, NULL));
+        OK(ncclEpComplete(handle, NULL, NULL));
+        config.send_only = 0;
+        size_t sent = 0;
+        for (size_t row = 0; row < SLOTS + ROWS; row++) {
+            sent += there[r->rank][row][0] != 0 && scales_there[r->rank][row][0] == there[r->rank][row][0] + 100;
+        }
+        r->failures += sent != came;
+    }
+    many_scales(r, &s, handle, &inputs, &outputs, &config, rows_there);
     inputs.scales = outputs.scales = NULL; /* as declared */
     config.quant_recipe = NCCL_EP_DISP_QUANT_NONE;
     for (int i = 0; i < 2; i++) {
@@ -413,10 +459,6 @@ static void forwarded(rig *r, ncclEpLayout_t layout, int is_ll, ncclEpHandle_t h
     in_scale_sizes[1] = SCALES;
     out_scale_sizes[s.dims - 1] = 2 * SCALES;
     EXPECT(ncclEpDispatch(handle, &inputs, &outputs, NULL, &config, NULL), ncclInvalidArgument, "another width");
-    config.send_only = (unsigned)is_ll;
-    if (is_ll) {
-        EXPECT(ncclEpDispatch(handle, &inputs, &outputs, NULL, &config, NULL), ncclInvalidUsage, "call it whole");
-    }
 }
 
 /* Without counters the routing is agreed on once, by the dispatch: each rank's update is done while the others wait. */
