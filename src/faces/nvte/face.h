@@ -40,6 +40,7 @@ typedef struct nvte_plan {
     size_t bytes; /* that it wants */
     size_t size; /* nvte_size_of */
     int is_prepared; /* some memory has a routing */
+    unsigned char prepared[]; /* bit T: a routing of T tokens has been made */
 } nvte_plan;
 
 struct weft_nvte_group {
@@ -77,10 +78,9 @@ void nvte_find_accessors(void);
 weft_status nvte_read_tensor(const char *call, const char *name, const NVTETensor tensor, const NVTECommWindow *window,
                              const weft_nvte_group *group, nvte_tensor *own);
 
-/* Rows [..][H], and how many. `scales`: where those of rows that are only moved go, as rows, without data if there are
- * none; NULL: of rows that are added up, which have none. */
+/* Rows [..][H], and how many. `moves`: they are only moved, and may have scales. */
 weft_status nvte_read_rows(const char *call, const char *name, const NVTETensor tensor, const NVTECommWindow *window,
-                           const weft_nvte_group *group, weft_ep_rows *rows, weft_ep_rows *scales, size_t *count);
+                           const weft_nvte_group *group, int moves, weft_ep_rows *rows, size_t *count);
 
 /* Read a tensor of float32 with `count` elements in all. */
 weft_status nvte_read_floats(const char *call, const char *name, const NVTETensor tensor, const NVTECommWindow *window,

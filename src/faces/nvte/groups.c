@@ -376,7 +376,8 @@ static weft_status have_plan(const char *call, weft_nvte_group *group, const nvt
 {
     nvte_plan **place = &group->plans[layer->topk - 1][layer->alignment];
     if (*place == NULL) {
-        nvte_plan *made = calloc(1, sizeof *made);
+        size_t most = group->nccl->config.max_dispatch_tokens_per_rank;
+        nvte_plan *made = calloc(1, sizeof *made + most / 8 + 1);
         weft_status status = made != NULL ? make_plan(call, group, layer, made)
                                           : nvte_fail(WEFT_ERR_MEMORY, "%s: no memory for a layer", call);
         if (status != WEFT_OK) {

@@ -27,14 +27,26 @@ static weft_status enter(layer_call *call, const NVTETensor handle_mem)
     return nvte_enter(call->name, handle_mem, &call->group, &call->plan, &call->memory);
 }
 
-/* Prepare a call that needs a routing: attach its route to the memory that it was given. */
-static weft_status attach(const layer_call *call)
+static int has_prepared(const nvte_plan *plan, size_t tokens)
+{
+    return (plan->prepared[tokens / 8] >> (tokens % 8) & 1) != 0;
+}
+
+/* Prepare a call that needs a routing, with rows of `tokens` tokens: attach its route to the memory that it was given.
+ * How many tokens the routing there has is known to the device only, but a number that none has is wrong. */
+static weft_status attach(const layer_call *call, const char *name, size_t tokens)
 {
     if (!call->plan->is_prepared) {
         return nvte_fail(WEFT_ERR_STATE,
                          "%s: no layer of this group, top_k and alignment has a routing; call "
                          "nvte_ep_prepare first",
                          call->name);
+    }
+    if (tokens > call->group->nccl->config.max_dispatch_tokens_per_rank || !has_prepared(call->plan, tokens)) {
+        return nvte_fail(WEFT_ERR_ARGUMENT,
+                         "%s: tensor '%s' has %zu rows, and no routing of this group, top_k and alignment has so many "
+                         "tokens; give as many as the topk_idx of its nvte_ep_prepare",
+                         call->name, name, tokens);
     }
     return weft_ep_route_attach(call->plan->route, call->memory, call->plan->bytes, WEFT_EP_CONTENTS_ROUTING,
                                 call->stream);
@@ -100,7 +112,10 @@ static weft_status update(layer_call *call, const weft_ep_choices *choices, cons
     WEFT_TRY(weft_ep_route_counts_to(route, counts->on_stream ? counts : NULL));
     weft_status status = weft_ep_route_update(route, choices, call->stream);
     weft_status after = weft_ep_route_counts_to(route, NULL); /* the arrays belong to this call only */
-    call->plan->is_prepared |= status == WEFT_OK;
+    if (status == WEFT_OK) {
+        call->plan->is_prepared = 1;
+        call->plan->prepared[choices->tokens / 8] |= (unsigned char)(1u << (choices->tokens % 8));
+    }
     return status != WEFT_OK ? status : after;
 }
 
@@ -155,8 +170,7 @@ typedef struct dispatch_arguments {
     weft_ep_received out;
     weft_ep_choices choices; /* with weights, if they travel */
     int has_weights;
-    weft_ep_rows scales_in; /* hidden 0: none */
-    weft_ep_received scales_out;
+    const char *in_name;
 } dispatch_arguments;
 
 static weft_status read_moved(const layer_call *call, const char *in_name, const NVTETensor in,
@@ -164,17 +178,15 @@ static weft_status read_moved(const layer_call *call, const char *in_name, const
                               const NVTECommWindow *out_window, dispatch_arguments *a)
 {
     size_t most = call->group->nccl->config.max_dispatch_tokens_per_rank;
-    *a = (dispatch_arguments){.out = WEFT_EP_RECEIVED_INIT, .scales_out = WEFT_EP_RECEIVED_INIT};
-    WEFT_TRY(nvte_read_rows(call->name, in_name, in, in_window, call->group, &a->in, &a->scales_in, &a->tokens));
-    WEFT_TRY(nvte_read_rows(call->name, out_name, out, out_window, call->group, &a->out.rows, &a->scales_out.rows,
-                            &a->out.rows_capacity));
-    a->scales_out.rows_capacity = a->out.rows_capacity;
+    *a = (dispatch_arguments){.out = WEFT_EP_RECEIVED_INIT, .in_name = in_name};
+    WEFT_TRY(nvte_read_rows(call->name, in_name, in, in_window, call->group, 1, &a->in, &a->tokens));
+    WEFT_TRY(
+        nvte_read_rows(call->name, out_name, out, out_window, call->group, 1, &a->out.rows, &a->out.rows_capacity));
     if (a->tokens > most) {
         return nvte_fail(WEFT_ERR_ARGUMENT, "%s: tensor '%s' has %zu rows; the group's max_tokens_per_rank is %zu",
                          call->name, in_name, a->tokens, most);
     }
-    if (a->in.dtype != a->out.rows.dtype || a->in.hidden != a->out.rows.hidden ||
-        a->scales_in.hidden != a->scales_out.rows.hidden) {
+    if (a->in.dtype != a->out.rows.dtype || a->in.hidden != a->out.rows.hidden) {
         return nvte_fail(WEFT_ERR_ARGUMENT,
                          "%s: tensors '%s' and '%s' have rows of %d and %d elements, of two types, scalings or widths; "
                          "give one",
@@ -221,16 +233,12 @@ static weft_status clear_weights(const layer_call *call, const dispatch_argument
 
 static weft_status move(const layer_call *call, const dispatch_arguments *a)
 {
-    WEFT_TRY(attach(call));
+    WEFT_TRY(attach(call, a->in_name, a->tokens));
     if (a->has_weights) { /* they travel with a routing: it is agreed on once more, on the way */
         WEFT_TRY(weft_ep_route_choose(call->plan->route, &a->choices));
         WEFT_TRY(clear_weights(call, a));
     }
-    WEFT_TRY(weft_ep_dispatch(call->plan->route, &a->in, &a->out, call->stream));
-    if (a->scales_in.hidden != 0) { /* on the routing that is agreed on now */
-        return weft_ep_dispatch(call->plan->route, &a->scales_in, &a->scales_out, call->stream);
-    }
-    return WEFT_OK;
+    return weft_ep_dispatch(call->plan->route, &a->in, &a->out, call->stream);
 }
 
 void nvte_ep_dispatch(NVTETensor handle_mem, NVTETensor topk_idx, NVTETensor tokens, NVTECommWindow tokens_win,
@@ -275,14 +283,16 @@ typedef struct combine_arguments {
     size_t rows;
     weft_ep_rows out;
     size_t tokens;
+    const char *out_name;
 } combine_arguments;
 
 static weft_status read_added(const layer_call *call, const char *in_name, const NVTETensor in,
                               const NVTECommWindow *in_window, const char *out_name, const NVTETensor out,
                               combine_arguments *a)
 {
-    WEFT_TRY(nvte_read_rows(call->name, in_name, in, in_window, call->group, &a->in, NULL, &a->rows));
-    WEFT_TRY(nvte_read_rows(call->name, out_name, out, &no_window, call->group, &a->out, NULL, &a->tokens));
+    a->out_name = out_name;
+    WEFT_TRY(nvte_read_rows(call->name, in_name, in, in_window, call->group, 0, &a->in, &a->rows));
+    WEFT_TRY(nvte_read_rows(call->name, out_name, out, &no_window, call->group, 0, &a->out, &a->tokens));
     if (a->in.dtype != a->out.dtype || a->in.hidden != a->out.hidden) {
         return nvte_fail(WEFT_ERR_ARGUMENT,
                          "%s: tensors '%s' and '%s' have rows of %d and %d elements, of two types or widths; give one",
@@ -293,7 +303,7 @@ static weft_status read_added(const layer_call *call, const char *in_name, const
 
 static weft_status add_up(const layer_call *call, const combine_arguments *a)
 {
-    WEFT_TRY(attach(call));
+    WEFT_TRY(attach(call, a->out_name, a->tokens));
     return weft_ep_combine(call->plan->route, &a->in, &a->out, 0, call->stream);
 }
 
@@ -321,7 +331,7 @@ static weft_status dispatch_bwd(const layer_call *call, const combine_arguments 
         nvte_read_floats(call->name, "g_recv_topk_weights", weights_in, weights_window, call->group, a->rows, &in));
     WEFT_TRY(nvte_read_floats(call->name, "grad_topk_weights", weights_out, NULL, call->group,
                               a->tokens * (size_t)layer.topk, &out));
-    WEFT_TRY(attach(call));
+    WEFT_TRY(attach(call, a->out_name, a->tokens));
     if (out == NULL) { /* of no token; NULL would say that there are none on other ranks either */
         out = call->memory;
     }

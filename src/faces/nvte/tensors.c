@@ -151,31 +151,31 @@ static weft_ep_dtype dtype_of(NVTEDType type)
 
 #define SCALED 32 /* elements that have a scale, of a byte */
 
-/* fp8 with scales, both as words: nobody computes with them on the way. */
-static weft_status take_scaled(const char *call, const char *name, const nvte_tensor *own, weft_ep_rows *rows,
-                               weft_ep_rows *scales)
+/* fp8 with scales, both as bytes: nobody computes with them on the way. */
+static weft_status take_scaled(const char *call, const char *name, const nvte_tensor *own, weft_ep_rows *rows)
 {
     size_t hidden = own->sizes[own->ndim - 1];
-    if (hidden % (16 * SCALED) != 0 || (uintptr_t)own->scales % 16 != 0) {
+    if (hidden % (4 * SCALED) != 0 || (uintptr_t)own->scales % 4 != 0) {
         return nvte_fail(
             WEFT_ERR_UNSUPPORTED,
             "%s: tensor '%s' has %zu elements a row and scales at %p; give a multiple of %d elements, whose "
-            "scales take 16 bytes, and align those to 16",
-            call, name, hidden, own->scales, 16 * SCALED);
+            "scales take 4 bytes, and align those to 4",
+            call, name, hidden, own->scales, 4 * SCALED);
     }
-    rows->dtype = scales->dtype = WEFT_EP_F32;
-    rows->hidden = (int)(hidden / sizeof(float));
-    scales->hidden = (int)(hidden / SCALED / sizeof(float));
-    scales->data = own->scales;
+    rows->dtype = WEFT_EP_BYTES;
+    rows->hidden = (int)hidden;
+    rows->scales = own->scales;
+    rows->scale_type = WEFT_EP_SCALE_BYTES;
+    rows->scale_bytes = (int)(hidden / SCALED);
     return WEFT_OK;
 }
 
 weft_status nvte_read_rows(const char *call, const char *name, const NVTETensor tensor, const NVTECommWindow *window,
-                           const weft_nvte_group *group, weft_ep_rows *rows, weft_ep_rows *scales, size_t *count)
+                           const weft_nvte_group *group, int moves, weft_ep_rows *rows, size_t *count)
 {
     nvte_tensor own;
     WEFT_TRY(nvte_read_tensor(call, name, tensor, window, group, &own));
-    int is_scaled = scales != NULL && own.scaling_mode == NVTE_MXFP8_1D_SCALING;
+    int is_scaled = moves && own.scaling_mode == NVTE_MXFP8_1D_SCALING;
     size_t bytes = is_scaled ? 1 : nvte_element_bytes(own.type);
     size_t hidden = own.sizes[own.ndim - 1];
     size_t most = group->nccl->config.max_token_bytes;
@@ -199,8 +199,7 @@ weft_status nvte_read_rows(const char *call, const char *name, const NVTETensor 
     rows->data = own.data;
     *count = own.elements / hidden;
     if (is_scaled) {
-        *scales = (weft_ep_rows)WEFT_EP_ROWS_INIT;
-        return take_scaled(call, name, &own, rows, scales);
+        return take_scaled(call, name, &own, rows);
     }
     rows->dtype = dtype_of(own.type);
     rows->hidden = (int)hidden;

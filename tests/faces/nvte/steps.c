@@ -382,8 +382,11 @@ static void scaled(rig *r)
     out.scaling_mode = NVTE_DELAYED_TENSOR_SCALING;
     EXPECT(nvte_ep_combine_bwd(&l->handle_mem, &in, none, &out, none, NULL), WEFT_ERR_UNSUPPORTED, "has type 7");
     out.scaling_mode = NVTE_MXFP8_1D_SCALING;
-    in.data.shape.data[1] = out.data.shape.data[1] = WIDE / 2;
-    EXPECT(nvte_ep_combine_bwd(&l->handle_mem, &in, none, &out, none, NULL), WEFT_ERR_UNSUPPORTED, "a multiple of 512");
+    in.data.shape.data[1] = out.data.shape.data[1] = WIDE / 8;
+    EXPECT(nvte_ep_combine_bwd(&l->handle_mem, &in, none, &out, none, NULL), WEFT_ERR_UNSUPPORTED, "a multiple of 128");
+    in.data.shape.data[1] = WIDE;
+    out.data.shape.data[1] = WIDE / 4;
+    EXPECT(nvte_ep_combine_bwd(&l->handle_mem, &in, none, &out, none, NULL), WEFT_ERR_ARGUMENT, "512 and 128 elements");
     OK((void)weft_nvte_group_destroy(wide));
     close_layer(l);
 }
@@ -494,6 +497,21 @@ static void wrong_tensors(rig *r, layer *l)
 #define DISPATCH(in, weights, received, row_weights)                                                                   \
     nvte_ep_dispatch(&l->handle_mem, &l->idx, in, none, weights, none, received, none, row_weights, none, NULL)
 
+/* Rows of a number of tokens that no routing has: fewer than were prepared, since kernels write as many as those. */
+static void wrong_tokens(rig *r, layer *l)
+{
+    weft_nvte_tensor few = l->out;
+    weft_nvte_tensor few_weights = l->weights_back;
+    few.data.shape.data[0] -= TOKENS / 2;
+    few_weights.data.shape.data[0] -= TOKENS / 2;
+    EXPECT(DISPATCH(&few, NULL, &l->received, NULL), WEFT_ERR_ARGUMENT, "tensor 'tokens' has");
+    EXPECT(nvte_ep_combine_bwd(&l->handle_mem, &few, none, &l->received, none, NULL), WEFT_ERR_ARGUMENT, "'grad' has");
+    EXPECT(nvte_ep_combine(&l->handle_mem, &l->received, none, &few, NULL), WEFT_ERR_ARGUMENT, "'result' has");
+    EXPECT(
+        nvte_ep_dispatch_bwd(&l->handle_mem, &l->received, none, &l->received_weights, none, &few, &few_weights, NULL),
+        WEFT_ERR_ARGUMENT, "'grad_tokens' has");
+}
+
 static void wrong_moves(rig *r, layer *l)
 {
     weft_nvte_tensor bad = l->in;
@@ -540,6 +558,7 @@ static void wrong_moves(rig *r, layer *l)
     bad.data.shape.data[0]--;
     EXPECT(nvte_ep_dispatch_bwd(&l->handle_mem, &l->received, none, &l->received_weights, none, &l->out, &bad, NULL),
            WEFT_ERR_ARGUMENT, "grad_topk_weights");
+    wrong_tokens(r, l);
 }
 
 static void wrong_uses(rig *r)
