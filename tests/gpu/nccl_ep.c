@@ -94,6 +94,7 @@ typedef struct setup {
     int in_graph;
     int in_window;
     int is_uneven; /* the last rank has no token */
+    int loses_last; /* the last rank makes no call for a while */
 } setup;
 
 /* A tensor of its own device memory, and of the host's beside. */
@@ -221,6 +222,8 @@ static void make_group(scene *at)
     config.max_dispatch_tokens_per_rank = (unsigned)at->s.most;
     config.max_recv_tokens_per_rank = (unsigned)at->rows;
     config.max_token_bytes = (unsigned)at->s.hidden * BF16_BYTES;
+    config.enable_mask = (unsigned)at->s.loses_last;
+    config.timeout_ns = at->s.loses_last ? 2000000000u : 0;
     NCCL(ncclEpCreateGroup(&at->group, comm, &config));
 }
 
@@ -418,13 +421,15 @@ static void work(scene *at)
     up(&at->out);
 }
 
-static void check(scene *at)
+/* Each token, by its choices of experts of the first `alive` ranks. */
+static void check_of(scene *at, int alive)
 {
     down(&at->y);
     for (int t = 0; t < at->tokens; t++) {
         float factor = 0;
         for (int k = 0; k < at->s.topk; k++) {
-            factor += weight(rank, t, k) * factor_of(choice(&at->s, rank, t, k));
+            int64_t expert = choice(&at->s, rank, t, k);
+            factor += expert < (int64_t)alive * at->local ? weight(rank, t, k) * factor_of(expert) : 0;
         }
         for (int h = 0; h < at->s.hidden; h++) {
             float wanted = factor * (float)(1 + (rank + t + h) % 2);
@@ -437,6 +442,11 @@ static void check(scene *at)
             }
         }
     }
+}
+
+static void check(scene *at)
+{
+    check_of(at, ranks);
 }
 
 /* ---- runs ---- */
@@ -501,6 +511,66 @@ static void prove(const setup *s)
         }
         meet();
     }
+    end(&at);
+    if (rank == 0) {
+        (void)printf("%-28s %s\n", s->name, failures == before ? "right" : "WRONG");
+        (void)fflush(stdout);
+    }
+}
+
+static void make_step(scene *at, int alive)
+{
+    update(at);
+    dispatch(at);
+    CUDA(cudaStreamSynchronize(stream));
+    work(at);
+    combine(at);
+    CUDA(cudaStreamSynchronize(stream));
+    check_of(at, alive);
+}
+
+/* Whether the group has met a timeout, and which of its ranks take part. */
+static void check_masks(const scene *at, int error_wanted, int alive)
+{
+    int error = 7;
+    int mask[RANKS_MOST] = {0};
+    int *there = NULL;
+    CUDA(cudaMalloc((void **)&there, sizeof mask));
+    NCCL(ncclEpGetAsyncError(at->group, &error));
+    NCCL(ncclEpMaskQuery(at->group, there, stream));
+    CUDA(cudaStreamSynchronize(stream));
+    CUDA(cudaMemcpy(mask, there, (size_t)ranks * sizeof *mask, cudaMemcpyDeviceToHost));
+    CUDA(cudaFree(there));
+    for (int i = 0; i < ranks; i++) {
+        error_wanted = mask[i] == (i < alive) ? error_wanted : -1;
+    }
+    if (error != error_wanted) {
+        fail(__LINE__, at->s.name, "the mask or the error is another");
+    }
+}
+
+/* The last rank does not come to some steps, of which the first masks it, and then is back. */
+static void prove_masks(const setup *s)
+{
+    scene at;
+    int before = failures;
+    begin(&at, s);
+    make_step(&at, ranks);
+    meet();
+    if (rank != ranks - 1) {
+        for (int round = 0; round < 3; round++) {
+            make_step(&at, ranks - 1);
+            check_masks(&at, round < 2, ranks - 1);
+            NCCL(round == 1 ? ncclEpErrorClear(at.group) : ncclSuccess);
+        }
+    }
+    meet();
+    NCCL(ncclEpMaskClean(at.group, stream));
+    check_masks(&at, 0, ranks);
+    meet();
+    make_step(&at, ranks);
+    make_step(&at, ranks);
+    check_masks(&at, 0, ranks);
     end(&at);
     if (rank == 0) {
         (void)printf("%-28s %s\n", s->name, failures == before ? "right" : "WRONG");
@@ -602,6 +672,14 @@ static void prove_all(void)
     s.in_graph = 1;
     s.is_uneven = 1;
     prove(&s);
+    if (ranks > 1) {
+        s = named(SMALL, "LL rank-major, a rank lost", 1, NCCL_EP_LAYOUT_RANK_MAJOR);
+        s.loses_last = 1;
+        prove_masks(&s);
+        s.name = "LL expert-major, a rank lost";
+        s.layout = NCCL_EP_LAYOUT_EXPERT_MAJOR;
+        prove_masks(&s);
+    }
 }
 
 static void measure_all(int iterations)
