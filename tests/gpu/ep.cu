@@ -156,6 +156,16 @@ static ep_setup draw_setup(uint64_t *state, int pes, const ep_size *size)
     return ep_setup_draw(random_next(state), pes, size);
 }
 
+/* Some groups keep statistics, and some mask by themselves where they can, which changes no result. */
+static unsigned draw_flags(uint64_t *common, int pes, const weft_ep_config *config)
+{
+    static const unsigned flags[4] = {WEFT_EP_STATISTICS, WEFT_EP_MASK_ON_TIMEOUT};
+    weft_ep_config with = *config;
+    weft_ep_memory memory = WEFT_EP_MEMORY_INIT;
+    with.flags = flags[random_below(common, 4)];
+    return weft_ep_bytes(&with, pes, &memory) == WEFT_OK ? with.flags : 0;
+}
+
 static void run_case(job *of, uint64_t seed, const ep_size *size)
 {
     uint64_t common = seed;
@@ -164,7 +174,7 @@ static void run_case(job *of, uint64_t seed, const ep_size *size)
     setup.config.on_device = 1;
     weft_ep_config config = setup.config;
     config.experts_of_rank = setup.uneven ? setup.table : NULL;
-    config.flags = random_below(&common, 4) == 0 ? WEFT_EP_STATISTICS : 0;
+    config.flags = setup.config.flags = draw_flags(&common, of->pe->pes, &config);
     if (!CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &ep))) {
         return;
     }

@@ -73,8 +73,8 @@ template <bool BY_EXPERT> EP_DEVICE ep_inflow ep_inflow_of(const ep_dispatch &ar
     ep_inflow inflow = {0, 0, 0};
     if (rank < args.group.ranks) {
         inflow.count = call->count[rank];
-        const bool is_packed = BY_EXPERT && !ep_passes_by(args);
-        inflow.from = is_packed ? call->from[rank] : (wefti_u32)rank * args.low_latency_slots;
+        const bool is_known = BY_EXPERT && !(ep_is(args, WEFTI_CUDA_EP_FRESH) && ep_passes_by(args));
+        inflow.from = is_known ? call->from[rank] : (wefti_u32)rank * args.low_latency_slots;
         inflow.tokens = call->tokens_of[rank];
     }
     if (BY_EXPERT && ep_is(args, WEFTI_CUDA_EP_FRESH) && !ep_passes_by(args)) {
