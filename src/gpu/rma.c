@@ -26,8 +26,8 @@ static weft_status locate(weft_world *world, const char *call, const void *addre
     uint64_t offset = (uint64_t)((uintptr_t)address - world->view.heap);
     uint64_t reserved = wefti_ld64(&world->view.heap_bytes, WEFTI_RELAXED);
     if (pe < 0 || pe >= (int)world->view.pes) {
-        return wefti_error(WEFT_ERR_RANGE, "%s: PE %d is not one of the %u PEs of world \"%s\"", call, pe,
-                           world->view.pes, world->name);
+        return wefti_error(WEFT_ERR_RANGE, "%s: PE %d is not one of the %u PEs of world \"%s\"; give one of 0 to %u",
+                           call, pe, world->view.pes, world->name, world->view.pes - 1);
     }
     int is_host = offset < reserved;
     int is_far = world->device->ops->memory->is_far(world->device, pe);

@@ -14,8 +14,8 @@ static weft_status check(weft_world *world, const char *call, const char *name, 
         return wefti_error_null(call, name);
     }
     if (pe < 0 || pe >= (int)world->view.pes) {
-        return wefti_error(WEFT_ERR_RANGE, "%s: PE %d is not one of the %u PEs of world \"%s\"", call, pe,
-                           world->view.pes, world->name);
+        return wefti_error(WEFT_ERR_RANGE, "%s: PE %d is not one of the %u PEs of world \"%s\"; give one of 0 to %u",
+                           call, pe, world->view.pes, world->name, world->view.pes - 1);
     }
     uint64_t offset = (uint64_t)((uintptr_t)address - world->view.heap);
     uint64_t reserved = wefti_ld64(&world->view.heap_bytes, WEFTI_RELAXED);
@@ -51,8 +51,8 @@ static weft_status locate(weft_world *world, const char *call, const void *addre
 {
     uint64_t left = 0;
     if (pe < 0 || pe >= (int)world->view.pes) {
-        return wefti_error(WEFT_ERR_RANGE, "%s: PE %d is not one of the %u PEs of world \"%s\"", call, pe,
-                           world->view.pes, world->name);
+        return wefti_error(WEFT_ERR_RANGE, "%s: PE %d is not one of the %u PEs of world \"%s\"; give one of 0 to %u",
+                           call, pe, world->view.pes, world->name, world->view.pes - 1);
     }
     WEFTI_COUNT(world, device_accesses, 1);
     (void)world->device->ops->memory->locate(world->device, address, (int)world->view.pe, &left);
@@ -120,8 +120,8 @@ static weft_status device_amo(weft_world *world, const char *call, wefti_amo_op 
                                           .old = &before};
     WEFT_TRY(locate(world, call, dest, (size_t)bits / 8, pe, &at));
     if (((uintptr_t)dest & ((uintptr_t)bits / 8 - 1)) != 0) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the variable at %p is not aligned to its %d bytes", call, dest,
-                           bits / 8);
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the variable at %p is not aligned to its %d bytes; align it", call,
+                           dest, bits / 8);
     }
     WEFT_TRY(at == NULL ? device->ops->memory->far(device, &request)
                         : device->ops->memory->amo(device, op, bits, at, value, cond, &before));
@@ -251,8 +251,8 @@ weft_status wefti_amo_slow(weft_world *world, wefti_amo_op op, int bits, void *d
     }
     WEFT_TRY(check(world, call, "dest", dest, (size_t)bits / 8, pe));
     if (((uintptr_t)dest & ((uintptr_t)bits / 8 - 1)) != 0) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the variable at %p is not aligned to its %d bytes", call, dest,
-                           bits / 8);
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: the variable at %p is not aligned to its %d bytes; align it", call,
+                           dest, bits / 8);
     }
     wefti_transport *transport = wefti_world_transport(world, pe);
     WEFTI_COUNT(world, remote_atomics, 1);

@@ -116,9 +116,9 @@ static weft_status agree_on_block(weft_team *team, const char *call, const void 
                                   uint64_t *bytes_now)
 {
     const wefti_records records = wefti_host_records(team->world);
-    const uint64_t offset = offset_of(team->world, block);
+    const uint64_t offset = (uint64_t)((uintptr_t)block - (uintptr_t)records.base);
     WEFT_TRY(wefti_team_quiet(team));
-    wefti_vote vote = wefti_vote_init(team, "another size", offset, bytes);
+    wefti_vote vote = wefti_vote_init(team, "another size", offset_of(team->world, block), bytes);
     vote.status = mine == WEFT_OK ? wefti_records_check(team, &records, call, offset, team->number) : mine;
     WEFT_TRY(wefti_team_agree(team, &vote, call));
     wefti_os_monitor_enter(records.lock);

@@ -9,7 +9,8 @@ weft_status weft_broadcastmem(weft_team *team, void *dest, const void *source, s
     const wefti_broadcast b = {.dest = dest, .source = source, .bytes = bytes, .root = root};
     WEFT_TRY(wefti_coll_check_buffer(team, call, "destination", dest, bytes, 1));
     if (root < 0 || root >= team->pes) {
-        return wefti_error(WEFT_ERR_RANGE, "%s: root %d is not one of the %d members", call, root, team->pes);
+        return wefti_error(WEFT_ERR_RANGE, "%s: root %d is not one of the %d members; give one of 0 to %d", call, root,
+                           team->pes, team->pes - 1);
     }
     if (root == team->pe) {
         WEFT_TRY(wefti_coll_check_buffer(team, call, "source", source, bytes, 1));

@@ -4,6 +4,7 @@
  * set of all PEs is the world's team. Later calls do not touch the work arrays, which stay as the program initialised
  * them. */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <weft_shmem_weak.h>
 
@@ -50,17 +51,31 @@ static void keep(const char *call, int start, int stride, int size, weft_team *t
     (void)pthread_mutex_unlock(&sets.lock);
 }
 
+/* Of a set whose members are all among the PEs. */
+static void check_range(const char *call, int start, int stride, int size)
+{
+    const int pes = weft_world_pes(wefti_shmem.world);
+    if (start < 0 || size < 1 || start + (int64_t)(size - 1) * stride >= pes) {
+        char cause[160];
+        (void)snprintf(cause, sizeof cause,
+                       "the %d PEs %d, %lld ... are not all among the %d; lower PE_start, logPE_stride or PE_size",
+                       size, start, (long long)start + stride, pes);
+        wefti_shmem_refuse(call, cause);
+    }
+}
+
 weft_team *wefti_shmem_active_set(const char *call, int start, int log_stride, int size, long *sync)
 {
     const int stride = size == 1 || log_stride < 0 || log_stride > 30 ? 1 : 1 << log_stride;
     if (log_stride < 0 || log_stride > 30) {
-        wefti_shmem_refuse(call, "logPE_stride is the logarithm of a stride, at least 0");
+        wefti_shmem_refuse(call, "logPE_stride is the logarithm of a stride; give one of 0 to 30");
     }
     if (start == 0 && stride == 1 && size == weft_world_pes(wefti_shmem.world)) {
         return wefti_shmem.teams[(uintptr_t)SHMEM_TEAM_WORLD];
     }
     weft_team *team = find(start, stride, size);
     if (team == NULL) {
+        check_range(call, start, stride, size);
         if (!weft_addr_accessible(wefti_shmem.world, SYMMETRIC(sync), weft_world_pe(wefti_shmem.world))) {
             wefti_shmem_refuse(call, "pSync is not symmetric; make it a global or static array, or shmem_malloc it");
         }

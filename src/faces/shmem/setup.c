@@ -112,29 +112,50 @@ void wefti_shmem_refuse_null(const char *call, const char *argument)
 }
 
 /* What weft's messages tell to give or do, in this interface's names. */
-static const char *const words[][2] = {
-    {"with weft_malloc of this world", "with shmem_malloc, or use a global or static variable"},
-    {"is no weft_cmp", "is none of SHMEM_CMP_EQ to SHMEM_CMP_LE"},
-    {"is no weft_signal_op", "is neither SHMEM_SIGNAL_SET nor SHMEM_SIGNAL_ADD"},
-    {"none of WEFT_CTX_", "none of SHMEM_CTX_"},
-    {"argument 'world' is NULL or destroyed", "the context is SHMEM_CTX_INVALID or destroyed"}, /* the world is there */
-    {"PE -1 is not one of the", "the PE is no member of the context's team, nor one of the"},
+typedef struct wording {
+    const char *wefts;
+    const char *ours;
+    unsigned char is_rest; /* what follows goes, too */
+    unsigned char is_of_contexts; /* elsewhere it means what it says */
+} wording;
+
+static const wording words[] = {
+    {"with weft_malloc of this world", "with shmem_malloc, or use a global or static variable", 0, 0},
+    {"is no weft_cmp", "is none of SHMEM_CMP_EQ to SHMEM_CMP_LE", 0, 0},
+    {"is no weft_signal_op", "is neither SHMEM_SIGNAL_SET nor SHMEM_SIGNAL_ADD", 0, 0},
+    {"none of WEFT_CTX_", "none of SHMEM_CTX_", 0, 0},
+    {"argument 'world' is NULL or destroyed", "the context is SHMEM_CTX_INVALID or destroyed", 0, 0}, /* the world is */
+    {"heap_max_bytes or WEFT_HEAP_MAX", "SHMEM_SYMMETRIC_SIZE", 0, 0},
+    {"it or WEFT_HEAP_MAX", "SHMEM_SYMMETRIC_SIZE", 0, 0},
+    {"WEFT_HEAP_MAX", "SHMEM_SYMMETRIC_SIZE", 0, 0},
+    {"PE -1 is not one of the", "the PE is no member of the context's team; give one of 0 to the team's size less 1", 1,
+     1},
 };
 
-/* The cause of a failure, as this interface's user knows it. */
+static const wording *find_wording(const char *call, const char *text)
+{
+    const int is_of_context = strncmp(call, "pshmem_ctx_", 11) == 0;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if ((is_of_context || !words[i].is_of_contexts) && strstr(text, words[i].wefts) != NULL) {
+            return &words[i];
+        }
+    }
+    return NULL;
+}
+
+/* The cause of the last failure, as this interface's user knows it: without weft's name of the call. */
 static void write_cause(const char *call, weft_status status, char *cause, size_t bytes)
 {
     const char *text = weft_last_error();
-    const char *found = NULL;
-    size_t which = 0;
-    const size_t count = sizeof words / sizeof *words - (strncmp(call, "pshmem_ctx_", 11) != 0);
-    for (; which < count && (found = strstr(text, words[which][0])) == NULL; which++) {
-    }
-    if (found == NULL) {
+    const char *inner = strncmp(text, "weft_", 5) == 0 ? strstr(text, ": ") : NULL;
+    text = inner != NULL ? inner + 2 : text;
+    const wording *word = find_wording(call, text);
+    if (word == NULL) {
         (void)snprintf(cause, bytes, "%s (%s)", text, weft_status_name(status));
     } else {
-        (void)snprintf(cause, bytes, "%.*s%s%s (%s)", (int)(found - text), text, words[which][1],
-                       found + strlen(words[which][0]), weft_status_name(status));
+        const char *found = strstr(text, word->wefts);
+        (void)snprintf(cause, bytes, "%.*s%s%s (%s)", (int)(found - text), text, word->ours,
+                       word->is_rest ? "" : found + strlen(word->wefts), weft_status_name(status));
     }
 }
 
@@ -256,8 +277,11 @@ static void open_world(const char *call)
     void *notice;
     wefti_shmem_environment(call, &config);
     wefti_static_configure(&config);
-    if (weft_world_create(&config, &wefti_shmem.world) != WEFT_OK) {
-        (void)fprintf(stderr, "%s: no world: %s\n", without_p(call), weft_last_error());
+    const weft_status status = weft_world_create(&config, &wefti_shmem.world);
+    if (status != WEFT_OK) {
+        char cause[1024];
+        write_cause(call, status, cause, sizeof cause);
+        (void)fprintf(stderr, "%s: no world: %s\n", without_p(call), cause);
         _exit(EXIT_FAILURE);
     }
     watch_end();
@@ -286,15 +310,12 @@ void wefti_shmem_close(const char *call)
     (void)weft_world_destroy(world);
 }
 
-int pshmem_init_thread(int requested, int *provided)
+static void init(const char *call, int level, int *provided)
 {
-    if (requested < SHMEM_THREAD_SINGLE || requested > SHMEM_THREAD_MULTIPLE) {
-        wefti_shmem_refuse(__func__, "no such thread level; give one of SHMEM_THREAD_SINGLE to SHMEM_THREAD_MULTIPLE");
-    }
     (void)pthread_mutex_lock(&lock);
     if (wefti_shmem.world == NULL) {
-        wefti_shmem.thread_level = requested;
-        open_world(__func__);
+        wefti_shmem.thread_level = level;
+        open_world(call);
         wefti_shmem.init_count = 0;
     }
     wefti_shmem.init_count++;
@@ -302,6 +323,14 @@ int pshmem_init_thread(int requested, int *provided)
         *provided = wefti_shmem.thread_level;
     }
     (void)pthread_mutex_unlock(&lock);
+}
+
+int pshmem_init_thread(int requested, int *provided)
+{
+    if (requested < SHMEM_THREAD_SINGLE || requested > SHMEM_THREAD_MULTIPLE) {
+        wefti_shmem_refuse(__func__, "no such thread level; give one of SHMEM_THREAD_SINGLE to SHMEM_THREAD_MULTIPLE");
+    }
+    init(__func__, requested, provided);
     return 0;
 }
 WEAK_pshmem_init_thread
@@ -309,7 +338,7 @@ WEAK_pshmem_init_thread
     void
     pshmem_init(void)
 {
-    (void)pshmem_init_thread(SHMEM_THREAD_SINGLE, NULL);
+    init(__func__, SHMEM_THREAD_SINGLE, NULL);
 }
 WEAK_pshmem_init
 
@@ -318,7 +347,7 @@ WEAK_pshmem_init
 {
     (void)npes;
     if (wefti_shmem.world == NULL) {
-        pshmem_init();
+        init(__func__, SHMEM_THREAD_SINGLE, NULL);
     }
 }
 WEAK_pstart_pes

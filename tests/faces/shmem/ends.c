@@ -194,6 +194,32 @@ static void sync_with_a_local_word(void)
     shmem_barrier_all();
 }
 
+static void barrier_of_too_many(void)
+{
+    static long sync[SHMEM_SYNC_SIZE];
+    shmem_barrier(1, 1, pes, sync);
+}
+
+static void change_a_part_of_a_word(void)
+{
+    shmem_long_atomic_inc((long *)(void *)((char *)word + 1), 0);
+}
+
+static void broadcast_from_nobody(void)
+{
+    shmem_long_broadcast(SHMEM_TEAM_WORLD, word, word + 8, 1, pes);
+}
+
+/* The address is told, to find the variable by it. */
+static void enlarge_a_local_word(void)
+{
+    long own = 0;
+    char text[64];
+    (void)snprintf(text, sizeof text, "means %p", (void *)&own);
+    say(text);
+    (void)shmem_realloc(&own, 64);
+}
+
 static void allocate_much(void)
 {
     void *block = shmem_malloc((size_t)argument << 20);
@@ -231,6 +257,10 @@ static const ending inside[] = {
     {"context", use_no_context},
     {"member", put_beyond_a_team},
     {"sync", sync_with_a_local_word},
+    {"set", barrier_of_too_many},
+    {"part", change_a_part_of_a_word},
+    {"root", broadcast_from_nobody},
+    {"enlarge", enlarge_a_local_word},
     {"waits", wait_in_vain},
     {"fork", exit_in_a_child},
     {"killed", be_killed},

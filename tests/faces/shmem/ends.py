@@ -66,7 +66,7 @@ class Ends(unittest.TestCase):
         return lines[0]
 
     def test_misuse(self):
-        self.one_line("range", "PE 3: shmem_int_put: ", "PE 4")
+        self.one_line("range", "PE 3: shmem_int_put: ", "PE 4", "give one of 0 to 3")
         self.one_line("local", "PE 3: shmem_long_atomic_inc", "heap")
         self.one_line("mismatch", "shmem_calloc", "different", of_all=True)
         self.one_line("free", "shmem_free", "allocated", of_all=True)
@@ -84,8 +84,29 @@ class Ends(unittest.TestCase):
         self.one_line("signal", "shmem_putmem_signal: ", "SHMEM_SIGNAL_SET", of_all=True)
         self.one_line("option", "shmem_ctx_create: ", "none of SHMEM_CTX_SERIALIZED", of_all=True)
         self.one_line("context", "shmem_ctx_long_p: ", "the context is SHMEM_CTX_INVALID or destroyed", of_all=True)
-        self.one_line("member", "shmem_ctx_long_p: ", "no member of the context's team", of_all=True)
+        member = self.one_line("member", "shmem_ctx_long_p: ", "no member of the context's team; give one of", of_all=True)
+        self.assertNotIn("world", member)
+        self.one_line("part", "shmem_long_atomic_inc: ", "not aligned", "align it", of_all=True)
+        self.one_line("root", "shmem_long_broadcast: root 4", "give one of 0 to 3", of_all=True)
         self.one_line("sync", "shmem_barrier: ", "pSync is not symmetric", of_all=True)
+
+    def test_active_sets(self):
+        self.one_line("set", "shmem_barrier: the 4 PEs 1, 3 ...", "among the 4; lower PE_start", of_all=True)
+
+    def test_the_address_of_what_is_no_block(self):
+        done = self.run_it("enlarge", 1)
+        said = re.search("means (0x[0-9a-f]+)", done.stdout)
+        self.assertIn(f"shmem_realloc: {said.group(1)} is no block", done.stderr)
+
+    def test_too_few_addresses(self):
+        """Where a limit lets no heap of the default size be; the smaller one that the line tells to ask for is."""
+        limited = ["sh", "-c", 'ulimit -v 4000000; exec "$@"', "sh", WEFTRUN, "-n", "2", ENDS, "return"]
+        done = subprocess.run(limited, capture_output=True, text=True, timeout=100)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, r"\bshmem_init: no world: .*lower SHMEM_SYMMETRIC_SIZE or raise ulimit -v")
+        done = subprocess.run(limited, capture_output=True, text=True, timeout=100,
+                              env={**os.environ, "SHMEM_SYMMETRIC_SIZE": "50m"})
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_calls_outside_of_init_and_finalize(self):
         self.one_line("early malloc", "shmem_malloc: called before shmem_init", of_all=True)
