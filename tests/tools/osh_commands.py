@@ -74,6 +74,14 @@ class Compilers(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("shmem_no_such_thing", done.stderr)
 
+    def test_static(self):
+        """It is refused before the linker finds other words for it; what is not linked may have it."""
+        for option in ("-static", "-static-pie"):
+            done = run(build / "oshcc", option, consumer, "-o", work / "static")
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, rf"^oshcc: {option}: .* leave it out\n$")
+            self.assertEqual(run(build / "oshcc", option, "-c", consumer, "-o", work / "static.o").returncode, 0)
+
     def test_showme(self):
         added = ["-L" + str(build), "-Wl,-rpath," + str(build), "-lweft_shmem"]
         include = f"-I{build}/include"
