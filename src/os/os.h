@@ -25,8 +25,9 @@ void wefti_os_yield(void);
 void wefti_os_pause(const void *address, const char *what, uint64_t waited_ns, uint64_t left_ns, unsigned pes_per_core);
 /* How long such a pause is, at most; 0: only another thread is let run. */
 uint64_t wefti_os_pause_ns(uint64_t waited_ns, uint64_t left_ns, unsigned pes_per_core);
-/* How often a waiter looks before its first pause; `oversubscribed`: the PEs are more than their processors. */
-uint32_t wefti_os_spins(int oversubscribed);
+/* How often a waiter looks before its first pause, at least once, where so many PEs share a processor; `has_far`: what
+ * it waits for may come through a network, which has work for this processor, too. */
+uint32_t wefti_os_spins(unsigned pes_per_core, int has_far);
 
 /* ---- randomness (os/posix/random.c) ---- */
 

@@ -469,8 +469,7 @@ static void set_waiting(const wefti_creation *creation, weft_world *world)
 {
     const uint64_t spins = creation->settings.spins;
     world->pes_per_core = pes_per_core_of(&creation->directory->pes[world->view.pe], creation->sharing_cores);
-    world->view.spins =
-        spins != 0 ? (uint32_t)spins : wefti_os_spins(world->pes_per_core > 1 || world->view.remote != 0);
+    world->view.spins = spins != 0 ? (uint32_t)spins : wefti_os_spins(world->pes_per_core, world->view.remote != 0);
     world->oversubscribed = /* the same on all PEs of the node */
         pes_per_core_of(&creation->directory->pes[creation->node_first], creation->sharing_cores_of_first) > 1;
     wefti_team_set_meeting(&world->team_world);

@@ -6,7 +6,8 @@
 #include "os/os.h"
 
 #define SPINS_ALONE 4000
-#define SPINS_OVERSUBSCRIBED 8
+#define SPINS_SHARED 8
+#define SPINS_OVERSUBSCRIBED 1
 #define YIELD_NS 200000 /* yield in this time at first */
 #define SLEEP_SHORT_NS 50000 /* then sleep so long */
 #define SLEEP_LONG_AFTER_NS 50000000 /* after this time sleeps are longer */
@@ -14,9 +15,14 @@
 #define SLEEP_EACH_NS                                                                                                  \
     12000 /* longer by this for each PE of a processor: a look and two switches take about half of it */
 
-uint32_t wefti_os_spins(int oversubscribed)
+/* Of two PEs of a processor each may wait for those of other processors alone, which a few looks see come. Of three and
+ * more most wait for one that needs this processor: looks only keep it from its turn. */
+uint32_t wefti_os_spins(unsigned pes_per_core, int has_far)
 {
-    return oversubscribed ? SPINS_OVERSUBSCRIBED : SPINS_ALONE;
+    if (pes_per_core > 2) {
+        return SPINS_OVERSUBSCRIBED;
+    }
+    return pes_per_core > 1 || has_far ? SPINS_SHARED : SPINS_ALONE;
 }
 
 static uint64_t least(uint64_t a, uint64_t b)

@@ -42,9 +42,10 @@ void wefti_os_yield(void)
 }
 
 /* Few: a waiter that spins takes events and lets nobody run. */
-uint32_t wefti_os_spins(int oversubscribed)
+uint32_t wefti_os_spins(unsigned pes_per_core, int has_far)
 {
-    (void)oversubscribed;
+    (void)pes_per_core;
+    (void)has_far;
     return 8;
 }
 
