@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -142,23 +143,26 @@ static const wefti_bootstrap_ops *choose_by_launcher(const weft_world_config *co
     return NULL;
 }
 
-/* What WEFT_BOOTSTRAP says, by the one table; -1 after an error, which lists what it may say. The kinds without a word
- * in the table are named here, too, since for them the error says what the program has to do. */
+/* What WEFT_BOOTSTRAP says, by the one table; -1 after an error, which lists what it may say. A kind without a word
+ * there is known by its enumerator, since the error says what the program has to do: set the member of that name. */
 static int read_kind(void)
 {
     static const struct {
         const char *word;
+        const char *name;
         weft_bootstrap_kind kind;
     } rows[] = {
-#define ROW(name, value, word, text) {word, name},
+#define ROW(name, value, word, text) {word, #name, name},
         WEFT_BOOTSTRAP_TABLE(ROW)
 #undef ROW
     };
     const char *said = wefti_env_word(WEFTI_ENV_BOOTSTRAP);
     char words[160] = "";
     size_t used = 0;
+    int is_of_program = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (rows[i].word == NULL) {
+            is_of_program |= strcasecmp(said, rows[i].name + strlen("WEFT_BOOTSTRAP_")) == 0;
             continue;
         }
         if (strcmp(said, rows[i].word) == 0) {
@@ -166,7 +170,7 @@ static int read_kind(void)
         }
         used += (size_t)snprintf(words + used, sizeof words - used, "%s%s", used == 0 ? "" : ", ", rows[i].word);
     }
-    if (strcmp(said, "uid") == 0 || strcmp(said, "threads") == 0 || strcmp(said, "callback") == 0) {
+    if (is_of_program) {
         (void)wefti_error(WEFT_ERR_ARGUMENT,
                           "WEFT_BOOTSTRAP=\"%s\" needs what no variable can bring: the program itself sets "
                           "config.bootstrap and config.%s; a variable can be one of %s",
