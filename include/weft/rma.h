@@ -9,8 +9,9 @@
  *
  * Order: puts are delivered in no order. weft_fence orders this thread's earlier puts, stores and atomics to each PE
  * before its later ones; weft_quiet completes them. A blocking put returns when its source can be reused, a blocking
- * get when the data is there; `_nbi` calls complete at weft_quiet. On a link domain both complete at once, copies of device
- * memory apart, but only weft_fence, weft_quiet and the calls with a signal order them. See docs/memory-model.md. */
+ * get when the data is there; `_nbi` calls complete at weft_quiet. On a link domain both complete at once, copies of
+ * device memory apart, but only weft_fence, weft_quiet and the calls with a signal order them. See
+ * docs/memory-model.md. */
 #ifndef WEFT_RMA_H
 #define WEFT_RMA_H
 

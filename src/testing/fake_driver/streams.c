@@ -1,4 +1,4 @@
-/* testing/fake_driver/streams.c: copies, streams and events: everything is done at once, but for copies that are late. */
+/* testing/fake_driver/streams.c: copies, streams and events: all is done at once, but for copies that are late. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
