@@ -50,11 +50,15 @@ WEAK_pshmem_malloc_with_hints
 }
 WEAK_pshmem_calloc
 
+    /* Rounded up to a power of two, as other libraries do for programs that give none. */
     void *
     pshmem_align(size_t alignment, size_t size)
 {
     void *block = NULL;
     if (size > 0) {
+        if (alignment < SIZE_MAX / 2 && (alignment & (alignment - 1)) != 0) {
+            alignment = (size_t)1 << (64 - __builtin_clzll(alignment));
+        }
         check(__func__, weft_align(wefti_shmem.world, alignment, size, &block));
     }
     return block;

@@ -67,6 +67,9 @@ int main(void)
         check_block_of(block, 100);
         shmem_free(block);
     }
+    unsigned char *between = shmem_align(4000, 63); /* as a public test asks: more than that, a power of two */
+    CHECK(between != NULL && ((uintptr_t)between & 4095) == 0);
+    shmem_free(between);
     for (long hints = 0; hints <= (SHMEM_MALLOC_ATOMICS_REMOTE | SHMEM_MALLOC_SIGNAL_REMOTE); hints++) {
         unsigned char *block = shmem_malloc_with_hints(333, hints);
         CHECK(block != NULL);
