@@ -1,6 +1,6 @@
-/* A peer of weft-ep-bench, whose choices and shapes it has: the same dispatch and combine as one writes them with MPI:
- * pack the rows by destination, MPI_Alltoallv, and for the combine MPI_Alltoallv back and add up each token's rows. Run
- * it as
+/* A peer of weft-ep-bench, whose choices and defaults it has: the same dispatch and combine as one writes them with
+ * MPI: pack the rows by destination, MPI_Alltoallv, and for the combine MPI_Alltoallv back and add up each token's
+ * rows. Run it as
  *     mpirun -n 2 mpi_ep [--tokens T] [--hidden H] [--topk K] [--experts E] [--json FILE] [--blocks N]
  * Rows are bf16, rank-major: one row a (token, PE). How many rows go where is known before the clock starts, as on
  * weft's cached routes. */
@@ -18,7 +18,7 @@
 #define SEED 1 /* of choices, as weft-ep-bench has it by default */
 
 /* As weft-ep-bench has them by default. */
-#define SHAPE                                                                                                          \
+#define POINT                                                                                                          \
     {                                                                                                                  \
         .tokens = 1024, .hidden = 4096, .topk = 8, .experts = 64, .routing = BENCH_CACHED                              \
     }
@@ -34,7 +34,7 @@ typedef struct parts {
 } parts;
 
 typedef struct bench {
-    bench_shape shape;
+    bench_point point;
     int pe;
     int pes;
     bench_options options;
@@ -84,19 +84,19 @@ static void begin_parts(bench *b, parts *of)
 static void plan(bench *b)
 {
     size_t pes = (size_t)b->pes;
-    size_t tokens = (size_t)b->shape.tokens;
+    size_t tokens = (size_t)b->point.tokens;
     int count = 0;
-    b->ids = allocate(tokens * (size_t)b->shape.topk * sizeof *b->ids);
+    b->ids = allocate(tokens * (size_t)b->point.topk * sizeof *b->ids);
     b->sent_token = allocate(tokens * pes * sizeof(int));
     b->returned = allocate(tokens * pes * sizeof(int));
     b->sent.bytes = allocate(pes * sizeof(int));
     b->come.bytes = allocate(pes * sizeof(int));
-    bench_gate_choose(&b->shape, b->pes, SEED, b->pe, b->ids);
+    bench_gate_choose(&b->point, b->pes, SEED, b->pe, b->ids);
     for (int pe = 0; pe < b->pes; pe++) {
-        for (int t = 0; t < b->shape.tokens; t++) {
+        for (int t = 0; t < b->point.tokens; t++) {
             int *returned = &b->returned[t * b->pes + pe];
             *returned = -1;
-            if (bench_gate_goes(&b->shape, b->pes, b->ids, t, pe)) {
+            if (bench_gate_goes(&b->point, b->pes, b->ids, t, pe)) {
                 *returned = count;
                 b->sent_token[count++] = t;
                 b->sent.bytes[pe] += (int)b->row_bytes;
@@ -110,20 +110,20 @@ static void plan(bench *b)
 
 static void open_buffers(bench *b)
 {
-    size_t tokens = (size_t)b->shape.tokens;
+    size_t tokens = (size_t)b->point.tokens;
     b->in = allocate(tokens * b->row_bytes);
     b->out = allocate(tokens * b->row_bytes);
     b->packed = allocate(b->sent.rows * b->row_bytes);
     b->received = allocate(b->come.rows * b->row_bytes);
-    b->sum = allocate((size_t)b->shape.hidden * sizeof *b->sum);
-    for (int t = 0; t < b->shape.tokens; t++) {
-        memset(b->in + (size_t)t * (size_t)b->shape.hidden, row_byte(b->pe, t), b->row_bytes);
+    b->sum = allocate((size_t)b->point.hidden * sizeof *b->sum);
+    for (int t = 0; t < b->point.tokens; t++) {
+        memset(b->in + (size_t)t * (size_t)b->point.hidden, row_byte(b->pe, t), b->row_bytes);
     }
 }
 
 static void dispatch(bench *b)
 {
-    size_t hidden = (size_t)b->shape.hidden;
+    size_t hidden = (size_t)b->point.hidden;
     for (size_t i = 0; i < b->sent.rows; i++) {
         memcpy(b->packed + i * hidden, b->in + (size_t)b->sent_token[i] * hidden, b->row_bytes);
     }
@@ -152,10 +152,10 @@ static void round_row(uint16_t *row, const float *sum, int hidden)
 
 static void combine(bench *b)
 {
-    int hidden = b->shape.hidden;
+    int hidden = b->point.hidden;
     MPI_Alltoallv(b->received, b->come.bytes, b->come.at, MPI_BYTE, b->packed, b->sent.bytes, b->sent.at, MPI_BYTE,
                   MPI_COMM_WORLD);
-    for (int t = 0; t < b->shape.tokens; t++) {
+    for (int t = 0; t < b->point.tokens; t++) {
         memset(b->sum, 0, (size_t)hidden * sizeof *b->sum);
         for (int pe = 0; pe < b->pes; pe++) {
             int row = b->returned[t * b->pes + pe];
@@ -189,26 +189,26 @@ static int check(bench *b)
     int wrong = 0;
     dispatch(b);
     for (int source = 0; source < b->pes; source++) {
-        bench_gate_choose(&b->shape, b->pes, SEED, source, b->ids);
-        for (int t = 0; t < b->shape.tokens; t++) {
-            if (bench_gate_goes(&b->shape, b->pes, b->ids, t, b->pe)) {
+        bench_gate_choose(&b->point, b->pes, SEED, source, b->ids);
+        for (int t = 0; t < b->point.tokens; t++) {
+            if (bench_gate_goes(&b->point, b->pes, b->ids, t, b->pe)) {
                 wrong += row[0] != row_byte(source, t) || row[b->row_bytes - 1] != row[0];
                 row += b->row_bytes;
             }
         }
     }
-    bench_gate_choose(&b->shape, b->pes, SEED, b->pe, b->ids);
+    bench_gate_choose(&b->point, b->pes, SEED, b->pe, b->ids);
     combine(b);
-    for (int t = 0; t < b->shape.tokens; t++) {
+    for (int t = 0; t < b->point.tokens; t++) {
         float one = 0.0f;
         float sum = 0.0f;
         uint16_t wanted;
-        add_row(&one, b->in + (size_t)t * (size_t)b->shape.hidden, 1);
+        add_row(&one, b->in + (size_t)t * (size_t)b->point.hidden, 1);
         for (int pe = 0; pe < b->pes; pe++) {
             sum += b->returned[t * b->pes + pe] >= 0 ? one : 0.0f;
         }
         round_row(&wanted, &sum, 1);
-        wrong += b->out[(size_t)(t + 1) * (size_t)b->shape.hidden - 1] != wanted;
+        wrong += b->out[(size_t)(t + 1) * (size_t)b->point.hidden - 1] != wanted;
     }
     if (wrong > 0) {
         fprintf(stderr, "PE %d: %d rows are wrong\n", b->pe, wrong);
@@ -220,7 +220,7 @@ static void measure(bench *b)
 {
     static tool_samples samples[STEPS];
     char more[512];
-    bench_shape_describe(&b->shape, more, sizeof more);
+    bench_point_describe(&b->point, more, sizeof more);
     for (int round = -3; round < b->options.blocks; round++) {
         for (int i = 0; i < STEPS; i++) {
             double slowest;
@@ -243,11 +243,11 @@ static void measure(bench *b)
     }
 }
 
-static int check_shape(const bench_shape *shape)
+static int check_point(const bench_point *point)
 {
-    if (shape->topk > shape->experts || shape->hidden % 8 != 0) {
-        fprintf(stderr, "--topk %d: at most --experts, %d; --hidden %d: a multiple of 8\n", shape->topk, shape->experts,
-                shape->hidden);
+    if (point->topk > point->experts || point->hidden % 8 != 0) {
+        fprintf(stderr, "--topk %d: at most --experts, %d; --hidden %d: a multiple of 8\n", point->topk, point->experts,
+                point->hidden);
         return -1;
     }
     return 0;
@@ -255,21 +255,21 @@ static int check_shape(const bench_shape *shape)
 
 int main(int argc, char **argv)
 {
-    static bench b = {.shape = SHAPE, .options = BENCH_OPTIONS_INIT};
+    static bench b = {.point = POINT, .options = BENCH_OPTIONS_INIT};
     const tool_option own[] = {
-        {"tokens", '\0', TOOL_NUMBER, &b.shape.tokens, 1, 1 << 20, NULL, 0},
-        {"hidden", '\0', TOOL_NUMBER, &b.shape.hidden, 8, 1 << 20, NULL, 0},
-        {"topk", '\0', TOOL_NUMBER, &b.shape.topk, 1, 1024, NULL, 0},
-        {"experts", '\0', TOOL_NUMBER, &b.shape.experts, 1, 1 << 16, NULL, 0},
+        {"tokens", '\0', TOOL_NUMBER, &b.point.tokens, 1, 1 << 20, NULL, 0},
+        {"hidden", '\0', TOOL_NUMBER, &b.point.hidden, 8, 1 << 20, NULL, 0},
+        {"topk", '\0', TOOL_NUMBER, &b.point.topk, 1, 1024, NULL, 0},
+        {"experts", '\0', TOOL_NUMBER, &b.point.experts, 1, 1 << 16, NULL, 0},
     };
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &b.pe);
     MPI_Comm_size(MPI_COMM_WORLD, &b.pes);
     if (bench_options_read(&b.options, own, (int)(sizeof own / sizeof *own), argc, argv) != 0 ||
-        check_shape(&b.shape) != 0 || tool_record_open(&b.record, b.options.json, "ompi", b.pe, b.pes) != 0) {
+        check_point(&b.point) != 0 || tool_record_open(&b.record, b.options.json, "ompi", b.pe, b.pes) != 0) {
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
-    b.row_bytes = (size_t)b.shape.hidden * 2;
+    b.row_bytes = (size_t)b.point.hidden * 2;
     plan(&b);
     open_buffers(&b);
     if (check(&b) != 0) {

@@ -1,5 +1,5 @@
-/* tools/weft-ep-bench.c: how long expert-parallel dispatch and combine take here, over many shapes. Its parts are in
- * tools/weft-ep-bench/. */
+/* tools/weft-ep-bench.c: how long expert-parallel dispatch and combine take here, over the points of a sweep. Its parts
+ * are in tools/weft-ep-bench/. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,29 +12,29 @@
 
 #define NO_GPU 77
 
-static int run_shapes(bench_backend *backend, const bench_options *options)
+static int run_points(bench_backend *backend, const bench_options *options)
 {
     bench_report report;
     int failed = bench_report_open(&report, options, weft_world_pe(backend->world), weft_world_pes(backend->world));
-    for (long i = 0; i < bench_options_shapes(options) && !failed; i++) {
-        bench_shape shape = bench_options_shape(options, i);
+    for (long i = 0; i < bench_options_points(options) && !failed; i++) {
+        bench_point point = bench_options_point(options, i);
         bench_figures figures;
-        failed = bench_trial_run(backend, options, &shape, &figures);
+        failed = bench_trial_run(backend, options, &point, &figures);
         if (!failed) {
-            bench_report_add(&report, &shape, &figures);
+            bench_report_add(&report, &point, &figures);
         }
     }
     return bench_report_close(&report, failed);
 }
 
-/* Run every shape of the sweep on this PE. Collective. */
+/* Run every point of the sweep on this PE. Collective. */
 static int sweep(weft_world *world, void *context)
 {
     const bench_options *options = context;
     bench_backend backend;
     int failed = options->on_device ? bench_device_open(&backend, world, options->threads > 0)
                                     : bench_host_open(&backend, world);
-    failed = failed || run_shapes(&backend, options);
+    failed = failed || run_points(&backend, options);
     bench_backend_close(&backend);
     return failed;
 }

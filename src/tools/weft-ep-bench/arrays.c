@@ -55,36 +55,36 @@ static int create_words(void *at, bench_backend *backend, size_t count)
                        "memory for what comes with the rows");
 }
 
-static int create_gradients(bench_arrays *a, bench_backend *backend, const bench_shape *shape)
+static int create_gradients(bench_arrays *a, bench_backend *backend, const bench_point *point)
 {
-    return create_words(&a->weight_gradients, backend, (size_t)shape->tokens * (size_t)shape->topk) ||
-           create_rows(&a->gradients, backend, is_others_symmetric(backend), bench_combined_dtype(shape->dtype),
-                       shape->hidden, a->rows);
+    return create_words(&a->weight_gradients, backend, (size_t)point->tokens * (size_t)point->topk) ||
+           create_rows(&a->gradients, backend, is_others_symmetric(backend), bench_combined_dtype(point->dtype),
+                       point->hidden, a->rows);
 }
 
-static int create_all(bench_arrays *a, bench_backend *backend, const bench_shape *shape)
+static int create_all(bench_arrays *a, bench_backend *backend, const bench_point *point)
 {
-    size_t tokens = (size_t)shape->tokens;
-    size_t choices = tokens * (size_t)shape->topk;
+    size_t tokens = (size_t)point->tokens;
+    size_t choices = tokens * (size_t)point->topk;
     size_t labels = a->rows * (size_t)a->width;
     weft_ep_received *received = &a->received;
-    a->owns_results = bench_received_dtype(shape->dtype) == WEFT_EP_FP8_E4M3;
+    a->owns_results = bench_received_dtype(point->dtype) == WEFT_EP_FP8_E4M3;
     if (create_words(&a->ids, backend, choices) || create_words(&a->weights, backend, choices) ||
-        create_rows(&a->in, backend, is_others_symmetric(backend), bench_sent_dtype(shape->dtype), shape->hidden,
+        create_rows(&a->in, backend, is_others_symmetric(backend), bench_sent_dtype(point->dtype), point->hidden,
                     tokens) ||
-        create_rows(&received->rows, backend, a->receives_symmetric, bench_received_dtype(shape->dtype), shape->hidden,
+        create_rows(&received->rows, backend, a->receives_symmetric, bench_received_dtype(point->dtype), point->hidden,
                     a->rows) ||
         create_words(&received->weights, backend, labels) || create_words(&received->experts, backend, labels) ||
         create_words(&received->source_rank, backend, a->rows) ||
         create_words(&received->source_token, backend, a->rows) ||
-        create_rows(&a->out, backend, is_others_symmetric(backend), bench_combined_dtype(shape->dtype), shape->hidden,
+        create_rows(&a->out, backend, is_others_symmetric(backend), bench_combined_dtype(point->dtype), point->hidden,
                     tokens)) {
         return 1;
     }
     received->rows_capacity = a->rows;
     a->results = received->rows;
     return a->owns_results && create_rows(&a->results, backend, is_others_symmetric(backend),
-                                          bench_combined_dtype(shape->dtype), shape->hidden, a->rows);
+                                          bench_combined_dtype(point->dtype), point->hidden, a->rows);
 }
 
 /* Copy what `fill` writes for each of `count` items to the backend. */
@@ -114,14 +114,14 @@ static int write_rows(bench_backend *backend, const weft_ep_rows *rows, int rank
 }
 
 static int write_choices(const bench_arrays *a, bench_backend *backend, const bench_options *options,
-                         const bench_shape *shape)
+                         const bench_point *point)
 {
-    size_t choices = (size_t)shape->tokens * (size_t)shape->topk;
+    size_t choices = (size_t)point->tokens * (size_t)point->topk;
     int32_t *ids = malloc((choices + 1) * sizeof *ids);
     float *weights = malloc((choices + 1) * sizeof *weights);
     int failed = ids == NULL || weights == NULL;
     if (!failed) {
-        bench_gate_choose(shape, weft_world_pes(backend->world), options->seed, weft_world_pe(backend->world), ids);
+        bench_gate_choose(point, weft_world_pes(backend->world), options->seed, weft_world_pe(backend->world), ids);
         for (size_t i = 0; i < choices; i++) {
             weights[i] = 1.0f;
         }
@@ -135,17 +135,17 @@ static int write_choices(const bench_arrays *a, bench_backend *backend, const be
 }
 
 int bench_arrays_create(bench_arrays *arrays, bench_backend *backend, const bench_options *options,
-                        const bench_shape *shape, size_t rows)
+                        const bench_point *point, size_t rows)
 {
     memset(arrays, 0, sizeof *arrays);
     arrays->rows = rows;
-    arrays->receives_symmetric = shape->buffers == BENCH_SYMMETRIC;
-    arrays->width = bench_is_by_expert(shape->layout) ? 1 : shape->topk;
+    arrays->receives_symmetric = point->buffers == BENCH_SYMMETRIC;
+    arrays->width = bench_is_by_expert(point->layout) ? 1 : point->topk;
     arrays->received = (weft_ep_received)WEFT_EP_RECEIVED_INIT;
-    return create_all(arrays, backend, shape) || (options->backward && create_gradients(arrays, backend, shape)) ||
-           write_choices(arrays, backend, options, shape) ||
-           write_rows(backend, &arrays->in, weft_world_pe(backend->world), shape->tokens) ||
-           bench_arrays_poison(arrays, backend, shape);
+    return create_all(arrays, backend, point) || (options->backward && create_gradients(arrays, backend, point)) ||
+           write_choices(arrays, backend, options, point) ||
+           write_rows(backend, &arrays->in, weft_world_pe(backend->world), point->tokens) ||
+           bench_arrays_poison(arrays, backend, point);
 }
 
 static void free_one(bench_backend *backend, void *at, int is_symmetric)
@@ -176,7 +176,7 @@ void bench_arrays_destroy(bench_arrays *arrays, bench_backend *backend)
     free_one(backend, arrays->received.rows.data, arrays->receives_symmetric);
 }
 
-int bench_arrays_poison(bench_arrays *arrays, bench_backend *backend, const bench_shape *shape)
+int bench_arrays_poison(bench_arrays *arrays, bench_backend *backend, const bench_point *point)
 {
     const weft_ep_received *received = &arrays->received;
     const struct {
@@ -185,7 +185,7 @@ int bench_arrays_poison(bench_arrays *arrays, bench_backend *backend, const benc
     } all[] = {{received->rows.data, arrays->rows * data_bytes(&received->rows)},
                {received->source_rank, 4 * arrays->rows},
                {received->source_token, 4 * arrays->rows},
-               {arrays->out.data, (size_t)shape->tokens * data_bytes(&arrays->out)}};
+               {arrays->out.data, (size_t)point->tokens * data_bytes(&arrays->out)}};
     int failed = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all && !failed; i++) { /* NaN, and the number -1 */
         failed = all[i].bytes > 0 &&

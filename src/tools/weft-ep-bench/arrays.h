@@ -22,11 +22,11 @@ typedef struct bench_arrays {
 
 /* Make and fill them. Collective. Returns 0, or 1 after saying what failed; then destroy still frees what is there. */
 int bench_arrays_create(bench_arrays *arrays, bench_backend *backend, const bench_options *options,
-                        const bench_shape *shape, size_t rows);
+                        const bench_point *point, size_t rows);
 void bench_arrays_destroy(bench_arrays *arrays, bench_backend *backend);
 
 /* Poison what a dispatch and a combine write. */
-int bench_arrays_poison(bench_arrays *arrays, bench_backend *backend, const bench_shape *shape);
+int bench_arrays_poison(bench_arrays *arrays, bench_backend *backend, const bench_point *point);
 
 /* Bytes of a row with its scales. */
 size_t bench_row_bytes(const weft_ep_rows *rows);

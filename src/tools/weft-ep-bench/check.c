@@ -14,7 +14,7 @@ typedef struct checker {
     const bench_arrays *arrays;
     bench_backend *backend;
     const bench_options *options;
-    const bench_shape *shape;
+    const bench_point *point;
     int rank;
     int ranks;
     int32_t *ids; /* of all ranks: [ranks][tokens][topk] */
@@ -24,21 +24,21 @@ typedef struct checker {
 
 static int said(const checker *c, const char *what, long at)
 {
-    fprintf(stderr, "weft-ep-bench: PE %d: %s, %s, topk %d: %s (%ld)\n", c->rank, bench_layout_names[c->shape->layout],
-            bench_dtype_names[c->shape->dtype], c->shape->topk, what, at);
+    fprintf(stderr, "weft-ep-bench: PE %d: %s, %s, topk %d: %s (%ld)\n", c->rank, bench_layout_names[c->point->layout],
+            bench_dtype_names[c->point->dtype], c->point->topk, what, at);
     return 1;
 }
 
 static const int32_t *ids_of(const checker *c, int rank, int token)
 {
-    return &c->ids[((size_t)rank * (size_t)c->shape->tokens + (size_t)token) * (size_t)c->shape->topk];
+    return &c->ids[((size_t)rank * (size_t)c->point->tokens + (size_t)token) * (size_t)c->point->topk];
 }
 
 /* The local expert of a choice here, or -1. */
 static int local_expert(const checker *c, const int32_t *ids, int choice)
 {
-    int first = bench_gate_first_expert(c->shape, c->ranks, c->rank);
-    int end = bench_gate_first_expert(c->shape, c->ranks, c->rank + 1);
+    int first = bench_gate_first_expert(c->point, c->ranks, c->rank);
+    int end = bench_gate_first_expert(c->point, c->ranks, c->rank + 1);
     return ids[choice] >= first && ids[choice] < end ? ids[choice] - first : -1;
 }
 
@@ -48,7 +48,7 @@ static int check_data(const checker *c, size_t row, int source, int token)
     const weft_ep_rows *rows = &c->arrays->received.rows;
     size_t bytes = (size_t)rows->hidden * bench_element_bytes(rows->dtype);
     size_t groups = ((size_t)rows->hidden + 127) / 128;
-    int quantised = c->shape->dtype == BENCH_BF16_FP8;
+    int quantised = c->point->dtype == BENCH_BF16_FP8;
     if (tool_failed(c->backend->ops->read(c->backend, c->row, (char *)rows->data + row * bytes, bytes), "reading")) {
         return 1;
     }
@@ -98,7 +98,7 @@ static int check_labels(const checker *c, size_t row, int source, int token, int
 /* The rows of one expert, or with -1 of all, that (source, token) has here: 0 or 1, since choices are distinct. */
 static int comes(const checker *c, int source, int token, int expert)
 {
-    for (int k = 0; k < c->shape->topk; k++) {
+    for (int k = 0; k < c->point->topk; k++) {
         int local = local_expert(c, ids_of(c, source, token), k);
         if (local >= 0 && (expert < 0 || local == expert)) {
             return 1;
@@ -110,7 +110,7 @@ static int comes(const checker *c, int source, int token, int expert)
 /* The rows of an expert (-1: all) from this source on `row`, in order. Returns the row behind them, or -1. */
 static long check_source(const checker *c, int source, int expert, long row)
 {
-    for (int token = 0; token < c->shape->tokens && row >= 0; token++) {
+    for (int token = 0; token < c->point->tokens && row >= 0; token++) {
         if (comes(c, source, token, expert)) {
             int wrong =
                 check_data(c, (size_t)row, source, token) || check_labels(c, (size_t)row, source, token, expert);
@@ -122,18 +122,18 @@ static long check_source(const checker *c, int source, int expert, long row)
 
 static int check_rows(const checker *c)
 {
-    int by_expert = bench_is_by_expert(c->shape->layout);
-    int first = bench_gate_first_expert(c->shape, c->ranks, c->rank);
-    int experts = by_expert ? bench_gate_first_expert(c->shape, c->ranks, c->rank + 1) - first : 1;
-    int alignment = c->shape->layout == BENCH_EXPERT_MAJOR ? c->options->alignment : 1;
+    int by_expert = bench_is_by_expert(c->point->layout);
+    int first = bench_gate_first_expert(c->point, c->ranks, c->rank);
+    int experts = by_expert ? bench_gate_first_expert(c->point, c->ranks, c->rank + 1) - first : 1;
+    int alignment = c->point->layout == BENCH_EXPERT_MAJOR ? c->options->alignment : 1;
     long row = 0;
     for (int expert = 0; expert < experts; expert++) {
-        if (c->shape->layout == BENCH_SLOTS_EXPERT) {
-            row = (long)expert * c->ranks * c->shape->tokens;
+        if (c->point->layout == BENCH_SLOTS_EXPERT) {
+            row = (long)expert * c->ranks * c->point->tokens;
         }
         for (int source = 0; source < c->ranks && row >= 0; source++) {
-            if (c->shape->layout == BENCH_SLOTS_SOURCE) {
-                row = (long)source * c->shape->tokens;
+            if (c->point->layout == BENCH_SLOTS_SOURCE) {
+                row = (long)source * c->point->tokens;
             }
             row = check_source(c, source, by_expert ? expert : -1, row);
         }
@@ -173,19 +173,19 @@ static int rows_of(const checker *c, int token)
 {
     int rows = 0;
     for (int rank = 0; rank < c->ranks; rank++) {
-        rows += bench_gate_goes(c->shape, c->ranks, ids_of(c, c->rank, 0), token, rank);
+        rows += bench_gate_goes(c->point, c->ranks, ids_of(c, c->rank, 0), token, rank);
     }
-    return bench_is_by_expert(c->shape->layout) ? c->shape->topk : rows;
+    return bench_is_by_expert(c->point->layout) ? c->point->topk : rows;
 }
 
 static int check_sums(const checker *c)
 {
     const weft_ep_rows *out = &c->arrays->out;
     size_t bytes = (size_t)out->hidden * bench_element_bytes(out->dtype);
-    for (int token = 0; token < c->shape->tokens; token++) {
+    for (int token = 0; token < c->point->tokens; token++) {
         /* Weights are 1, and a row stands for its choices: the token's row times its choices. Without weights it counts
          * once. */
-        int rows = c->options->unweighted ? rows_of(c, token) : c->shape->topk;
+        int rows = c->options->unweighted ? rows_of(c, token) : c->point->topk;
         if (tool_failed(c->backend->ops->read(c->backend, c->row, (char *)out->data + (size_t)token * bytes, bytes),
                         "reading")) {
             return 1;
@@ -198,20 +198,20 @@ static int check_sums(const checker *c)
 }
 
 static int open_checker(checker *c, const bench_arrays *arrays, bench_backend *backend, const bench_options *options,
-                        const bench_shape *shape)
+                        const bench_point *point)
 {
-    *c = (checker){.arrays = arrays, .backend = backend, .options = options, .shape = shape};
+    *c = (checker){.arrays = arrays, .backend = backend, .options = options, .point = point};
     c->rank = weft_world_pe(backend->world);
     c->ranks = weft_world_pes(backend->world);
-    size_t choices = (size_t)shape->tokens * (size_t)shape->topk;
+    size_t choices = (size_t)point->tokens * (size_t)point->topk;
     c->ids = malloc((choices * (size_t)c->ranks + 1) * sizeof *c->ids);
-    c->row = malloc(4 * (size_t)shape->hidden);
-    c->scales = malloc(4 * (((size_t)shape->hidden + 127) / 128));
+    c->row = malloc(4 * (size_t)point->hidden);
+    c->scales = malloc(4 * (((size_t)point->hidden + 127) / 128));
     if (c->ids == NULL || c->row == NULL || c->scales == NULL) {
         return said(c, "no memory to check with", 0);
     }
     for (int rank = 0; rank < c->ranks; rank++) {
-        bench_gate_choose(shape, c->ranks, options->seed, rank, c->ids + (size_t)rank * choices);
+        bench_gate_choose(point, c->ranks, options->seed, rank, c->ids + (size_t)rank * choices);
     }
     return 0;
 }
@@ -224,19 +224,19 @@ static void close_checker(checker *c)
 }
 
 int bench_check_received(const bench_arrays *arrays, bench_backend *backend, const bench_options *options,
-                         const bench_shape *shape)
+                         const bench_point *point)
 {
     checker c;
-    int failed = open_checker(&c, arrays, backend, options, shape) || check_rows(&c) || write_results(&c);
+    int failed = open_checker(&c, arrays, backend, options, point) || check_rows(&c) || write_results(&c);
     close_checker(&c);
     return failed;
 }
 
 int bench_check_combined(const bench_arrays *arrays, bench_backend *backend, const bench_options *options,
-                         const bench_shape *shape)
+                         const bench_point *point)
 {
     checker c;
-    int failed = open_checker(&c, arrays, backend, options, shape) || check_sums(&c);
+    int failed = open_checker(&c, arrays, backend, options, point) || check_sums(&c);
     close_checker(&c);
     return failed;
 }

@@ -8,27 +8,27 @@
 #include "tools/weft-ep-bench/gate.h"
 
 /* The tokens of `source` that go to each rank are added to rows[rank]. */
-static void count_rows(const bench_shape *shape, int ranks, uint64_t seed, int source, int32_t *ids, size_t *rows)
+static void count_rows(const bench_point *point, int ranks, uint64_t seed, int source, int32_t *ids, size_t *rows)
 {
-    bench_gate_choose(shape, ranks, seed, source, ids);
-    for (int token = 0; token < shape->tokens; token++) {
+    bench_gate_choose(point, ranks, seed, source, ids);
+    for (int token = 0; token < point->tokens; token++) {
         for (int rank = 0; rank < ranks; rank++) {
-            rows[rank] += (size_t)bench_gate_goes(shape, ranks, ids, token, rank);
+            rows[rank] += (size_t)bench_gate_goes(point, ranks, ids, token, rank);
         }
     }
 }
 
 /* Rows lie by source, then by token: those of the sources before this one come first. */
-static int list_copies(bench_copies *c, const bench_arrays *arrays, weft_world *world, const bench_shape *shape,
+static int list_copies(bench_copies *c, const bench_arrays *arrays, weft_world *world, const bench_point *point,
                        uint64_t seed, int32_t *ids, size_t *rows)
 {
     int me = weft_world_pe(world);
     int ranks = weft_world_pes(world);
     for (int source = 0; source < me; source++) {
-        count_rows(shape, ranks, seed, source, ids, rows);
+        count_rows(point, ranks, seed, source, ids, rows);
     }
-    bench_gate_choose(shape, ranks, seed, me, ids);
-    for (int token = 0; token < shape->tokens; token++) {
+    bench_gate_choose(point, ranks, seed, me, ids);
+    for (int token = 0; token < point->tokens; token++) {
         for (int rank = 0; rank < ranks; rank++) {
             unsigned char *there = weft_ptr(world, arrays->received.rows.data, rank);
             if (there == NULL) {
@@ -36,7 +36,7 @@ static int list_copies(bench_copies *c, const bench_arrays *arrays, weft_world *
                         rank);
                 return 1;
             }
-            if (bench_gate_goes(shape, ranks, ids, token, rank)) {
+            if (bench_gate_goes(point, ranks, ids, token, rank)) {
                 c->copies[c->count++] =
                     (bench_copy){.token = (const unsigned char *)arrays->in.data + (size_t)token * c->row_bytes,
                                  .received = there + rows[rank]++ * c->row_bytes};
@@ -46,12 +46,12 @@ static int list_copies(bench_copies *c, const bench_arrays *arrays, weft_world *
     return 0;
 }
 
-int bench_copies_create(bench_copies *copies, const bench_arrays *arrays, weft_world *world, const bench_shape *shape,
+int bench_copies_create(bench_copies *copies, const bench_arrays *arrays, weft_world *world, const bench_point *point,
                         uint64_t seed)
 {
-    size_t tokens = (size_t)shape->tokens;
+    size_t tokens = (size_t)point->tokens;
     size_t ranks = (size_t)weft_world_pes(world);
-    int32_t *ids = malloc((tokens * (size_t)shape->topk + 1) * sizeof *ids);
+    int32_t *ids = malloc((tokens * (size_t)point->topk + 1) * sizeof *ids);
     size_t *rows = calloc(ranks, sizeof *rows);
     *copies = (bench_copies){.row_bytes = bench_row_bytes(&arrays->in)};
     copies->copies = malloc((tokens * ranks + 1) * sizeof *copies->copies);
@@ -60,7 +60,7 @@ int bench_copies_create(bench_copies *copies, const bench_arrays *arrays, weft_w
     if (failed) {
         fprintf(stderr, "weft-ep-bench: --memcpy: no memory\n");
     }
-    failed = failed || list_copies(copies, arrays, world, shape, seed, ids, rows);
+    failed = failed || list_copies(copies, arrays, world, point, seed, ids, rows);
     free(ids);
     free(rows);
     return failed;

@@ -22,7 +22,7 @@ typedef struct bench_copies {
 } bench_copies;
 
 /* Returns 0, or 1 after saying what is missing. Destroy also after that. */
-int bench_copies_create(bench_copies *copies, const bench_arrays *arrays, weft_world *world, const bench_shape *shape,
+int bench_copies_create(bench_copies *copies, const bench_arrays *arrays, weft_world *world, const bench_point *point,
                         uint64_t seed);
 void bench_copies_destroy(bench_copies *copies);
 

@@ -69,37 +69,37 @@ static const char help[] =
     "there\n"
     "is no GPU for --gpu.\n";
 
-static int can_copy(const bench_options *options, const bench_shape *shape)
+static int can_copy(const bench_options *options, const bench_point *point)
 {
-    return !options->on_device && shape->layout == BENCH_RANK_MAJOR && shape->buffers == BENCH_SYMMETRIC &&
-           bench_sent_dtype(shape->dtype) == bench_combined_dtype(shape->dtype) &&
-           bench_received_dtype(shape->dtype) != WEFT_EP_FP8_E4M3;
+    return !options->on_device && point->layout == BENCH_RANK_MAJOR && point->buffers == BENCH_SYMMETRIC &&
+           bench_sent_dtype(point->dtype) == bench_combined_dtype(point->dtype) &&
+           bench_received_dtype(point->dtype) != WEFT_EP_FP8_E4M3;
 }
 
 /* What of two parameters does not go together. */
-static int check_shapes(const bench_options *options)
+static int check_points(const bench_options *options)
 {
-    for (long i = 0; i < bench_options_shapes(options); i++) {
-        bench_shape shape = bench_options_shape(options, i);
-        int grain = bench_sent_dtype(shape.dtype) == WEFT_EP_F32            ? 4
-                    : bench_received_dtype(shape.dtype) == WEFT_EP_FP8_E4M3 ? 16
+    for (long i = 0; i < bench_options_points(options); i++) {
+        bench_point point = bench_options_point(options, i);
+        int grain = bench_sent_dtype(point.dtype) == WEFT_EP_F32            ? 4
+                    : bench_received_dtype(point.dtype) == WEFT_EP_FP8_E4M3 ? 16
                                                                             : 8;
-        if (shape.topk > shape.experts) {
+        if (point.topk > point.experts) {
             fprintf(stderr, "weft-ep-bench: --topk %d: a token chooses distinct experts; give at most --experts, %d\n",
-                    shape.topk, shape.experts);
+                    point.topk, point.experts);
             return TOOL_USAGE;
         }
-        if (shape.hidden % grain != 0) {
+        if (point.hidden % grain != 0) {
             fprintf(stderr, "weft-ep-bench: --hidden %d: rows of %s are multiples of 16 bytes; give a multiple of %d\n",
-                    shape.hidden, bench_dtype_names[shape.dtype], grain);
+                    point.hidden, bench_dtype_names[point.dtype], grain);
             return TOOL_USAGE;
         }
-        if (options->beside_memcpy && !can_copy(options, &shape)) {
+        if (options->beside_memcpy && !can_copy(options, &point)) {
             fprintf(stderr,
                     "weft-ep-bench: --memcpy is for the host, rank-major, symmetric and bf16, f16 or f32; not for "
                     "%s %s %s%s\n",
-                    bench_layout_names[shape.layout], bench_buffers_names[shape.buffers],
-                    bench_dtype_names[shape.dtype], options->on_device ? " on GPUs" : "");
+                    bench_layout_names[point.layout], bench_buffers_names[point.buffers],
+                    bench_dtype_names[point.dtype], options->on_device ? " on GPUs" : "");
             return TOOL_USAGE;
         }
     }
@@ -167,29 +167,29 @@ int bench_options_parse(bench_options *options, int argc, char **argv)
         tool_print_version();
         return 0;
     }
-    return check_shapes(options);
+    return check_points(options);
 }
 
-long bench_options_shapes(const bench_options *options)
+long bench_options_points(const bench_options *options)
 {
     return (long)options->tokens.count * options->hidden.count * options->topk.count * options->experts.count *
            options->dtypes.count * options->layouts.count * options->skews.count * options->routings.count *
            options->modes.count * options->buffers.count * options->sms.count;
 }
 
-bench_shape bench_options_shape(const bench_options *options, long i)
+bench_point bench_options_point(const bench_options *options, long i)
 {
-    bench_shape shape;
-    shape.tokens = (int)tool_list_take(&options->tokens, &i);
-    shape.hidden = (int)tool_list_take(&options->hidden, &i);
-    shape.topk = (int)tool_list_take(&options->topk, &i);
-    shape.experts = (int)tool_list_take(&options->experts, &i);
-    shape.sms = (int)tool_list_take(&options->sms, &i);
-    shape.buffers = (bench_buffers)tool_list_take(&options->buffers, &i);
-    shape.routing = (bench_routing)tool_list_take(&options->routings, &i);
-    shape.mode = (bench_mode)tool_list_take(&options->modes, &i);
-    shape.skew = (bench_skew)tool_list_take(&options->skews, &i);
-    shape.layout = (bench_layout)tool_list_take(&options->layouts, &i);
-    shape.dtype = (bench_dtype)tool_list_take(&options->dtypes, &i);
-    return shape;
+    bench_point point;
+    point.tokens = (int)tool_list_take(&options->tokens, &i);
+    point.hidden = (int)tool_list_take(&options->hidden, &i);
+    point.topk = (int)tool_list_take(&options->topk, &i);
+    point.experts = (int)tool_list_take(&options->experts, &i);
+    point.sms = (int)tool_list_take(&options->sms, &i);
+    point.buffers = (bench_buffers)tool_list_take(&options->buffers, &i);
+    point.routing = (bench_routing)tool_list_take(&options->routings, &i);
+    point.mode = (bench_mode)tool_list_take(&options->modes, &i);
+    point.skew = (bench_skew)tool_list_take(&options->skews, &i);
+    point.layout = (bench_layout)tool_list_take(&options->layouts, &i);
+    point.dtype = (bench_dtype)tool_list_take(&options->dtypes, &i);
+    return point;
 }

@@ -37,8 +37,8 @@ typedef struct bench_options {
 /* TOOL_GO_ON, or the program's exit status: help has been printed, or what is wrong. */
 int bench_options_parse(bench_options *options, int argc, char **argv);
 
-/* How many shapes the sweep has, and the i-th: every combination. */
-long bench_options_shapes(const bench_options *options);
-bench_shape bench_options_shape(const bench_options *options, long i);
+/* How many points the sweep has, and the i-th: every combination. */
+long bench_options_points(const bench_options *options);
+bench_point bench_options_point(const bench_options *options, long i);
 
 #endif

@@ -41,12 +41,12 @@ static void print_time(const tool_figure *figure, int width)
     }
 }
 
-static void print_row(const bench_report *report, const bench_shape *shape, const bench_figures *figures)
+static void print_row(const bench_report *report, const bench_point *point, const bench_figures *figures)
 {
-    printf("%6d %6d %4d %5d %-8s %-12s %-8s %-6s %-4s %-9s %4d", shape->tokens, shape->hidden, shape->topk,
-           shape->experts, bench_dtype_names[shape->dtype], bench_layout_names[shape->layout],
-           bench_skew_names[shape->skew], bench_routing_names[shape->routing], bench_mode_names[shape->mode],
-           bench_buffers_names[shape->buffers], shape->sms);
+    printf("%6d %6d %4d %5d %-8s %-12s %-8s %-6s %-4s %-9s %4d", point->tokens, point->hidden, point->topk,
+           point->experts, bench_dtype_names[point->dtype], bench_layout_names[point->layout],
+           bench_skew_names[point->skew], bench_routing_names[point->routing], bench_mode_names[point->mode],
+           bench_buffers_names[point->buffers], point->sms);
     if (figures->missing[0] != '\0') {
         printf(" not supported: %s\n", figures->missing);
         (void)fflush(stdout);
@@ -68,40 +68,40 @@ static void print_row(const bench_report *report, const bench_shape *shape, cons
     (void)fflush(stdout);
 }
 
-static void print_line(const bench_report *report, const char *name, const char *impl, const bench_shape *shape,
+static void print_line(const bench_report *report, const char *name, const char *impl, const bench_point *point,
                        const tool_figure *figure, const char *unit)
 {
     if (figure->samples == 0) {
         return;
     }
     char text[512];
-    bench_shape_describe(shape, text, sizeof text);
+    bench_point_describe(point, text, sizeof text);
     tool_line_begin(report->json, name, impl, report->pes, figure, unit);
     fprintf(report->json, ", %s", text);
     tool_line_end(report->json, report->options->machine);
 }
 
-void bench_report_add(bench_report *report, const bench_shape *shape, const bench_figures *figures)
+void bench_report_add(bench_report *report, const bench_point *point, const bench_figures *figures)
 {
     if (!report->prints) {
         return;
     }
-    print_row(report, shape, figures);
+    print_row(report, point, figures);
     if (figures->missing[0] != '\0') {
         return;
     }
     if (report->json != NULL) {
         const char *floor = report->options->beside_memcpy ? "memcpy" : "floor";
-        print_line(report, "ep_dispatch", "weft", shape, &figures->dispatch, "us");
-        print_line(report, "ep_dispatch", floor, shape, &figures->dispatch_floor, "us");
-        print_line(report, "ep_combine", "weft", shape, &figures->combine, "us");
-        print_line(report, "ep_combine", floor, shape, &figures->combine_floor, "us");
-        print_line(report, "ep_pair", "weft", shape, &figures->pair, "us");
-        print_line(report, "ep_pair", floor, shape, &figures->pair_floor, "us");
-        print_line(report, "ep_dispatch_bwd", "weft", shape, &figures->dispatch_bwd, "us");
-        print_line(report, "ep_combine_bwd", "weft", shape, &figures->combine_bwd, "us");
-        print_line(report, "ep_setup", "weft", shape, &figures->setup, "us");
-        print_line(report, "ep_memory", "weft", shape, &figures->memory, "MB");
+        print_line(report, "ep_dispatch", "weft", point, &figures->dispatch, "us");
+        print_line(report, "ep_dispatch", floor, point, &figures->dispatch_floor, "us");
+        print_line(report, "ep_combine", "weft", point, &figures->combine, "us");
+        print_line(report, "ep_combine", floor, point, &figures->combine_floor, "us");
+        print_line(report, "ep_pair", "weft", point, &figures->pair, "us");
+        print_line(report, "ep_pair", floor, point, &figures->pair_floor, "us");
+        print_line(report, "ep_dispatch_bwd", "weft", point, &figures->dispatch_bwd, "us");
+        print_line(report, "ep_combine_bwd", "weft", point, &figures->combine_bwd, "us");
+        print_line(report, "ep_setup", "weft", point, &figures->setup, "us");
+        print_line(report, "ep_memory", "weft", point, &figures->memory, "MB");
     }
 }
 

@@ -16,7 +16,7 @@ typedef struct bench_report {
 
 /* Returns 0, or 1 after saying which file cannot be written. */
 int bench_report_open(bench_report *report, const bench_options *options, int pe, int pes);
-void bench_report_add(bench_report *report, const bench_shape *shape, const bench_figures *figures);
+void bench_report_add(bench_report *report, const bench_point *point, const bench_figures *figures);
 /* Returns `failed`, or 1 when what was told could not be written. */
 int bench_report_close(bench_report *report, int failed);
 

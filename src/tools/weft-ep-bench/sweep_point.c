@@ -49,15 +49,15 @@ int bench_is_by_expert(bench_layout layout)
 }
 
 /* The two layouts of slots are one layout, with a member of its own. */
-void bench_shape_describe(const bench_shape *shape, char *text, size_t bytes)
+void bench_point_describe(const bench_point *point, char *text, size_t bytes)
 {
-    const char *layout = bench_layout_names[shape->layout];
+    const char *layout = bench_layout_names[point->layout];
     const char *slots = strncmp(layout, "slots-", 6) == 0 ? layout + 6 : NULL;
     snprintf(text, bytes,
              "\"tokens\": %d, \"hidden\": %d, \"topk\": %d, \"experts\": %d, \"dtype\": \"%s\", \"layout\": "
              "\"%s\"%s%s%s, \"mode\": \"%s\", \"routing\": \"%s\", \"skew\": \"%s\", \"buffers\": \"%s\", \"sms\": %d",
-             shape->tokens, shape->hidden, shape->topk, shape->experts, bench_dtype_names[shape->dtype],
+             point->tokens, point->hidden, point->topk, point->experts, bench_dtype_names[point->dtype],
              slots != NULL ? "slots" : layout, slots != NULL ? ", \"slots\": \"" : "", slots != NULL ? slots : "",
-             slots != NULL ? "\"" : "", bench_mode_names[shape->mode], bench_routing_names[shape->routing],
-             bench_skew_names[shape->skew], bench_buffers_names[shape->buffers], shape->sms);
+             slots != NULL ? "\"" : "", bench_mode_names[point->mode], bench_routing_names[point->routing],
+             bench_skew_names[point->skew], bench_buffers_names[point->buffers], point->sms);
 }

@@ -52,7 +52,7 @@ typedef enum bench_buffers {
     BENCH_BUFFERS
 } bench_buffers;
 
-typedef struct bench_shape {
+typedef struct bench_point {
     int tokens; /* a rank */
     int hidden;
     int topk;
@@ -64,7 +64,7 @@ typedef struct bench_shape {
     bench_mode mode;
     bench_buffers buffers;
     int sms; /* on GPUs; 0: the library's choice */
-} bench_shape;
+} bench_point;
 
 extern const char *const bench_dtype_names[BENCH_DTYPES];
 extern const char *const bench_layout_names[BENCH_LAYOUTS];
@@ -80,7 +80,7 @@ weft_ep_dtype bench_combined_dtype(bench_dtype dtype);
 weft_ep_layout bench_weft_layout(bench_layout layout);
 int bench_is_by_expert(bench_layout layout);
 
-/* What tells the figures of shapes apart, as members of their JSON object. */
-void bench_shape_describe(const bench_shape *shape, char *text, size_t bytes);
+/* What tells the figures of points apart, as members of their JSON object. */
+void bench_point_describe(const bench_point *point, char *text, size_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* weft-ep-bench/trial.c: one shape: set up, checked, timed. */
+/* weft-ep-bench/trial.c: one point of a sweep: set up, checked, timed. */
 #include "tools/weft-ep-bench/trial.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ typedef struct trial {
     weft_world *world;
     bench_backend *backend;
     const bench_options *options;
-    const bench_shape *shape;
+    const bench_point *point;
     bench_arrays arrays;
     bench_copies copies; /* with --memcpy */
     int64_t rows; /* this PE receives */
@@ -36,7 +36,7 @@ typedef struct trial {
 static weft_ep_choices choices_of(const trial *t)
 {
     weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
-    choices.tokens = t->shape->tokens;
+    choices.tokens = t->point->tokens;
     choices.ids = t->arrays.ids;
     choices.weights = t->arrays.weights;
     return choices;
@@ -47,11 +47,11 @@ static weft_status dispatch(void *context)
     trial *t = context;
     weft_stream *stream = t->backend->stream;
     weft_ep_choices choices = choices_of(t);
-    weft_status status = t->shape->routing == BENCH_FRESH ? weft_ep_route_choose(t->route, &choices) : WEFT_OK;
+    weft_status status = t->point->routing == BENCH_FRESH ? weft_ep_route_choose(t->route, &choices) : WEFT_OK;
     if (status != WEFT_OK) {
         return status;
     }
-    if (t->shape->mode == BENCH_HT) {
+    if (t->point->mode == BENCH_HT) {
         return weft_ep_dispatch(t->route, &t->arrays.in, &t->arrays.received, stream);
     }
     status = weft_ep_dispatch_send(t->route, &t->arrays.in, &t->arrays.received, stream);
@@ -63,7 +63,7 @@ static weft_status combine(void *context)
     trial *t = context;
     weft_stream *stream = t->backend->stream;
     unsigned flags = t->options->unweighted ? 0 : WEFT_EP_WEIGHTED;
-    if (t->shape->mode == BENCH_HT) {
+    if (t->point->mode == BENCH_HT) {
         return weft_ep_combine(t->route, &t->arrays.results, &t->arrays.out, flags, stream);
     }
     weft_status status = weft_ep_combine_send(t->route, &t->arrays.results, &t->arrays.out, flags, stream);
@@ -114,23 +114,23 @@ static weft_status pair_copies(void *context)
 
 static weft_status create_group(trial *t)
 {
-    int is_slots = t->shape->layout == BENCH_SLOTS_SOURCE || t->shape->layout == BENCH_SLOTS_EXPERT;
+    int is_slots = t->point->layout == BENCH_SLOTS_SOURCE || t->point->layout == BENCH_SLOTS_EXPERT;
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
-    config.experts = t->shape->experts;
-    config.tokens_max = t->shape->tokens;
-    config.topk_max = t->shape->topk;
-    config.row_bytes_max = 2 * (size_t)t->shape->hidden; /* bf16, which combine takes in any case */
-    if (bench_sent_dtype(t->shape->dtype) == WEFT_EP_F32) {
+    config.experts = t->point->experts;
+    config.tokens_max = t->point->tokens;
+    config.topk_max = t->point->topk;
+    config.row_bytes_max = 2 * (size_t)t->point->hidden; /* bf16, which combine takes in any case */
+    if (bench_sent_dtype(t->point->dtype) == WEFT_EP_F32) {
         config.row_bytes_max *= 2;
     }
     config.rows_max = t->options->worst_case ? 0 : t->arrays.rows;
-    config.slot_tokens_max = is_slots ? t->shape->tokens : 0;
+    config.slot_tokens_max = is_slots ? t->point->tokens : 0;
     config.on_device = t->backend->on_device;
-    plan.topk = t->shape->topk;
-    plan.layout = bench_weft_layout(t->shape->layout);
-    plan.alignment = t->shape->layout == BENCH_EXPERT_MAJOR ? t->options->alignment : 0;
-    plan.sms = t->shape->sms;
+    plan.topk = t->point->topk;
+    plan.layout = bench_weft_layout(t->point->layout);
+    plan.alignment = t->point->layout == BENCH_EXPERT_MAJOR ? t->options->alignment : 0;
+    plan.sms = t->point->sms;
     weft_status status = weft_ep_create(weft_team_world(t->world), &config, &t->ep);
     if (status == WEFT_OK) {
         status = weft_ep_route_bytes(t->ep, &plan, &t->memory_bytes);
@@ -249,7 +249,7 @@ static int check_copies(trial *t)
     }
     bench_copies_send(&t->copies);
     if (tool_failed(weft_barrier(world), "barrier") ||
-        bench_check_received(&t->arrays, t->backend, t->options, t->shape)) {
+        bench_check_received(&t->arrays, t->backend, t->options, t->point)) {
         return 1;
     }
     bench_copies_return(&t->copies);
@@ -277,7 +277,7 @@ static weft_status rehearse(trial *t)
     if (status != WEFT_OK || !t->options->check) {
         return status;
     }
-    if (bench_check_received(&t->arrays, t->backend, t->options, t->shape) ||
+    if (bench_check_received(&t->arrays, t->backend, t->options, t->point) ||
         (t->options->beside_memcpy && check_copies(t))) {
         return WEFT_ERR_STATE;
     }
@@ -286,7 +286,7 @@ static weft_status rehearse(trial *t)
     if (status == WEFT_ERR_UNSUPPORTED) { /* as its figure will say */
         return WEFT_OK;
     }
-    return status == WEFT_OK && bench_check_combined(&t->arrays, t->backend, t->options, t->shape) ? WEFT_ERR_STATE
+    return status == WEFT_OK && bench_check_combined(&t->arrays, t->backend, t->options, t->point) ? WEFT_ERR_STATE
                                                                                                    : status;
 }
 
@@ -303,13 +303,13 @@ static int time_call(trial *t, weft_status (*call)(void *context), const char *w
 /* What the rows of the rank that sends most take at least. */
 static int time_floor(trial *t, const weft_ep_rows *rows, tool_figure *figure)
 {
-    int64_t sent = bench_gate_most_sent(t->shape, weft_world_pes(t->world), t->options->seed);
+    int64_t sent = bench_gate_most_sent(t->point, weft_world_pes(t->world), t->options->seed);
     size_t bytes = sent > 0 ? (size_t)sent * bench_row_bytes(rows) : 0;
     if (bytes == 0) {
         return 0;
     }
     figure->bytes = (double)bytes;
-    weft_status status = t->backend->ops->floor(t->backend, bytes, t->shape->sms, t->options->repeats, t->times);
+    weft_status status = t->backend->ops->floor(t->backend, bytes, t->point->sms, t->options->repeats, t->times);
     return tool_failed(status, "the floor") || summarise(t, t->times, t->options->repeats, figure);
 }
 
@@ -357,7 +357,7 @@ static int time_forward(trial *t, bench_figures *figures)
 
 static int time_all(trial *t, bench_figures *figures)
 {
-    int64_t rows = bench_gate_sent(t->shape, weft_world_pes(t->world), t->options->seed, weft_world_pe(t->world));
+    int64_t rows = bench_gate_sent(t->point, weft_world_pes(t->world), t->options->seed, weft_world_pe(t->world));
     double sent = (double)rows * (double)bench_row_bytes(&t->arrays.received.rows);
     double returned = (double)rows * (double)bench_row_bytes(&t->arrays.results);
     if (rows < 0 || time_forward(t, figures)) {
@@ -383,10 +383,10 @@ static int time_all(trial *t, bench_figures *figures)
 /* The most rows that any PE may receive, whatever the gate says. */
 static size_t worst_rows(const trial *t, int pes)
 {
-    size_t tokens = (size_t)pes * (size_t)t->shape->tokens;
-    return t->shape->layout == BENCH_RANK_MAJOR
+    size_t tokens = (size_t)pes * (size_t)t->point->tokens;
+    return t->point->layout == BENCH_RANK_MAJOR
                ? tokens
-               : tokens * (size_t)t->shape->topk + (size_t)t->shape->experts * (size_t)t->options->alignment;
+               : tokens * (size_t)t->point->topk + (size_t)t->point->experts * (size_t)t->options->alignment;
 }
 
 /* The most rows of any PE, and this one's. */
@@ -394,8 +394,8 @@ static int count_rows(trial *t, size_t *most)
 {
     int pes = weft_world_pes(t->world);
     int64_t *rows = malloc((size_t)pes * sizeof *rows);
-    int is_slots = t->shape->layout == BENCH_SLOTS_SOURCE || t->shape->layout == BENCH_SLOTS_EXPERT;
-    if (rows == NULL || bench_gate_rows(t->shape, pes, t->options->alignment, t->options->seed, rows) != 0) {
+    int is_slots = t->point->layout == BENCH_SLOTS_SOURCE || t->point->layout == BENCH_SLOTS_EXPERT;
+    if (rows == NULL || bench_gate_rows(t->point, pes, t->options->alignment, t->options->seed, rows) != 0) {
         fprintf(stderr, "weft-ep-bench: no memory\n");
         free(rows);
         return 1;
@@ -421,11 +421,11 @@ static int run(trial *t, bench_figures *figures)
     return tool_failed(status, "a trial") || time_all(t, figures) || destroy(t);
 }
 
-int bench_trial_run(bench_backend *backend, const bench_options *options, const bench_shape *shape,
+int bench_trial_run(bench_backend *backend, const bench_options *options, const bench_point *point,
                     bench_figures *figures)
 {
     weft_world *world = backend->world;
-    trial t = {.world = world, .backend = backend, .options = options, .shape = shape};
+    trial t = {.world = world, .backend = backend, .options = options, .point = point};
     size_t samples = (size_t)(options->repeats > SETUPS ? options->repeats : SETUPS) * COMPARED;
     size_t rows;
     void *times;
@@ -434,8 +434,8 @@ int bench_trial_run(bench_backend *backend, const bench_options *options, const 
         return 1;
     }
     t.times = times;
-    if (bench_arrays_create(&t.arrays, backend, options, shape, rows) ||
-        (options->beside_memcpy && bench_copies_create(&t.copies, &t.arrays, world, shape, options->seed)) ||
+    if (bench_arrays_create(&t.arrays, backend, options, point, rows) ||
+        (options->beside_memcpy && bench_copies_create(&t.copies, &t.arrays, world, point, options->seed)) ||
         run(&t, figures)) {
         return 1; /* others may be anywhere: the world's end frees the rest */
     }

@@ -1,4 +1,4 @@
-/* weft-ep-bench/trial.h: one shape: set up, checked, timed. */
+/* weft-ep-bench/trial.h: one point of a sweep: set up, checked, timed. */
 #ifndef WEFT_EP_BENCH_TRIAL_H
 #define WEFT_EP_BENCH_TRIAL_H
 
@@ -23,7 +23,7 @@ typedef struct bench_figures {
 
 /* A figure without samples is of a call that is not supported. Collective over the world; the figures are those of all
  * PEs, on all PEs. Returns 0, or 1 after saying what failed. */
-int bench_trial_run(bench_backend *backend, const bench_options *options, const bench_shape *shape,
+int bench_trial_run(bench_backend *backend, const bench_options *options, const bench_point *point,
                     bench_figures *figures);
 
 #endif
