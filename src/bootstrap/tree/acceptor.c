@@ -263,8 +263,8 @@ weft_status wefti_acceptor_step(wefti_acceptor *acceptor, const wefti_polls *pol
     uint64_t now_ns = wefti_os_now_ns();
     for (size_t i = acceptor->count; i-- > 0;) {
         wefti_stranger *stranger = acceptor->strangers[i];
-        int is_kept = stranger->is_proven || !wefti_link_ready(&stranger->link, polls) || receive(acceptor, stranger);
-        if (!is_kept || (!stranger->is_proven && now_ns >= stranger->since_ns + STRANGER_NS)) {
+        int stays = stranger->is_proven || !wefti_link_ready(&stranger->link, polls) || receive(acceptor, stranger);
+        if (!stays || (!stranger->is_proven && now_ns >= stranger->since_ns + STRANGER_NS)) {
             drop(acceptor, i);
         }
     }

@@ -284,7 +284,7 @@ static weft_status begin_talk(wefti_caller *caller)
     return listen_for(caller);
 }
 
-static int is_kept(const wefti_caller *caller, size_t at)
+static int is_near_link(const wefti_caller *caller, size_t at)
 {
     return wefti_link_is_open(&caller->near) &&
            memcmp(&caller->near_address, &caller->addresses[at], sizeof caller->near_address) == 0;
@@ -294,7 +294,7 @@ static weft_status dial(wefti_caller *caller)
 {
     const wefti_tree_address *address = &caller->addresses[caller->at];
     const struct sockaddr *sockaddr = (const struct sockaddr *)(const void *)address->sockaddr;
-    if (is_kept(caller, caller->at)) {
+    if (is_near_link(caller, caller->at)) {
         return retry(caller);
     }
     int descriptor = wefti_fault("socket", EMFILE) ? -1 : wefti_os_socket_open(sockaddr->sa_family);
@@ -452,7 +452,7 @@ static weft_status try_near(wefti_caller *caller)
     caller->at = silent;
     put_off_near(caller);
     for (size_t at = 0; at < caller->address_count; at++) {
-        int is_open = !(caller->talked & 1u << at) && is_near(&caller->addresses[at]) && !is_kept(caller, at);
+        int is_open = !(caller->talked & 1u << at) && is_near(&caller->addresses[at]) && !is_near_link(caller, at);
         int descriptor = is_open ? reach_near(caller, &caller->addresses[at]) : -1;
         if (descriptor >= 0) {
             wefti_link link;

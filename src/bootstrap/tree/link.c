@@ -259,8 +259,8 @@ wefti_link_event wefti_link_receive(wefti_link *link)
 {
     wefti_link_event event = WEFTI_LINK_IDLE;
     unsigned char *body;
-    if (link->is_whole) {
-        link->is_whole = 0;
+    if (link->is_handed_out) {
+        link->is_handed_out = 0;
         link->in_bytes = 0;
     }
     if (link->in_bytes < sizeof link->in) {
@@ -281,7 +281,7 @@ wefti_link_event wefti_link_receive(wefti_link *link)
     if (is_data(&link->in)) {
         link->sink.type = 0;
     }
-    link->is_whole = 1;
+    link->is_handed_out = 1;
     return WEFTI_LINK_FRAME;
 }
 

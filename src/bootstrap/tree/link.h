@@ -58,7 +58,7 @@ typedef struct wefti_link {
     /* The frame being read: `in_bytes` of its header and body have come. */
     wefti_frame_header in;
     uint64_t in_bytes;
-    int is_whole; /* it was handed out */
+    int is_handed_out;
     int is_held;
     int is_leaving; /* it is closed once all is sent, and not read any more */
     unsigned char body[WEFTI_LINK_BODY_BYTES];

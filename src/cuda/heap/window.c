@@ -79,12 +79,12 @@ static void clear(wefti_cuda_window *window)
     if (window->base != 0) {
         (void)window->driver.cuMemAddressFree(window->base, window->bytes);
     }
-    for (size_t i = 0; i < window->kept_count; i++) {
-        (void)window->driver.cuMemFree(window->kept[i]);
+    for (size_t i = 0; i < window->allocation_count; i++) {
+        (void)window->driver.cuMemFree(window->allocations[i]);
     }
-    wefti_free(window->kept);
-    window->kept = NULL;
-    window->kept_count = 0;
+    wefti_free(window->allocations);
+    window->allocations = NULL;
+    window->allocation_count = 0;
     for (size_t i = 0; i < window->host_part_count; i++) {
         (void)window->driver.cuMemHostUnregister(window->host_parts[i].address);
     }
@@ -246,15 +246,15 @@ void wefti_cuda_window_settle(wefti_cuda_window *window, size_t slot, int stays)
 weft_status wefti_cuda_window_keep(wefti_cuda_window *window, CUdeviceptr memory)
 {
     wefti_os_monitor_enter(window->lock);
-    CUdeviceptr *kept = wefti_realloc(window->kept, (window->kept_count + 1) * sizeof *kept);
-    if (kept != NULL) {
-        window->kept = kept;
-        window->kept[window->kept_count++] = memory;
+    CUdeviceptr *allocations = wefti_realloc(window->allocations, (window->allocation_count + 1) * sizeof *allocations);
+    if (allocations != NULL) {
+        window->allocations = allocations;
+        window->allocations[window->allocation_count++] = memory;
     } else {
         (void)window->driver.cuMemFree(memory);
     }
     wefti_os_monitor_leave(window->lock);
-    return kept != NULL ? WEFT_OK : wefti_error(WEFT_ERR_MEMORY, "no memory for the record of the device heap");
+    return allocations != NULL ? WEFT_OK : wefti_error(WEFT_ERR_MEMORY, "no memory for the record of the device heap");
 }
 
 /* ---- the host window ---- */

@@ -43,8 +43,8 @@ typedef struct wefti_cuda_window {
     size_t piece_count;
     size_t piece_capacity;
 
-    CUdeviceptr *kept; /* without VMM: allocations of this process's PEs, each until all have left */
-    size_t kept_count;
+    CUdeviceptr *allocations; /* without VMM: of this process's PEs, each until all have left */
+    size_t allocation_count;
 
     uint64_t *host_registered; /* the host window's head, then a slot each: bytes from its start that kernels reach */
     wefti_cuda_host_part *host_parts;
