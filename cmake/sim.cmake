@@ -41,7 +41,10 @@ endif()
 # The campaign: make test runs it for a while from a fresh base seed; `make campaign` for long.
 file(GLOB weft_campaign_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/sim/*.c)
 list(FILTER weft_campaign_sources EXCLUDE REGEX "/(each|scale)\\.c$")
-foreach(part check coll_session ep_arrays ep_case ep_combining ep_coverage ep_number ep_payload ep_place ep_reference ep_routing ep_session ep_step ep_tensor pattern)
+file(GLOB weft_campaign_support CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/ep_*.c)
+list(FILTER weft_campaign_support EXCLUDE REGEX "/ep_scene\\.c$") # runs PEs as processes
+list(APPEND weft_campaign_sources ${weft_campaign_support})
+foreach(part check coll_session pattern)
     list(APPEND weft_campaign_sources ${PROJECT_SOURCE_DIR}/tests/support/${part}.c)
 endforeach()
 add_library(weft_campaign OBJECT EXCLUDE_FROM_ALL ${weft_campaign_sources})
