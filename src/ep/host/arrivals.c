@@ -164,13 +164,6 @@ static weft_status expire(const wefti_ep_arrivals *arrivals)
 
 #define EXTENSIONS_MAX 3
 
-void wefti_ep_give_up(const weft_ep *ep, int rank)
-{
-    wefti_log(WEFTI_LOG_WARN, "PE %d: a call of the group goes on without PE %d: %s", weft_world_pe(ep->world),
-              ep->host->peers[rank].pe, weft_last_error());
-    wefti_ep_set_masked(ep, rank, 1);
-}
-
 /* The index-th of those awaited is masked from now on. */
 static weft_status mask_awaited(wefti_ep_arrivals *arrivals, int index)
 {
