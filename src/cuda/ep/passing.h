@@ -6,9 +6,6 @@
 #include "cuda/ep/abi.h"
 #include "cuda/ep/many.h"
 
-/* A flag of a low-latency call, beside those of abi.h, on all ranks alike: a rank that does not come is passed by. */
-#define WEFTI_CUDA_EP_PASSES_BY 256u
-
 /* A word of `host_status` behind all others: the ranks that are masked, as bits, kernels' masks among them. */
 enum { WEFTI_CUDA_EP_HOST_STATUS_MASKED = WEFTI_CUDA_EP_HOST_STATUS_ALL_WORDS, WEFTI_CUDA_EP_HOST_WORDS };
 

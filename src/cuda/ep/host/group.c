@@ -168,21 +168,43 @@ static const struct kernels_of {
                                          NO_MODULE},
 };
 
+/* Where a low-latency kernel is for groups that mask by themselves, under its name and "_passing". */
+static wefti_cuda_ep_module passing_module(wefti_cuda_ep_module low_latency)
+{
+    switch (low_latency) {
+    case WEFTI_CUDA_EP_MODULE_low_latency_dispatch:
+        return WEFTI_CUDA_EP_MODULE_low_latency_dispatch_passing;
+    case WEFTI_CUDA_EP_MODULE_low_latency_dispatch_expert:
+        return WEFTI_CUDA_EP_MODULE_low_latency_dispatch_expert_passing;
+    case WEFTI_CUDA_EP_MODULE_low_latency_dispatch_mx:
+        return WEFTI_CUDA_EP_MODULE_low_latency_dispatch_mx_passing;
+    case WEFTI_CUDA_EP_MODULE_low_latency_combine:
+        return WEFTI_CUDA_EP_MODULE_low_latency_combine_passing;
+    default:
+        return WEFTI_CUDA_EP_MODULE_low_latency_combine_options_passing;
+    }
+}
+
 /* Kernels of one family, part and work. A send of a combine with options is that of one without. */
 static weft_status find_kernels_of(weft_ep *ep, int is_low_latency, wefti_cuda_ep_part part, wefti_cuda_ep_work work)
 {
-    static const char *const families[2] = {"", "_low_latency"};
-    char name[64];
+    static const char *const families[3] = {"", "_low_latency", "_low_latency_passing"};
+    const int passes_by = is_low_latency && wefti_cuda_ep_passes_by(ep);
+    char name[80];
     const struct kernels_of *kernels = &kernels_of_work[work];
     const int is_send = part == WEFTI_CUDA_EP_SEND && work == WEFTI_CUDA_EP_WORK_COMBINE_WITH;
     const struct kernels_of *holds = is_send ? &kernels_of_work[WEFTI_CUDA_EP_WORK_COMBINE] : kernels;
     for (int by_expert = 0; by_expert < 2; by_expert++) {
         const char *stem = kernels->name[by_expert];
-        const char *family = families[is_low_latency];
+        const char *family = families[is_low_latency + passes_by];
+        const wefti_cuda_ep_module low_latency = holds->low_latency[by_expert];
+        const wefti_cuda_ep_module module = !is_low_latency ? holds->module[by_expert]
+                                            : passes_by     ? passing_module(low_latency)
+                                                            : low_latency;
         (void)snprintf(name, sizeof name, "_ZN4weft%zu%s%sC%dEv", strlen(stem) + strlen(family), stem, family,
                        variant_of((int)part, work));
-        WEFT_TRY(find_kernel(ep->device->cuda, (is_low_latency ? holds->low_latency : holds->module)[by_expert], name,
-                             &ep->device->kernel[is_low_latency][part][work][by_expert]));
+        WEFT_TRY(
+            find_kernel(ep->device->cuda, module, name, &ep->device->kernel[is_low_latency][part][work][by_expert]));
     }
     return WEFT_OK;
 }
@@ -265,10 +287,11 @@ weft_status wefti_cuda_ep_load_modules(wefti_cuda *cuda, unsigned wanted)
 /* Those that a group may launch kernels of, as bits. */
 static unsigned families_of(const weft_ep *ep)
 {
-    return 1u << WEFTI_CUDA_EP_FOR_ALL |
-           (ep->device->is_many   ? 1u << WEFTI_CUDA_EP_FOR_MANY
-            : has_low_latency(ep) ? 1u << WEFTI_CUDA_EP_FOR_FEW | 1u << WEFTI_CUDA_EP_FOR_LOW_LATENCY
-                                  : 1u << WEFTI_CUDA_EP_FOR_FEW);
+    const unsigned low_latency =
+        wefti_cuda_ep_passes_by(ep) ? 1u << WEFTI_CUDA_EP_FOR_PASSING : 1u << WEFTI_CUDA_EP_FOR_LOW_LATENCY;
+    return 1u << WEFTI_CUDA_EP_FOR_ALL | (ep->device->is_many   ? 1u << WEFTI_CUDA_EP_FOR_MANY
+                                          : has_low_latency(ep) ? 1u << WEFTI_CUDA_EP_FOR_FEW | low_latency
+                                                                : 1u << WEFTI_CUDA_EP_FOR_FEW);
 }
 
 static weft_status find_all_kernels(weft_ep *ep)

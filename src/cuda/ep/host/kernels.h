@@ -20,6 +20,11 @@
     X(low_latency_dispatch_mx, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                          \
     X(low_latency_combine, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                              \
     X(low_latency_combine_options, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                      \
+    X(low_latency_dispatch_passing, WEFTI_CUDA_EP_FOR_PASSING)                                                         \
+    X(low_latency_dispatch_expert_passing, WEFTI_CUDA_EP_FOR_PASSING)                                                  \
+    X(low_latency_dispatch_mx_passing, WEFTI_CUDA_EP_FOR_PASSING)                                                      \
+    X(low_latency_combine_passing, WEFTI_CUDA_EP_FOR_PASSING)                                                          \
+    X(low_latency_combine_options_passing, WEFTI_CUDA_EP_FOR_PASSING)                                                  \
     X(many_dispatch, WEFTI_CUDA_EP_FOR_MANY)                                                                           \
     X(many_dispatch_quantised, WEFTI_CUDA_EP_FOR_MANY)                                                                 \
     X(many_dispatch_mx, WEFTI_CUDA_EP_FOR_MANY)                                                                        \
@@ -31,6 +36,7 @@ typedef enum wefti_cuda_ep_family {
     WEFTI_CUDA_EP_FOR_ALL,
     WEFTI_CUDA_EP_FOR_FEW, /* groups of no more ranks than a warp has lanes */
     WEFTI_CUDA_EP_FOR_LOW_LATENCY, /* those of FOR_FEW with memory for slots of few tokens */
+    WEFTI_CUDA_EP_FOR_PASSING, /* in place of those, with WEFT_EP_MASK_ON_TIMEOUT */
     WEFTI_CUDA_EP_FOR_MANY, /* groups of more ranks */
     WEFTI_CUDA_EP_FOR_HOSTS /* groups of several domains, beside those of the groups inside them */
 } wefti_cuda_ep_family;

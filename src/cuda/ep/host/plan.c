@@ -195,7 +195,6 @@ wefti_cuda_ep_launch_plan wefti_cuda_ep_plan_launch(const weft_ep_route *route, 
         plan.roles.receiver_warps = WEFTI_CUDA_EP_THREADS / 32 - LOW_LATENCY_SENDER_WARPS;
         plan.shared_bytes = shared_table_of(route).end * (unsigned)sizeof(uint32_t);
         plan.blocks = at_most(low_latency_blocks_wanted(route), wefti_cuda_ep_sms_of(route));
-        plan.call_flags = wefti_cuda_ep_passes_by(route->ep) ? WEFTI_CUDA_EP_PASSES_BY : 0;
     } else {
         plan.blocks = wefti_cuda_ep_adds_up_parts(&plan) ? blocks_of_recv(route) : blocks_of(route, kernel.work);
         give_roles(route, &plan);
@@ -206,7 +205,6 @@ wefti_cuda_ep_launch_plan wefti_cuda_ep_plan_launch(const weft_ep_route *route, 
 void wefti_cuda_ep_dispatch_take_plan(wefti_cuda_ep_dispatch_args *args, const wefti_cuda_ep_launch_plan *plan)
 {
     args->blocks = plan->roles;
-    args->flags |= plan->call_flags;
     args->low_latency_slots = plan->low_latency_slots;
     args->experts.starts_at = plan->counts_at;
     args->meta_stages_at = plan->meta_stages_at;
@@ -215,6 +213,5 @@ void wefti_cuda_ep_dispatch_take_plan(wefti_cuda_ep_dispatch_args *args, const w
 void wefti_cuda_ep_combine_take_plan(wefti_cuda_ep_combine_args *args, const wefti_cuda_ep_launch_plan *plan)
 {
     args->blocks = plan->roles;
-    args->flags |= plan->call_flags;
     args->low_latency_slots = plan->low_latency_slots;
 }

@@ -17,7 +17,6 @@ typedef struct wefti_cuda_ep_kernel {
 
 typedef struct wefti_cuda_ep_launch_plan {
     wefti_cuda_ep_kernel kernel;
-    wefti_u32 call_flags; /* beside those of the arguments */
     wefti_u32 low_latency_slots; /* tokens of a source, in a low-latency call (low_latency/low_latency.cuh); else 0 */
     int blocks; /* 0: others have claimed all multiprocessors or, of a recv, some of its send's */
     wefti_cuda_ep_blocks roles; /* of the warps of a block */

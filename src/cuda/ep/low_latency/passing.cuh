@@ -70,10 +70,15 @@ EP_DEVICE bool ep_pass_await_row(const ep_group &group, const ep_call *call, int
     return ep_pass_await(&group, ep_low_latency_words(group, call, group.rank, rank) + word, call->tag, rank);
 }
 
-/* Whether this call passes ranks by. */
-template <class ARGS> EP_DEVICE bool ep_passes_by(const ARGS &args)
+/* Whether this call passes ranks by. Kernels that do are others (..._passing.cu), so that those of all other groups have
+ * nothing of it. */
+template <class ARGS> EP_DEVICE bool ep_passes_by(const ARGS &)
 {
-    return (args.flags & WEFTI_CUDA_EP_PASSES_BY) != 0;
+#if defined(WEFTI_CUDA_EP_PASSING)
+    return true;
+#else
+    return false;
+#endif
 }
 
 /* ---- who is in the call ---- */
