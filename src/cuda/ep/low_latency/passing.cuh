@@ -70,7 +70,7 @@ EP_DEVICE bool ep_pass_await_row(const ep_group &group, const ep_call *call, int
     return ep_pass_await(&group, ep_low_latency_words(group, call, group.rank, rank) + word, call->tag, rank);
 }
 
-/* Whether this call passes ranks by. Kernels that do are others (..._passing.cu), so that those of all other groups have
+/* Whether this call passes ranks by. Kernels that do are others (..._passing.cu), so that those of other groups have
  * nothing of it. */
 template <class ARGS> EP_DEVICE bool ep_passes_by(const ARGS &)
 {
