@@ -79,7 +79,7 @@ if(TARGET fake_cuda)
         weft_describe_test(nvte_ep.steps.${ranks} "nvte_ep;cuda;fake")
         set_tests_properties(nvte_ep.steps.${ranks} PROPERTIES PROCESSORS 3)
         set_property(TEST nvte_ep.steps.${ranks} APPEND PROPERTY ENVIRONMENT
-            "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/fake;WEFT_FAKE_SMS=2;WEFT_LOG=none;WEFT_DEVICE_HEAP_MAX=67108864")
+            "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/fake;WEFT_FAKE_SMS=2;WEFT_FAKE_GPUS=3;WEFT_LOG=none;WEFT_DEVICE_HEAP_MAX=67108864")
     endforeach()
 endif()
 
