@@ -203,11 +203,10 @@ typedef struct weft_ep_config {
 /* A call whose deadline passes masks the ranks that it waits for, as weft_ep_mask does, and goes on without them; it
  * returns WEFT_OK (or what else it finds out), and weft_ep_mask_query and weft_ep_mask_words tell who is masked. A rank
  * that is seen to be in the call, or still in an earlier one, may wait for one that is gone: it has up to four
- * deadlines; one whose rows come through another rank of this domain, which may be the one that is gone, up to eight.
- * One that is between two calls, or does not answer over a network, has one: nobody can tell it from one that is gone,
- * and if it is not it comes back by weft_ep_rejoin. What a masked rank sent or was to send in that call is left as it
- * was: rows, and what is told of them; counts may have its rows. Ranks may mask different ones: a live rank that finds
- * itself masked by another masks that one, too.
+ * deadlines. One that is between two calls, or does not answer over a network, has one: nobody can tell it from one
+ * that is gone, and if it is not it comes back by weft_ep_rejoin. What a masked rank sent or was to send in that call
+ * is left as it was: rows, and what is told of them; counts may have its rows. Ranks may mask different ones: a live
+ * rank that finds itself masked by another masks that one, too.
  * Routings are agreed on through the owners of experts, whatever the size.
  *
  * On GPUs dispatches into slots of few tokens and combines from them do so, others fail; a rank is in a call if its

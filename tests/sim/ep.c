@@ -359,7 +359,6 @@ static int compare_masks(case_run *run, const weft_ep *ep, int dead, int late_en
  * wait, and who has done its part leaves. */
 void case_ep_masks(void *argument)
 {
-    int labels[32];
     case_run *run = argument;
     uint64_t common = run->seed;
     int late = common_below(&common, run->pes);
@@ -381,10 +380,6 @@ void case_ep_masks(void *argument)
     config.tokens_max = 1;
     config.row_bytes_max = LOST_HIDDEN * sizeof(float);
     config.flags = WEFT_EP_MASK_ON_TIMEOUT;
-    if (common_below(&common, 2) == 0) { /* who is lost may be a forwarder, or all of a domain */
-        draw_domains(&common, run->pes, labels);
-        config.domain_of = labels;
-    }
     config.pairs_max = 1 + common_below(&common, 2);
     MUST(weft_ep_create(weft_team_world(world), &config, &ep));
     MUST(weft_ep_route_create(ep, &plan, NULL, &route));

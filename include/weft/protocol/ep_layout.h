@@ -16,10 +16,6 @@
  *            flag, at the bases they were given. In the backward calls: K gradients each, written by this rank
  *   choices  [M] K floats each: a combine's own weights, written by the sources before their call headers
  *   rows     [M] rows received for a caller whose buffer is not symmetric, and partial sums on their way back
- *   letters  what a source of another domain tells all ranks of this one, by this rank, its forwarder: its call header,
- *            whose flag is the words that follow; a bit of each of them, in ascending order, set for those that it has
- *            masked; and its counts for them, owner by owner or, direct, its one message. The flags, letter_flags, are
- *            epochs. The forwarder writes header and counts to where each rank has them
  *   chunk_flags, ask_flags, credits, chunks, asks  rings for what crosses between domains: see ep_ring.h
  *
  * A message to an owner is 1 + L words: the tokens that go there, then the rows of each of its experts; its answer is
@@ -53,7 +49,7 @@ typedef struct wefti_ep_call_header {
     uint64_t plan; /* wefti_ep_plan_word of a call that agrees on a routing, else 0; equal on all ranks */
     uint64_t route; /* the epoch of the call that agreed on the route's routing, 0 in such a call; equal on all ranks */
     uint64_t buffer; /* where rows lie on s: bytes from its group memory to its buffer, modulo 2^64 */
-    uint64_t pitch; /* bytes from row to row there, WEFTI_EP_BY_PLACE and WEFTI_EP_GAVE_UP */
+    uint64_t pitch; /* bytes from row to row there, and WEFTI_EP_BY_PLACE */
     uint64_t scales; /* where their scales lie, as `buffer`; not by place, where they follow each row */
     uint64_t scale_strides; /* in words: from row to row, and << 32 from word to word */
     uint64_t epoch; /* the flag */
@@ -62,10 +58,6 @@ typedef struct wefti_ep_call_header {
 /* In `pitch`, a multiple of 16: rows lie by place (the number of a received token in the order of source and token),
  * whatever the layout, their scales after them. */
 #define WEFTI_EP_BY_PLACE 1u
-/* Also there: the rank gave up the call before this one. Else it has ended that, and its done flag is on its way where
- * this header came by another way (letters). */
-#define WEFTI_EP_GAVE_UP 2u
-#define WEFTI_EP_PITCH_FLAGS 15u
 
 typedef struct wefti_ep_reply {
     uint64_t status; /* a weft_status */
@@ -89,6 +81,7 @@ typedef enum wefti_ep_kind {
 
 /* Flags of a signature beside those of weft_ep.h. */
 #define WEFTI_EP_OWN_CHOICES 0x20u /* a combine with weights or choices of its own */
+#define WEFTI_EP_FORWARDED 0x10u /* rows cross between domains through forwarders */
 #define WEFTI_EP_FRESH 0x40u /* a dispatch that agrees on a routing on its way */
 #define WEFTI_EP_GRADIENTS 0x80u /* a backward with the gradients of weights */
 
@@ -144,7 +137,6 @@ typedef struct wefti_ep_limits {
     size_t scale_bytes_max; /* of opaque rows */
     int direct; /* counts go to all ranks directly */
     wefti_ep_ring_shape ring;
-    size_t letter_words; /* the most that follow the header of a letter */
 } wefti_ep_limits;
 
 /* The words that a source writes to a rank before its call header. */
@@ -183,9 +175,6 @@ typedef struct wefti_ep_layout {
     size_t chunk_flags; /* [lines][slots] */
     size_t ask_flags; /* the same */
     size_t credits; /* [domains] */
-    size_t letter_flags; /* [lines] */
-    size_t letters; /* [lines] */
-    size_t letter_pitch;
     size_t chunks; /* [lines][slots] */
     size_t asks; /* the same */
     size_t words_bytes; /* what must be zero before first use: all before `counts` */
@@ -218,13 +207,9 @@ WEFTI_EP_FN wefti_ep_layout wefti_ep_layout_of(const wefti_ep_limits *limits)
     layout.chunk_flags = wefti_ep_take(&end, slots * sizeof(uint64_t));
     layout.ask_flags = wefti_ep_take(&end, slots * sizeof(uint64_t));
     layout.credits = wefti_ep_take(&end, limits->ring.domains * sizeof(uint64_t));
-    layout.letter_flags = wefti_ep_take(&end, limits->ring.lines * sizeof(uint64_t));
     layout.words_bytes = end;
     layout.counts_pitch = wefti_ep_round_up(wefti_ep_counts_words(limits) * sizeof(uint32_t), 16);
     layout.counts = wefti_ep_take(&end, limits->ranks * layout.counts_pitch);
-    layout.letter_pitch = wefti_ep_round_up(sizeof(wefti_ep_call_header) + limits->letter_words * sizeof(uint32_t),
-                                            WEFTI_EP_CACHE_LINE_BYTES);
-    layout.letters = wefti_ep_take(&end, limits->ring.lines * layout.letter_pitch);
     layout.bases = wefti_ep_take(&end, (limits->ranks + limits->experts) * sizeof(uint32_t));
     layout.recount = wefti_ep_take(&end, (1 + limits->local_experts_max) * sizeof(uint32_t));
     layout.records = wefti_ep_take(&end, limits->received_max * wefti_ep_record_bytes(limits->topk_max));

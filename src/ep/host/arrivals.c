@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "base/pe_list.h"
 #include "common/gone.h"
-#include "ep/host/letters.h"
 #include "ep/host/peers.h"
 #include "os/os.h"
 
@@ -110,20 +109,13 @@ static int is_hopeless(const wefti_ep_arrivals *arrivals)
     return rank < arrivals->ep->ranks;
 }
 
-/* The forwarder of a rank of another domain in this one; else the rank. */
-static int forwarder_of(const weft_ep *ep, int rank)
-{
-    const wefti_ep_domains *domains = &ep->domains;
-    int own = domains->of[ep->rank];
-    int is_elsewhere = domains->of[rank] != own && ep->host->crossing != NULL;
-    return is_elsewhere ? wefti_ep_domains_forwarder(domains, rank, own) : rank;
-}
-
 /* Who sets a rank's flag: itself, or the forwarder for it in this domain. */
 static int writer_of(const wefti_ep_arrivals *arrivals, int rank)
 {
-    int forwarder = forwarder_of(arrivals->ep, rank);
-    return arrivals->through_forwarders && !arrivals->ep->masked[forwarder] ? forwarder : rank;
+    const wefti_ep_domains *domains = &arrivals->ep->domains;
+    int own = domains->of[arrivals->ep->rank];
+    return arrivals->through_forwarders && domains->of[rank] != own ? wefti_ep_domains_forwarder(domains, rank, own)
+                                                                    : rank;
 }
 
 /* Those that are awaited are late, and those that are gone. */
@@ -150,7 +142,6 @@ static weft_status expire(const wefti_ep_arrivals *arrivals)
     mark_late(arrivals);
     list_late(arrivals->ep, late);
     wefti_st64(arrivals->ep->host->base + arrivals->ep->host->layout.epoch, arrivals->epoch, WEFTI_RELAXED);
-    arrivals->ep->host->gave_up = 1;
     char limit[WEFTI_LIMIT_BYTES];
     return wefti_error(wefti_world_late(arrivals->ep->world),
                        "%s: call %" PRIu64
@@ -165,7 +156,7 @@ static weft_status expire(const wefti_ep_arrivals *arrivals)
 #define EXTENSIONS_MAX 3
 
 /* The index-th of those awaited is masked from now on. */
-static weft_status mask_awaited(wefti_ep_arrivals *arrivals, int index)
+static void mask_awaited(wefti_ep_arrivals *arrivals, int index)
 {
     const weft_ep *ep = arrivals->ep;
     int rank = arrivals->pending[index];
@@ -176,7 +167,6 @@ static weft_status mask_awaited(wefti_ep_arrivals *arrivals, int index)
     for (int i = index; i < arrivals->count; i++) {
         arrivals->pending[i] = arrivals->pending[i + 1];
     }
-    return wefti_ep_letters_again(ep, rank, arrivals->epoch);
 }
 
 /* Whether a rank has still to end a call before this one, on either channel. It is near. */
@@ -211,39 +201,21 @@ static int is_inside(const wefti_ep_arrivals *arrivals, int rank)
     return has_begun ? ended < arrivals->epoch : has_not_ended_before(arrivals, rank, ended);
 }
 
-/* Whether an awaited rank that is not seen may be there, behind a forwarder that is not: it finds out by itself, and
- * then says directly what is awaited. */
-static int is_hidden(const wefti_ep_arrivals *arrivals, int rank)
-{
-    int forwarder = forwarder_of(arrivals->ep, rank);
-    int is_behind = forwarder != rank && forwarder != arrivals->ep->rank;
-    return is_behind && (arrivals->word == WEFTI_EP_WORD_CALL || arrivals->through_forwarders) &&
-           !wefti_world_is_gone(arrivals->ep->world, arrivals->ep->host->peers[rank].pe);
-}
-
-/* Whether a rank that is awaited may have another deadline. What comes through a forwarder at the end of a call comes
- * directly once its sender has given the forwarder up, after as many. */
-static int may_extend(const wefti_ep_arrivals *arrivals, int rank)
-{
-    int hides = is_hidden(arrivals, rank);
-    int extensions = arrivals->through_forwarders && hides ? 2 * EXTENSIONS_MAX + 1 : EXTENSIONS_MAX;
-    return arrivals->extended <= extensions && (hides || is_inside(arrivals, rank));
-}
-
 /* The deadline is over: those that are not inside are masked, the others too when they have had theirs. Without a
  * deadline those that are gone. */
-static weft_status mask_late(wefti_ep_arrivals *arrivals)
+static void mask_late(wefti_ep_arrivals *arrivals)
 {
     int has_deadline = wefti_world_late(arrivals->ep->world) == WEFT_ERR_TIMEOUT;
-    arrivals->extended++;
+    int may_extend = arrivals->extended++ < EXTENSIONS_MAX;
     for (int i = arrivals->count - 1; i >= 0; i--) {
         int rank = arrivals->pending[i];
-        int stays = has_deadline ? may_extend(arrivals, rank) : !is_lost(arrivals, rank);
-        WEFT_TRY(stays ? WEFT_OK : mask_awaited(arrivals, i));
+        int stays = has_deadline ? may_extend && is_inside(arrivals, rank) : !is_lost(arrivals, rank);
+        if (!stays) {
+            mask_awaited(arrivals, i);
+        }
     }
     arrivals->waiter = wefti_waiter_start(arrivals->ep->world, arrivals->waiter.what);
     arrivals->waiter.caller_knows = 1;
-    return WEFT_OK;
 }
 
 static int has_come(const wefti_ep_arrivals *arrivals, int rank)
@@ -280,19 +252,6 @@ int wefti_ep_arrivals_poll(wefti_ep_arrivals *arrivals, int *rank)
     return 0;
 }
 
-/* Whether a rank's flag, or a forwarder's last credit, is on its way, though the header of its next call has come by a
- * letter: unless it has given this one up it has set that. */
-static int is_overtaken(const wefti_ep_arrivals *arrivals, int rank, uint64_t epoch)
-{
-    const weft_ep *ep = arrivals->ep;
-    wefti_ep_call_header header;
-    wefti_copy(&header, ep->host->base + wefti_ep_call_at(&ep->host->layout, rank),
-               offsetof(wefti_ep_call_header, epoch));
-    int is_last = arrivals->word == WEFTI_EP_WORD_DONE || arrivals->has_come != NULL;
-    return is_last && forwarder_of(ep, rank) != rank && epoch == arrivals->epoch + (uint64_t)wefti_ep_channels(ep) &&
-           (header.pitch & WEFTI_EP_GAVE_UP) == 0;
-}
-
 /* Who has begun a later call without setting a flag that is awaited of it has given this one up, after a deadline of
  * its own: what is awaited never comes. The next call here becomes the one that it is in. */
 static weft_status look_ahead(wefti_ep_arrivals *arrivals)
@@ -305,15 +264,12 @@ static weft_status look_ahead(wefti_ep_arrivals *arrivals)
     if (epoch <= arrivals->epoch || has_come(arrivals, rank)) { /* its flag may have come since it was looked at */
         return WEFT_OK;
     }
-    if (writer == rank && is_overtaken(arrivals, rank, epoch)) {
-        return WEFT_OK;
-    }
     if (wefti_ep_masks(arrivals->ep)) { /* it has masked this one */
-        return mask_awaited(arrivals, (int)((arrivals->turn - 1) % (unsigned)arrivals->count));
+        mask_awaited(arrivals, (int)((arrivals->turn - 1) % (unsigned)arrivals->count));
+        return WEFT_OK;
     }
     wefti_st64(host->base + host->layout.epoch, epoch - (uint64_t)wefti_ep_channels(arrivals->ep), WEFTI_RELAXED);
     *arrivals->ep->started = epoch - 1;
-    arrivals->ep->host->gave_up = 1;
     return wefti_error(WEFT_ERR_MISMATCH,
                        "%s: PE %d has gone on from call %" PRIu64 " of the group to call %" PRIu64
                        ", as after a deadline; the next call joins it",
@@ -331,10 +287,8 @@ static void warn(const wefti_ep_arrivals *arrivals)
 
 weft_status wefti_ep_arrivals_pause(wefti_ep_arrivals *arrivals)
 {
-    int handed_on = 0;
-    WEFT_TRY(wefti_ep_letters_hand_on(arrivals->ep, &handed_on));
     WEFT_TRY(arrivals->count > 0 ? look_ahead(arrivals) : WEFT_OK);
-    if (arrivals->count == 0 || handed_on) {
+    if (arrivals->count == 0) {
         return WEFT_OK;
     }
     wefti_waiter *waiter = &arrivals->waiter;
@@ -349,7 +303,8 @@ weft_status wefti_ep_arrivals_pause(wefti_ep_arrivals *arrivals)
         waiter->is_hopeless = (uint32_t)is_hopeless(arrivals);
     }
     if (status == WEFT_ERR_TIMEOUT && wefti_ep_masks(arrivals->ep)) {
-        return mask_late(arrivals);
+        mask_late(arrivals);
+        return WEFT_OK;
     }
     return status == WEFT_ERR_TIMEOUT ? expire(arrivals) : status;
 }

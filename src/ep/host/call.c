@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "ep/check.h"
-#include "ep/host/letters.h"
+#include "ep/host/crossing.h"
 #include "ep/host/peers.h"
 
 wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_signature_fields *parts)
@@ -18,8 +18,11 @@ wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_
     call.name = name;
     call.epoch = ++*ep->started;
     call.header.signature = wefti_ep_signature(parts);
-    call.header.pitch = ep->host->gave_up ? WEFTI_EP_GAVE_UP : 0;
-    ep->host->gave_up = 0;
+    if (parts->kind != WEFTI_EP_UPDATE && wefti_ep_crossing_is_on(ep)) {
+        wefti_ep_signature_fields forwarded = *parts;
+        forwarded.flags |= WEFTI_EP_FORWARDED;
+        call.header.signature = wefti_ep_signature(&forwarded);
+    }
     call.mismatched_rank = -1;
     return call;
 }
@@ -47,19 +50,9 @@ weft_status wefti_ep_call_post(const wefti_ep_call *call, int rank)
 
 weft_status wefti_ep_call_post_all(const wefti_ep_call *call)
 {
-    const weft_ep *ep = call->ep;
-    WEFT_TRY(wefti_ep_call_post_domains(call, 0));
-    for (int i = 0; i < ep->ranks; i++) {
-        int rank = (ep->rank + i) % ep->ranks;
-        WEFT_TRY(ep->masked[rank] || wefti_ep_goes_by_letter(ep, rank) ? WEFT_OK : wefti_ep_call_post(call, rank));
-    }
-    return WEFT_OK;
-}
-
-weft_status wefti_ep_call_post_domains(const wefti_ep_call *call, int counted)
-{
-    for (int domain = 0; domain < call->ep->domains.count; domain++) {
-        WEFT_TRY(wefti_ep_letters_send(call->ep, domain, &call->header, call->epoch, counted));
+    for (int i = 0; i < call->ep->ranks; i++) {
+        int rank = (call->ep->rank + i) % call->ep->ranks;
+        WEFT_TRY(call->ep->masked[rank] ? WEFT_OK : wefti_ep_call_post(call, rank));
     }
     return WEFT_OK;
 }
@@ -189,6 +182,9 @@ static text describe(const wefti_ep_call_header *header)
     }
     if ((parts.flags & WEFT_EP_WEIGHTED) != 0) {
         append(&to, ", weighted,");
+    }
+    if ((parts.flags & WEFTI_EP_FORWARDED) != 0) {
+        append(&to, ", forwarded,");
     }
     if ((parts.flags & WEFTI_EP_OWN_CHOICES) != 0) {
         append(&to, ", with choices of its own,");

@@ -32,11 +32,8 @@ wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_
 void wefti_ep_call_agrees(wefti_ep_call *call, const wefti_ep_routing *route, int tokens);
 void wefti_ep_call_follows(wefti_ep_call *call, const wefti_ep_routing *route);
 
-/* Post the call header to one rank, to all, and to all that it reaches by letter (letters.h), with this rank's counts
- * if `counted`. */
 weft_status wefti_ep_call_post(const wefti_ep_call *call, int rank);
 weft_status wefti_ep_call_post_all(const wefti_ep_call *call);
-weft_status wefti_ep_call_post_domains(const wefti_ep_call *call, int counted);
 
 /* Read `rank`'s call header, which has come. Returns 1 when it calls the same, else 0. */
 int wefti_ep_call_compare(wefti_ep_call *call, int rank, wefti_ep_call_header *header);

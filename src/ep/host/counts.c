@@ -9,17 +9,13 @@ static int32_t capped(int64_t count)
     return count < INT32_MAX ? (int32_t)count : INT32_MAX;
 }
 
-void wefti_ep_counts_set_limit(const weft_ep *ep, int64_t limit)
-{
-    ep->host->scratch.counts[0] = (uint32_t)limit;
-}
-
-weft_status wefti_ep_counts_put(const weft_ep *ep, int rank)
+weft_status wefti_ep_counts_put(const weft_ep *ep, int rank, int64_t limit)
 {
     const wefti_ep_host *host = ep->host;
     uint64_t at = wefti_ep_counts_at(&host->layout, ep->rank);
     size_t message = wefti_ep_owners_message(&ep->owners, rank);
     if (host->limits.direct) {
+        host->scratch.counts[0] = (uint32_t)limit;
         return wefti_ep_put(ep, rank, at, host->scratch.counts,
                             wefti_ep_counts_words(&host->limits) * sizeof(uint32_t));
     }

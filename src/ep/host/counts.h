@@ -5,11 +5,9 @@
 #include "ep/host/column.h"
 #include "ep/host/routing.h"
 
-/* This rank takes so many rows, which its counts tell where they are direct. */
-void wefti_ep_counts_set_limit(const weft_ep *ep, int64_t limit);
-
-/* Put this rank's counts to `rank`; its call header, posted next, announces them. */
-weft_status wefti_ep_counts_put(const weft_ep *ep, int rank);
+/* Put this rank's counts to `rank`; its call header, posted next, announces them. `limit`: the rows that this rank
+ * takes. */
+weft_status wefti_ep_counts_put(const weft_ep *ep, int rank, int64_t limit);
 
 /* Once all call headers have come: the sources' counts into scratch.counts_in. */
 void wefti_ep_counts_read(const weft_ep *ep);

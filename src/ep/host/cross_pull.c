@@ -11,20 +11,6 @@
 
 /* ---- asking ---- */
 
-/* Also of a rank that has been masked meanwhile, whose row then counts for nothing. */
-static int takes_part(const wefti_ep_pull *pull, int token, int pair, float *weight)
-{
-    return !pull->ep->host->crossing->masked[pull->route->pair_rank[pair]] &&
-           wefti_ep_pull_takes_part(pull, token, pair, weight);
-}
-
-/* Whether the sums of a domain come from its forwarder. */
-static int is_elsewhere(const wefti_ep_pull *pull, int domain)
-{
-    const wefti_ep_outlet *outlet = &pull->ep->host->crossing->outlets[domain];
-    return !outlet->is_direct && wefti_ep_crossing_via(pull->ep, domain) >= 0;
-}
-
 /* Writes the rows of a token in a domain to `to`, unless it is NULL; returns how many they are. */
 static uint32_t rows_of(const wefti_ep_pull *pull, int token, int domain, unsigned char *to)
 {
@@ -35,7 +21,7 @@ static uint32_t rows_of(const wefti_ep_pull *pull, int token, int domain, unsign
     for (int i = 0; i < pairs; i++) {
         int rank = route->pair_rank[order[i]];
         wefti_ep_ask_row row;
-        if (pull->ep->domains.of[rank] != domain || !takes_part(pull, token, order[i], &row.weight)) {
+        if (pull->ep->domains.of[rank] != domain || !wefti_ep_pull_takes_part(pull, token, order[i], &row.weight)) {
             continue;
         }
         if (to != NULL) {
@@ -82,7 +68,6 @@ static weft_status ask_some(const wefti_ep_pull *pull, int *progress)
     const weft_ep *ep = pull->ep;
     for (int domain = 0; domain < ep->domains.count; domain++) {
         wefti_ep_outlet *outlet = &ep->host->crossing->outlets[domain];
-        outlet->is_all |= !is_elsewhere(pull, domain);
         while (!outlet->is_all && wefti_ep_ring_has_room(&ep->host->limits.ring, outlet->sent, outlet->taken)) {
             WEFT_TRY(send_ask(pull, outlet, domain));
             *progress = 1;
@@ -98,20 +83,15 @@ static weft_status answer_token(const wefti_ep_pull *pull, const unsigned char *
 {
     const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
     uint32_t count;
-    size_t taken = 0;
     memcpy(&count, entry, sizeof count);
     for (uint32_t i = 0; i < count; i++) {
         wefti_ep_ask_row row;
         memcpy(&row, entry + sizeof count + i * sizeof row, sizeof row);
-        if (pull->ep->masked[row.rank]) { /* it is not known here where its rows are */
-            continue;
-        }
-        scratch->row_weight[taken] = row.weight;
-        WEFT_TRY(wefti_ep_pull_fetch(pull, (int)row.rank, row.row, scratch->rows + (taken + 1) * pull->in.row_bytes,
-                                     &scratch->row_at[taken]));
-        taken++;
+        scratch->row_weight[i] = row.weight;
+        WEFT_TRY(wefti_ep_pull_fetch(pull, (int)row.rank, row.row, scratch->rows + (i + 1) * pull->in.row_bytes,
+                                     &scratch->row_at[i]));
     }
-    wefti_ep_pull_add_domain(pull, taken, sum);
+    wefti_ep_pull_add_domain(pull, count, sum);
     *bytes = wefti_ep_ask_entry_bytes(count);
     return WEFT_OK;
 }
@@ -144,7 +124,6 @@ static weft_status answer_some(const wefti_ep_pull *pull, int *progress)
     const weft_ep *ep = pull->ep;
     for (int line = 0; line < ep->host->crossing->inlet_count; line++) {
         wefti_ep_inlet *inlet = &ep->host->crossing->inlets[line];
-        inlet->is_all |= ep->masked[inlet->source];
         const unsigned char *ask =
             inlet->is_all ? NULL : wefti_ep_crossing_take(ep, WEFTI_EP_RING_ASKS, line, inlet->taken);
         if (ask != NULL) {
@@ -186,11 +165,16 @@ static int next_domain(const wefti_ep_pull *pull, int token, int pairs, int doma
     for (int i = 0; i < pairs; i++) {
         int next = pull->ep->domains.of[pull->route->pair_rank[order[i]]];
         float weight;
-        if (next > domain && takes_part(pull, token, order[i], &weight)) {
+        if (next > domain && wefti_ep_pull_takes_part(pull, token, order[i], &weight)) {
             return next;
         }
     }
     return -1;
+}
+
+static int is_elsewhere(const wefti_ep_pull *pull, int domain)
+{
+    return domain != pull->ep->domains.of[pull->ep->rank];
 }
 
 /* The first domain whose sum for the token has not come, or -1. */
@@ -206,24 +190,20 @@ static int awaited_domain(const wefti_ep_pull *pull, int token)
     return -1;
 }
 
-/* The sum of a domain that this rank reads itself: its own, or one without a forwarder. *rows becomes how many
- * rows it is of. */
-static weft_status add_here(const wefti_ep_pull *pull, int token, int pairs, int domain, void *sum, size_t *rows)
+/* The sum of this rank's own domain. */
+static weft_status add_own(const wefti_ep_pull *pull, int token, int pairs, void *sum)
 {
     const wefti_ep_routing *route = pull->route;
     const int32_t *order = pull->ep->host->scratch.pair_order;
     size_t count = 0;
     for (int i = 0; i < pairs; i++) {
         int added = 0;
-        if (pull->ep->domains.of[route->pair_rank[order[i]]] == domain) {
+        if (!is_elsewhere(pull, pull->ep->domains.of[route->pair_rank[order[i]]])) {
             WEFT_TRY(wefti_ep_pull_take(pull, token, order[i], count, &added));
         }
         count += (size_t)added;
     }
-    if (count > 0) {
-        wefti_ep_pull_add_domain(pull, count, sum);
-    }
-    *rows = count;
+    wefti_ep_pull_add_domain(pull, count, sum);
     return WEFT_OK;
 }
 
@@ -235,14 +215,13 @@ static weft_status add_token(const wefti_ep_pull *pull, int token)
     size_t count = 0;
     for (int d = next_domain(pull, token, pairs, -1); d >= 0; d = next_domain(pull, token, pairs, d)) {
         void *copy = scratch->domain_rows + count * pull->in.row_bytes;
-        size_t rows = 1;
-        scratch->domain_at[count] = copy;
         if (is_elsewhere(pull, d)) {
             scratch->domain_at[count] = sum_of(pull, d, copy);
         } else {
-            WEFT_TRY(add_here(pull, token, pairs, d, copy, &rows));
+            WEFT_TRY(add_own(pull, token, pairs, copy));
+            scratch->domain_at[count] = copy;
         }
-        count += rows > 0;
+        count++;
     }
     wefti_ep_pull_add_domains(pull, token, count);
     for (int d = next_domain(pull, token, pairs, -1); d >= 0; d = next_domain(pull, token, pairs, d)) {

@@ -23,18 +23,13 @@ static size_t row_bytes(const wefti_ep_push *push)
 
 /* ---- out ---- */
 
-static int is_target(const wefti_ep_push *push, int rank, int domain)
-{
-    return push->ep->domains.of[rank] == domain && !push->ep->masked[rank];
-}
-
 /* The ranks of a domain that a token goes to. */
 static size_t targets_of(const wefti_ep_push *push, int token, int domain)
 {
     const wefti_ep_routing *route = push->route;
     size_t count = 0;
     for (int pair = route->token_pairs[token]; pair < route->token_pairs[token + 1]; pair++) {
-        count += is_target(push, route->pair_rank[pair], domain);
+        count += push->ep->domains.of[route->pair_rank[pair]] == domain;
     }
     return count;
 }
@@ -57,7 +52,7 @@ static size_t write_token(const wefti_ep_push *push, int token, int domain, unsi
     *words++ = (uint32_t)count;
     for (int pair = route->token_pairs[token]; pair < route->token_pairs[token + 1]; pair++) {
         int rank = route->pair_rank[pair];
-        if (is_target(push, rank, domain)) {
+        if (push->ep->domains.of[rank] == domain) {
             wefti_ep_chunk_target target;
             target.rank = (uint32_t)rank;
             target.row = (uint32_t)wefti_ep_push_target(push, rank, route->pair_index[pair]);
@@ -97,32 +92,13 @@ static weft_status send_chunk(const wefti_ep_push *push, wefti_ep_outlet *outlet
                                   header.bytes);
 }
 
-/* Whether a forwarder may still have something to do for this rank, that this one waits for. */
-static int is_open(const wefti_ep_push *push, const wefti_ep_outlet *outlet)
-{
-    return !outlet->is_direct &&
-           (!outlet->is_all || (wefti_ep_crossing_acknowledges(push->ep) && outlet->taken < outlet->sent));
-}
-
-/* The forwarder has been masked: send what it may not have handed on, which is the same in the same places. */
-static weft_status send_directly(wefti_ep_push *push, wefti_ep_outlet *outlet, int domain)
-{
-    outlet->is_direct = outlet->is_all = 1;
-    return wefti_ep_push_to_domain(push, domain);
-}
-
 /* To all domains what there is room for. *progress becomes 1 if that is anything. */
-static weft_status send_some(wefti_ep_push *push, int *progress)
+static weft_status send_some(const wefti_ep_push *push, int *progress)
 {
     const weft_ep *ep = push->ep;
     for (int domain = 0; domain < ep->domains.count; domain++) {
         wefti_ep_outlet *outlet = &ep->host->crossing->outlets[domain];
-        if (!is_open(push, outlet)) {
-            continue;
-        }
-        if (wefti_ep_crossing_via(ep, domain) < 0) {
-            WEFT_TRY(send_directly(push, outlet, domain));
-            *progress = 1;
+        if (outlet->is_all) {
             continue;
         }
         wefti_ep_crossing_look(ep, domain);
@@ -148,9 +124,6 @@ static weft_status hand_on_token(const wefti_ep_push *push, const unsigned char 
     for (size_t i = 0; i < count; i++) {
         wefti_ep_chunk_target target;
         memcpy(&target, targets + i * sizeof target, sizeof target);
-        if (push->ep->masked[target.rank]) { /* it is not known here where its rows go */
-            continue;
-        }
         if (topk > 0) {
             WEFT_TRY(wefti_ep_records_hand_on(push->route, (int)target.rank, target.place, words[0], choices));
         }
@@ -171,8 +144,7 @@ static weft_status tell_domain(const wefti_ep_push *push, int source)
         push->flag == WEFTI_EP_WORD_DONE ? wefti_ep_done_at(layout, source) : wefti_ep_mark_at(layout, source);
     wefti_copy_stream_end();
     for (int i = domains->first[own]; i < domains->first[own + 1]; i++) {
-        int rank = domains->members[i];
-        WEFT_TRY(ep->masked[rank] ? WEFT_OK : wefti_ep_post(ep, rank, 0, NULL, 0, flag, push->call.epoch));
+        WEFT_TRY(wefti_ep_post(ep, domains->members[i], 0, NULL, 0, flag, push->call.epoch));
     }
     return WEFT_OK;
 }
@@ -187,9 +159,9 @@ static weft_status hand_on_chunk(const wefti_ep_push *push, wefti_ep_inlet *inle
         WEFT_TRY(hand_on_token(push, chunk + at, &bytes));
         at += bytes;
     }
+    WEFT_TRY(wefti_ep_crossing_credit(push->ep, inlet));
     inlet->is_all = (int)header.is_last;
-    WEFT_TRY(header.is_last ? tell_domain(push, inlet->source) : WEFT_OK);
-    return wefti_ep_crossing_credit(push->ep, inlet, inlet->is_all);
+    return header.is_last ? tell_domain(push, inlet->source) : WEFT_OK;
 }
 
 static weft_status hand_on_some(const wefti_ep_push *push, int *progress)
@@ -197,7 +169,6 @@ static weft_status hand_on_some(const wefti_ep_push *push, int *progress)
     const weft_ep *ep = push->ep;
     for (int line = 0; line < ep->host->crossing->inlet_count; line++) {
         wefti_ep_inlet *inlet = &ep->host->crossing->inlets[line];
-        inlet->is_all |= ep->masked[inlet->source];
         const unsigned char *chunk =
             inlet->is_all ? NULL : wefti_ep_crossing_take(ep, WEFTI_EP_RING_CHUNKS, line, inlet->taken);
         if (chunk != NULL) {
@@ -215,7 +186,7 @@ static int await_all(const wefti_ep_push *push)
 {
     const wefti_ep_crossing *crossing = push->ep->host->crossing;
     for (int domain = 0; domain < push->ep->domains.count; domain++) {
-        if (is_open(push, &crossing->outlets[domain])) {
+        if (!crossing->outlets[domain].is_all) {
             wefti_ep_crossing_await(push->ep, crossing->outlets[domain].forwarder);
         }
     }

@@ -9,18 +9,12 @@
 
 static int has_crossings(const weft_ep *ep)
 {
-    return ep->domains.count > 1;
+    return ep->domains.count > 1 && (ep->config.flags & WEFT_EP_MASK_ON_TIMEOUT) == 0;
 }
 
-int wefti_ep_crossing_via(const weft_ep *ep, int domain)
+int wefti_ep_crossing_is_on(const weft_ep *ep)
 {
-    int forwarder = ep->host->crossing != NULL ? ep->host->crossing->outlets[domain].forwarder : -1;
-    return forwarder >= 0 && !ep->masked[forwarder] ? forwarder : -1;
-}
-
-int wefti_ep_crossing_acknowledges(const weft_ep *ep)
-{
-    return (ep->config.flags & WEFT_EP_MASK_ON_TIMEOUT) != 0;
+    return ep->host->crossing != NULL && memchr(ep->masked, 1, (size_t)ep->ranks) == NULL;
 }
 
 /* ---- who forwards for whom ---- */
@@ -82,8 +76,7 @@ size_t wefti_ep_crossing_bytes(const weft_ep *ep)
     const wefti_ep_ring_shape *ring = &ep->host->limits.ring;
     return ring->domains == 0 ? 0
                               : sizeof(wefti_ep_crossing) + ring->domains * sizeof(wefti_ep_outlet) +
-                                    ring->lines * sizeof(wefti_ep_inlet) + 2 * ring->chunk_bytes + ring->ask_bytes +
-                                    ep->host->layout.letter_pitch + (size_t)ep->ranks;
+                                    ring->lines * sizeof(wefti_ep_inlet) + 2 * ring->chunk_bytes + ring->ask_bytes;
 }
 
 static void set_ends(const weft_ep *ep, wefti_ep_crossing *crossing)
@@ -111,17 +104,14 @@ weft_status wefti_ep_crossing_init(weft_ep *ep)
     wefti_ep_crossing *crossing = wefti_alloc_zeroed(1, sizeof *crossing);
     ep->host->crossing = crossing;
     if (crossing != NULL) {
-        crossing->masked = wefti_alloc_zeroed((size_t)ep->ranks, 1);
         crossing->outlets = wefti_alloc_zeroed(ring->domains, sizeof *crossing->outlets);
         crossing->inlets = wefti_alloc_zeroed(ring->lines, sizeof *crossing->inlets);
         crossing->chunk = wefti_alloc_aligned(WEFTI_EP_CACHE_LINE_BYTES, ring->chunk_bytes);
         crossing->copy = wefti_alloc_aligned(WEFTI_EP_CACHE_LINE_BYTES, ring->chunk_bytes);
         crossing->copy_of_ask = wefti_alloc_aligned(WEFTI_EP_CACHE_LINE_BYTES, ring->ask_bytes);
-        crossing->letter = wefti_alloc_aligned(WEFTI_EP_CACHE_LINE_BYTES, ep->host->layout.letter_pitch);
     }
-    if (crossing == NULL || crossing->masked == NULL || crossing->outlets == NULL || crossing->inlets == NULL ||
-        crossing->chunk == NULL || crossing->copy == NULL || crossing->copy_of_ask == NULL ||
-        crossing->letter == NULL) {
+    if (crossing == NULL || crossing->outlets == NULL || crossing->inlets == NULL || crossing->chunk == NULL ||
+        crossing->copy == NULL || crossing->copy_of_ask == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for the chunks of %zu domains", ring->domains);
     }
     set_ends(ep, crossing);
@@ -131,13 +121,11 @@ weft_status wefti_ep_crossing_init(weft_ep *ep)
 void wefti_ep_crossing_fini(wefti_ep_crossing *crossing)
 {
     if (crossing != NULL) {
-        wefti_free(crossing->masked);
         wefti_free(crossing->outlets);
         wefti_free(crossing->inlets);
         wefti_free(crossing->chunk);
         wefti_free(crossing->copy);
         wefti_free(crossing->copy_of_ask);
-        wefti_free(crossing->letter);
         wefti_free(crossing);
     }
 }
@@ -190,12 +178,11 @@ const unsigned char *wefti_ep_crossing_take(const weft_ep *ep, wefti_ep_ring_kin
     return wefti_ep_row_read(chunk, is_chunk ? crossing->copy : crossing->copy_of_ask, bytes);
 }
 
-weft_status wefti_ep_crossing_credit(const weft_ep *ep, wefti_ep_inlet *inlet, int is_last)
+weft_status wefti_ep_crossing_credit(const weft_ep *ep, wefti_ep_inlet *inlet)
 {
     uint64_t at = ep->host->layout.credits + (size_t)ep->domains.of[ep->rank] * sizeof(uint64_t);
     inlet->taken++;
-    int is_awaited = is_last && wefti_ep_crossing_acknowledges(ep);
-    return is_awaited || wefti_ep_ring_gives_credit(&ep->host->limits.ring, inlet->taken)
+    return wefti_ep_ring_gives_credit(&ep->host->limits.ring, inlet->taken)
                ? wefti_ep_post(ep, inlet->source, 0, NULL, 0, at,
                                wefti_ep_ring_word(ep->host->crossing->arrivals.epoch, inlet->taken))
                : WEFT_OK;
@@ -216,7 +203,7 @@ static int outlet_can_go_on(const weft_ep *ep, int domain)
     const wefti_ep_crossing *crossing = ep->host->crossing;
     const wefti_ep_outlet *outlet = &crossing->outlets[domain];
     uint64_t at = ep->host->layout.credits + (size_t)domain * sizeof(uint64_t);
-    if (wefti_ep_crossing_via(ep, domain) < 0) {
+    if (outlet->forwarder < 0) {
         return 0;
     }
     return crossing->asks ? wefti_ep_crossing_has(ep, WEFTI_EP_RING_CHUNKS, domain, outlet->taken)
@@ -252,24 +239,21 @@ void wefti_ep_crossing_start(const weft_ep *ep, uint64_t epoch, const char *name
     crossing->asks = asks;
     crossing->arrivals = wefti_ep_arrivals_none(ep, WEFTI_EP_WORD_MARK, epoch, name);
     crossing->arrivals.has_come = can_go_on;
-    memcpy(crossing->masked, ep->masked, (size_t)ep->ranks);
     for (int d = 0; d < ep->domains.count; d++) {
         wefti_ep_outlet *outlet = &crossing->outlets[d];
         outlet->sent = outlet->taken = outlet->row = 0;
         outlet->token = 0;
-        outlet->is_direct = wefti_ep_crossing_via(ep, d) < 0;
-        outlet->is_all = outlet->is_direct;
+        outlet->is_all = outlet->forwarder < 0;
     }
     for (int i = 0; i < crossing->inlet_count; i++) {
         crossing->inlets[i].taken = 0;
-        crossing->inlets[i].is_all = ep->masked[crossing->inlets[i].source];
+        crossing->inlets[i].is_all = 0;
     }
 }
 
 void wefti_ep_crossing_renew(const weft_ep *ep)
 {
     wefti_waiter_renew(&ep->host->crossing->arrivals.waiter);
-    ep->host->crossing->arrivals.extended = 0;
 }
 
 void wefti_ep_crossing_await(const weft_ep *ep, int rank)

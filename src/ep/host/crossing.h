@@ -23,7 +23,6 @@ typedef struct wefti_ep_outlet {
     uint32_t taken; /* of those, as far as is known; or answers that were worked on */
     int32_t token; /* the next one to be sent or asked for */
     int is_all; /* nothing is left to be sent or asked for */
-    int is_direct; /* the forwarder is masked, and rows are sent without it */
     uint32_t row; /* the next one in the answer at hand */
 } wefti_ep_outlet;
 
@@ -32,7 +31,6 @@ typedef struct wefti_ep_inlet {
     int32_t source;
     uint32_t taken; /* chunks or asks */
     int is_all;
-    uint64_t letter; /* the epoch of the last one that was handed on */
 } wefti_ep_inlet;
 
 typedef struct wefti_ep_crossing {
@@ -40,14 +38,10 @@ typedef struct wefti_ep_crossing {
     wefti_ep_outlet *outlets; /* [domains] */
     wefti_ep_inlet *inlets; /* [inlet_count]: number i is line i */
     int inlet_count;
-    unsigned char *masked; /* [R] when the call began to cross: sums that are asked for are of these to its end */
     int asks; /* the call asks for sums; else it sends rows */
     unsigned char *chunk; /* a chunk while it is filled */
     unsigned char *copy; /* of a chunk that came, which the simulator reads in one piece */
     unsigned char *copy_of_ask;
-    unsigned char *letter; /* one while it is written or handed on */
-    wefti_ep_call_header told; /* what the last ones of this rank told; `epoch` of which call */
-    int told_counts;
 } wefti_ep_crossing;
 
 /* The sizes of the rings of a group with these domains; all zero without crossings. */
@@ -58,13 +52,9 @@ weft_status wefti_ep_crossing_init(weft_ep *ep);
 size_t wefti_ep_crossing_bytes(const weft_ep *ep); /* of one that is not there yet */
 void wefti_ep_crossing_fini(wefti_ep_crossing *crossing); /* NULL is allowed */
 
-/* The rank through which this one reaches those of a domain: its forwarder there. -1: none; it reaches them directly,
- * since they are of its own domain, or the forwarder is masked. */
-int wefti_ep_crossing_via(const weft_ep *ep, int domain);
-
-/* Whether a rank waits until its forwarders have handed on all that it sent, so as to send it itself if one of them is
- * masked meanwhile: where a deadline does that. */
-int wefti_ep_crossing_acknowledges(const weft_ep *ep);
+/* Whether rows go through forwarders in the next call. They go directly while a rank is masked, since forwarders may be
+ * lost, and where a deadline may mask one on some ranks and not on others. */
+int wefti_ep_crossing_is_on(const weft_ep *ep);
 
 /* A call in which the headers of all ranks have come begins to cross. */
 void wefti_ep_crossing_start(const weft_ep *ep, uint64_t epoch, const char *name, int asks);
@@ -82,9 +72,8 @@ const unsigned char *wefti_ep_crossing_at(const weft_ep *ep, wefti_ep_ring_kind 
 /* Whether chunk or ask `number` of a ring has come. */
 int wefti_ep_crossing_has(const weft_ep *ep, wefti_ep_ring_kind kind, int line, uint32_t number);
 
-/* Tell a source that one more of its chunks has been taken, perhaps later; of the last one at once where it waits for
- * that. */
-weft_status wefti_ep_crossing_credit(const weft_ep *ep, wefti_ep_inlet *inlet, int is_last);
+/* Tell a source that one more of its chunks has been taken, perhaps later. */
+weft_status wefti_ep_crossing_credit(const weft_ep *ep, wefti_ep_inlet *inlet);
 
 /* Look how many chunks the forwarder of an outlet has taken. */
 void wefti_ep_crossing_look(const weft_ep *ep, int domain);

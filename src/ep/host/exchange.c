@@ -1,7 +1,6 @@
 #include "ep/host/exchange.h"
 
 #include "ep/host/answers.h"
-#include "ep/host/letters.h"
 #include "ep/host/records.h"
 #include "ep/host/sends.h"
 
@@ -14,14 +13,12 @@ weft_status wefti_ep_exchange_post(wefti_ep_routing *route, const wefti_ep_call 
     int in_range = wefti_ep_choices_read(route, choices);
     in_range &= wefti_ep_sends_build(route, choices);
     *route->status = in_range && *route->dropped == 0 ? WEFT_OK : WEFT_ERR_RANGE;
-    wefti_ep_counts_set_limit(ep, limit);
-    WEFT_TRY(wefti_ep_call_post_domains(call, 1));
     for (int i = 0; i < ep->ranks; i++) {
         int rank = (ep->rank + i) % ep->ranks;
-        if (ep->masked[rank] || wefti_ep_goes_by_letter(ep, rank)) {
+        if (ep->masked[rank]) {
             continue;
         }
-        WEFT_TRY(wefti_ep_counts_put(ep, rank));
+        WEFT_TRY(wefti_ep_counts_put(ep, rank, limit));
         WEFT_TRY(wefti_ep_call_post(call, rank));
     }
     return WEFT_OK;

@@ -1,6 +1,6 @@
 /* ep/host/exchange.h: how the ranks agree on a routing, in an update or on the way of a dispatch:
  *
- *     every rank to every rank    counts, then its call header; to those of another domain one letter (letters.h)
+ *     every rank to every rank    counts, then its call header
  *     every owner to every rank   bases and verdict, then its reply, once all call headers have come (not where counts
  *                                 are direct)
  *     only where rows are dropped:

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "ep/host/calls.h"
 #include "ep/host/crossing.h"
-#include "ep/host/letters.h"
 #include "ep/host/pull.h"
 #include "ep/host/push.h"
 #include "weft.h"
@@ -28,7 +27,6 @@ static void set_limits(weft_ep *ep)
     limits->row_bytes_max = ep->config.row_bytes_max;
     limits->scale_bytes_max = (size_t)ep->config.scale_bytes_max;
     limits->ring = wefti_ep_crossing_shape(ep);
-    limits->letter_words = wefti_ep_letters_words(ep);
     ep->host->layout = wefti_ep_layout_of(limits);
 }
 

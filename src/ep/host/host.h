@@ -69,7 +69,6 @@ typedef struct wefti_ep_host {
     struct wefti_ep_push *push; /* the last or current call of either kind, which may be between its halves */
     struct wefti_ep_pull *pull;
     struct wefti_ep_crossing *crossing; /* NULL in a group that has none */
-    int gave_up; /* the last call, which the header of the next one tells */
 } wefti_ep_host;
 
 /* A half-built one is good for fini. */

@@ -4,7 +4,6 @@
 
 #include "ep/host/crossing.h"
 #include "ep/host/gradients.h"
-#include "ep/host/letters.h"
 #include "ep/host/peers.h"
 
 void wefti_ep_pull_init(wefti_ep_pull *pull, const wefti_ep_routing *route, const wefti_ep_call *call,
@@ -18,14 +17,14 @@ void wefti_ep_pull_init(wefti_ep_pull *pull, const wefti_ep_routing *route, cons
     pull->arithmetic = wefti_ep_arithmetic_of(in->dtype);
     pull->narrows = out->dtype != in->dtype ? wefti_ep_arithmetic_of(out->dtype) : NULL;
     pull->hidden = (size_t)in->hidden;
-    pull->crosses = ep->host->crossing != NULL;
+    pull->crosses = wefti_ep_crossing_is_on(ep);
     pull->weighted = weighted;
     pull->in = wefti_ep_span_of(in);
     pull->out = wefti_ep_span_of(out);
     pull->staged = !wefti_ep_is_by_source(route) || !wefti_ep_span_is_symmetric(ep, &pull->in, *route->rows);
     pull->ready = pull->staged ? wefti_ep_span_by_place(ep, &pull->in) : pull->in;
     pull->call.header.buffer = (uint64_t)((uintptr_t)pull->ready.data - (uintptr_t)ep->host->base);
-    pull->call.header.pitch |= pull->ready.pitch | (pull->staged ? WEFTI_EP_BY_PLACE : 0);
+    pull->call.header.pitch = pull->ready.pitch | (pull->staged ? WEFTI_EP_BY_PLACE : 0);
 }
 
 void wefti_ep_pull_combining(wefti_ep_pull *pull, const wefti_ep_combining *combining)
@@ -150,11 +149,9 @@ weft_status wefti_ep_pull_post(const wefti_ep_pull *pull)
         } else if (pull->staged && source != pull->ep->rank) {
             make_ready(pull, source);
         }
-        if (pull->sends_choices || !wefti_ep_goes_by_letter(pull->ep, source)) { /* a letter might overtake choices */
-            WEFT_TRY(wefti_ep_call_post(&pull->call, source));
-        }
+        WEFT_TRY(wefti_ep_call_post(&pull->call, source));
     }
-    return pull->sends_choices ? WEFT_OK : wefti_ep_call_post_domains(&pull->call, 0);
+    return WEFT_OK;
 }
 
 /* ---- reading ---- */
@@ -187,7 +184,7 @@ weft_status wefti_ep_pull_wait_headers(wefti_ep_pull *pull)
         }
         wefti_ep_lane *lane = &ep->host->scratch.lanes[rank];
         lane->buffer = header.buffer;
-        lane->pitch = header.pitch & ~(uint64_t)WEFTI_EP_PITCH_FLAGS;
+        lane->pitch = header.pitch & ~(uint64_t)WEFTI_EP_BY_PLACE;
         lane->by_place = (header.pitch & WEFTI_EP_BY_PLACE) != 0;
         lane->near = wefti_ep_near(ep, rank, header.buffer);
     }

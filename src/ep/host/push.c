@@ -25,11 +25,11 @@ void wefti_ep_push_init(wefti_ep_push *push, wefti_ep_routing *route, const weft
     push->target = push->staged ? wefti_ep_span_by_place(ep, out) : *out;
     push->deliver = wefti_ep_push_copies;
     push->batch = 1;
-    push->crosses = ep->host->crossing != NULL;
+    push->crosses = wefti_ep_crossing_is_on(ep);
 
     wefti_ep_call_header *header = &push->call.header;
     header->buffer = (uint64_t)((uintptr_t)push->target.data - (uintptr_t)ep->host->base);
-    header->pitch |= push->target.pitch | (push->staged ? WEFTI_EP_BY_PLACE : 0);
+    header->pitch = push->target.pitch | (push->staged ? WEFTI_EP_BY_PLACE : 0);
     if (!push->staged && out->scale_words > 0) {
         header->scales = (uint64_t)((uintptr_t)out->scales - (uintptr_t)ep->host->base);
         header->scale_strides = out->scale_pitch / 4 | out->scale_step / 4 << 32;
@@ -107,7 +107,7 @@ static void open_lane(wefti_ep_push *push, int rank)
     int staged = (header.pitch & WEFTI_EP_BY_PLACE) != 0; /* and is copied from there */
     lane->near = wefti_ep_near(push->ep, rank, header.buffer);
     lane->buffer = header.buffer;
-    lane->pitch = header.pitch & ~(uint64_t)WEFTI_EP_PITCH_FLAGS;
+    lane->pitch = header.pitch & ~(uint64_t)WEFTI_EP_BY_PLACE;
     lane->by_place = staged;
     lane->scales = staged ? header.buffer + push->out.row_bytes : header.scales;
     lane->near_scales = wefti_ep_near(push->ep, rank, lane->scales);
@@ -310,23 +310,13 @@ weft_status wefti_ep_push_send_once(wefti_ep_push *push)
         return send_batch(push);
     }
     for (int rank = 0; rank < push->ep->ranks; rank++) { /* to the other domains through forwarders */
-        if (wefti_ep_crossing_via(push->ep, push->ep->domains.of[rank]) >= 0) {
+        if (push->ep->domains.of[rank] != push->ep->domains.of[push->ep->rank]) {
             push->ep->host->scratch.lanes[rank].batch = 0;
         }
     }
     WEFT_TRY(wefti_ep_cross_push_begin(push));
     WEFT_TRY(send_batch(push));
     return wefti_ep_cross_push_end(push);
-}
-
-weft_status wefti_ep_push_to_domain(wefti_ep_push *push, int domain)
-{
-    const wefti_ep_domains *domains = &push->ep->domains;
-    for (int i = domains->first[domain]; i < domains->first[domain + 1]; i++) {
-        int rank = domains->members[i];
-        push->ep->host->scratch.lanes[rank].batch = push->ep->masked[rank] ? 0 : push->batch;
-    }
-    return send_batch(push);
 }
 
 /* ---- from the sources ---- */

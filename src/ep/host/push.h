@@ -89,9 +89,6 @@ size_t wefti_ep_push_target(const wefti_ep_push *push, int rank, int index);
 /* Copy row `row` to its place on `rank`. */
 weft_status wefti_ep_push_place(const wefti_ep_push *push, int rank, size_t row, const wefti_ep_wire *from);
 
-/* Send all rows for a domain directly after all, and say so to its ranks. */
-weft_status wefti_ep_push_to_domain(wefti_ep_push *push, int domain);
-
 /* cross_push.c: begin to send rows to other domains, without waiting; then send the rest, and bring those that other
  * domains send through this rank to their places, until there are no more. */
 weft_status wefti_ep_cross_push_begin(wefti_ep_push *push);
