@@ -61,7 +61,7 @@ typedef struct wefti_cuda_ep_control {
     wefti_u64 epoch; /* of the last call */
     wefti_u64 half_epoch; /* of the last send: its recv goes on with it */
     wefti_u32 begun; /* blocks of this call that have read the epoch; wraps by itself */
-    wefti_u32 masked; /* ranks that take no part, as bits; written by the host */
+    wefti_u32 masked; /* ranks that take no part, as bits; written by the host and by passing.cuh */
     wefti_u32 failed; /* 0, or -status of the first failure: no call works any more */
     wefti_u32 missing; /* the ranks it waited for in vain, as bits */
     wefti_u64 failed_epoch; /* with `failed`: calls before this one were complete */
@@ -76,7 +76,7 @@ typedef struct wefti_cuda_ep_low_latency {
     wefti_u64 records;
     wefti_u64 scales;
     wefti_u64 rows;
-    wefti_u64 ll_packets; /* [R][ll_packet_rows][ll_packets_each] of 16 bytes: what returns to few tokens */
+    wefti_u64 ll_packets; /* [R][ll_packet_rows][ll_packets_each] of 16 bytes: sums; verdicts (passing.cuh) */
 } wefti_cuda_ep_low_latency;
 
 /* Offsets in an area. */
