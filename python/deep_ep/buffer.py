@@ -337,9 +337,14 @@ class Buffer:
         if by_rank:  # the caller's numbers are all that is known
             told = self._tell_all(*per_expert.tolist())
             here = told.sum(0)[self.rank * local:(self.rank + 1) * local].tolist()
-        elif self._device.type == "cpu":
+            return [-(-one // alignment) * alignment for one in here]
+        return self.aligned_rows_of_experts(route, local, alignment)
+
+    def aligned_rows_of_experts(self, route, local, alignment):
+        """What each of the local experts gets on a route that has been waited for, each rounded up."""
+        if self._device.type == "cpu":
             here = route.host_counts()[0]
-        else:  # the routing has been waited for
+        else:
             here = self._counts_of(route, _BY_EXPERT, (local,)).tolist()
         return [-(-one // alignment) * alignment for one in here]
 

@@ -12,7 +12,8 @@ from weft import ep
 
 @dataclasses.dataclass(eq=False)
 class EPHandle:
-    """What a dispatch leaves for its combine, and for dispatches with the same routing."""
+    """What a dispatch leaves for its combine, and for dispatches with the same routing. The tensors of _LATER, if they are not given,
+    are made of `seen` when a program first looks at one, which few do: on the stream that is current then, behind the dispatch."""
 
     do_expand: bool
     num_experts: int
@@ -20,9 +21,9 @@ class EPHandle:
     num_max_tokens_per_rank: int
     num_sms: int
     topk_idx: torch.Tensor  # [T][K]
-    num_recv_tokens: int  # the most there may be where do_cpu_sync is off
+    num_recv_tokens: int  # with do_cpu_sync off, like the next, the most that there may be
     num_expanded_tokens: int
-    num_recv_tokens_per_expert_list: list
+    num_recv_tokens_per_expert_list: list  # [] with do_cpu_sync off
     psum_num_recv_tokens_per_scaleup_rank: torch.Tensor  # [R]
     psum_num_recv_tokens_per_expert: torch.Tensor  # [L]
     num_unaligned_recv_tokens_per_expert: torch.Tensor  # [L], with do_expand
@@ -31,16 +32,97 @@ class EPHandle:
     token_metadata_at_forward: object = None
     channel_linked_list: object = None
     lease: object = None
-    recv_topk_idx: object = None
+    seen: object = None
+    is_synced: bool = True
     by_choice: object = None  # a routing of each choice by itself, for a combine that adds them up in one sum
+    event: object = None  # of an asynchronous dispatch
+
+    _LATER = ("psum_num_recv_tokens_per_scaleup_rank", "psum_num_recv_tokens_per_expert", "num_unaligned_recv_tokens_per_expert",
+              "recv_src_metadata", "dst_buffer_slot_idx")
+
+    def __post_init__(self):
+        for name in self._LATER:
+            if self.__dict__[name] is None:
+                del self.__dict__[name]
+
+    def __getattr__(self, name):
+        if name not in self._LATER:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        after(self.event)
+        for one, tensor in zip(self._LATER, self.seen.fields(self)):
+            self.__dict__.setdefault(one, tensor)
+        return self.__dict__[name]
 
     @property
     def route(self):
         return self.lease.route
 
+    def __getattr__(self, name):
+        if name not in self._LATER:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        after(self.event)
+        for one, tensor in zip(self._LATER, self.seen.fields(self)):
+            self.__dict__.setdefault(one, tensor)
+        return self.__dict__[name]
+
     def tensors(self):
-        return (self.topk_idx, self.psum_num_recv_tokens_per_scaleup_rank, self.psum_num_recv_tokens_per_expert,
-                self.num_unaligned_recv_tokens_per_expert, self.recv_src_metadata, self.dst_buffer_slot_idx, self.recv_topk_idx)
+        return self.topk_idx, *self.seen.tensors(), *(self.__dict__.get(name) for name in self._LATER)
+
+
+class _Seen:
+    """Of the tokens that a rank has a row of, by (source rank, token): [N] where they come from, and [N][K] their choices, local
+    ids or -1; places beyond the tokens have -1."""
+
+    def __init__(self, rank, ranks, count, k, is_exact, memory, device):
+        self.rank, self.ranks = rank, ranks
+        with memory:
+            make = torch.empty if is_exact else lambda *shape, **more: torch.full(shape, -1, **more)
+            self.source_rank = make(count, dtype=torch.int32, device=device)
+            self.source_token = make(count, dtype=torch.int32, device=device)
+            self.experts = make(count, k, dtype=torch.int32, device=device)
+
+    def tensors(self):
+        return self.source_rank, self.source_token, self.experts
+
+    def arrays(self):
+        """As arguments of a dispatch by source."""
+        return {"experts": self.experts, "source_rank": self.source_rank, "source_token": self.source_token}
+
+    def fields(self, handle):
+        """The tensors of a handle's _LATER, in that order."""
+        if self.experts.is_cuda:
+            for tensor in (*self.tensors(), handle.topk_idx):
+                tensor.record_stream(torch.cuda.current_stream())
+        device, local, most = self.experts.device, handle.num_experts // self.ranks, handle.num_max_tokens_per_rank
+        count, k = self.experts.shape
+        is_here = self.source_rank >= 0
+        psum = (self.source_rank.unsqueeze(1) == torch.arange(self.ranks, device=device)).sum(0).cumsum(0).to(torch.int32)
+        flat = torch.where(self.experts >= 0, self.experts, local).flatten().long()
+        counts = torch.zeros(local + 1, dtype=torch.int64, device=device).scatter_add_(0, flat, torch.ones_like(flat))[:local]
+        ends = torch.cumsum(_aligned(counts, handle.expert_alignment), 0)
+        starts = ends - _aligned(counts, handle.expert_alignment)
+        meta = torch.full((count, 2 + k), -1, dtype=torch.int32, device=device)
+        meta[:, 0] = torch.where(is_here, self.source_rank * most + self.source_token, -1)
+        before = torch.cat([psum.new_zeros(1), psum])[self.source_rank.clamp(min=0).long()]
+        number = torch.arange(count, device=device, dtype=torch.int32)
+        meta[:, 1] = torch.where(is_here, self.source_rank * most + number - before, -1)
+        if handle.do_expand:
+            order_of = torch.argsort(flat, stable=True)
+            first = torch.cumsum(counts, 0) - counts
+            expert = flat[order_of].clamp(max=local - 1)
+            place = torch.arange(flat.numel(), device=device) - first[expert] + starts[expert]
+            rows = torch.empty_like(place).scatter_(0, order_of, place)
+            meta[:, 2:] = torch.where(self.experts >= 0, rows.view(count, k), -1).to(torch.int32)
+        psum_experts = (starts + counts if handle.do_expand else ends).to(torch.int32)
+        return psum, psum_experts, counts.to(torch.int32), meta, self._slots(handle.topk_idx, local, most)
+
+    def _slots(self, chosen, local, most):
+        tokens, k = chosen.shape
+        target = torch.where(chosen >= 0, chosen // local, self.ranks)
+        in_rank = torch.zeros(tokens, self.ranks + 1, dtype=torch.int32, device=chosen.device).scatter_(1, target.long(), 1)
+        slots = torch.cumsum(in_rank, 0) - 1 + self.rank * most
+        is_first = (target.unsqueeze(2) == target.unsqueeze(1)).int().argmax(2) == torch.arange(k, device=chosen.device)
+        return torch.where((chosen >= 0) & is_first, slots.gather(1, target.long()), -1).to(torch.int32)
 
 
 def _aligned(count, alignment):
@@ -149,11 +231,11 @@ class ElasticBuffer:
         if num_qps:
             _tell_once("num_qps is taken and not needed")
         with Call(self._buffer._streams, previous_event, allocate_on_comm_stream) as call:
-            data = data.contiguous()
+            data, weights = data.contiguous(), None if topk_weights is None else topk_weights.contiguous()
             if is_new:
                 most = num_max_tokens_per_rank or self.num_max_tokens_per_rank
                 assert data.shape[0] <= most, f"{data.shape[0]} tokens are more than num_max_tokens_per_rank, {most}"
-                handle = self._route(data, topk_idx, topk_weights, num_experts, most, expert_alignment or 1, num_sms, do_handle_copy,
+                handle = self._route(call, data, topk_idx, weights, num_experts, most, expert_alignment or 1, num_sms, do_handle_copy,
                                      do_cpu_sync is None or do_cpu_sync, do_expand)
             else:
                 assert topk_idx is None and not do_cpu_sync, "with a handle topk_idx and do_cpu_sync are its"
@@ -161,27 +243,36 @@ class ElasticBuffer:
                 for name, value in (("num_experts", num_experts), ("expert_alignment", expert_alignment),
                                     ("num_max_tokens_per_rank", num_max_tokens_per_rank)):
                     assert value in (None, getattr(handle, name)), f"{name} is {value}, and the handle's {getattr(handle, name)}"
-                if topk_weights is not None:  # the same routing, with other weights
-                    handle.route.update(handle.topk_idx, topk_weights.contiguous(), stream=stream)
-            count = handle.num_expanded_tokens if handle.do_expand else handle.num_recv_tokens
-            recv, recv_scales, weights, here = self._results(call, data, scales, topk_weights, handle, count,
-                                                             use_tma_aligned_col_major_sf)
+                if weights is not None:  # the same routing, with other weights
+                    handle.route.update(handle.topk_idx, weights, stream=stream)
+            recv, recv_scales, got_weights = self._results(call, data, scales, weights, handle, use_tma_aligned_col_major_sf)
             if do_zero_padding:
                 recv.zero_()
                 if recv_scales is not None:
                     recv_scales.zero_()
+            after(previous_event_before_epilogue)
+            told = handle.seen.arrays() if is_new and not do_expand else {}
+            handle.route.dispatch(_rows(data, scales), _rows(recv, recv_scales), weights=got_weights, stream=stream, **told)
+            here = None
+            if not do_expand:  # for programs to write: vLLM makes them global in their place
+                with call.memory():
+                    here = torch.empty(handle.seen.experts.shape, dtype=handle.topk_idx.dtype, device=data.device)
+                here.copy_(handle.seen.experts)
             if cumulative_local_expert_recv_stats is not None:
                 cumulative_local_expert_recv_stats.add_(handle.num_unaligned_recv_tokens_per_expert)
-            after(previous_event_before_epilogue)
-            handle.route.dispatch(_rows(data, scales), _rows(recv, recv_scales), weights=weights, stream=stream)
-        results = recv, recv_scales, weights, here, *(handle.tensors() if is_new else ())
-        event = call.end(async_with_compute_stream, (*given, data), results)
-        return recv if scales is None else (recv, recv_scales), here, weights, handle, event
+            if is_new and buffer._streams is not None and buffer._streams.is_captured():
+                handle.recv_src_metadata  # and the others: a replay makes them again
+        results = recv, recv_scales, got_weights, here, *(handle.tensors() if is_new else ())
+        event = call.end(async_with_compute_stream, (*given, data, weights), results)
+        if is_new:
+            handle.event = event.event
+        return recv if scales is None else (recv, recv_scales), here, got_weights, handle, event
 
     @staticmethod
-    def _results(call, data, scales, given_weights, handle, count, is_by_column):
-        """(rows, scales, weights, ids) of a dispatch, the last for programs to write: vLLM makes them global in their place."""
-        recv_scales = weights = here = None
+    def _results(call, data, scales, given_weights, handle, is_by_column):
+        """(rows, scales, weights) of a dispatch."""
+        recv_scales = weights = None
+        count = handle.num_expanded_tokens if handle.do_expand else handle.num_recv_tokens
         with call.memory():
             recv = torch.empty(count, data.shape[1], dtype=data.dtype, device=data.device)
             if scales is not None and is_by_column:
@@ -191,69 +282,47 @@ class ElasticBuffer:
             if given_weights is not None:
                 shape = (count,) if handle.do_expand else (count, handle.topk_idx.shape[1])
                 weights = torch.empty(shape, dtype=torch.float32, device=data.device)
-            if not handle.do_expand:
-                here = torch.empty_like(handle.recv_topk_idx)
-        if weights is not None:
-            weights.zero_()
-        if here is not None:
-            here.copy_(handle.recv_topk_idx)
-        return recv, recv_scales, weights, here
+        if weights is not None and not handle.is_synced:
+            weights.zero_()  # also beyond the rows that come
+        return recv, recv_scales, weights
 
-    def _route(self, data, topk_idx, topk_weights, experts, most, alignment, sms, is_copied, is_synced, do_expand):
-        """A new handle: a routing by source tells who comes, and with do_expand one by expert moves the rows. All of it is on the
-        communication stream, which is current."""
+    def _route(self, call, data, topk_idx, weights, experts, most, alignment, sms, is_copied, is_synced, do_expand):
+        """A new handle. By source the dispatch of the rows tells who comes; with do_expand one of four words a token does, by source,
+        and the rows have a routing by expert. All of it is on the communication stream, which is current."""
         buffer, device, local = self._buffer, data.device, experts // self.num_ranks
         stream, (tokens, k) = buffer._comm_stream, topk_idx.shape
         kept = topk_idx.clone() if is_copied else topk_idx
         width = max(data.shape[1] * max(data.element_size(), 2), 16)
         group = buffer._group_of("elastic", experts, max(tokens, most), k, width)
-        sms = (sms or self.get_theoretical_num_sms(experts, k)) if device.type == "cuda" else 0
-        chosen, held = topk_idx.contiguous(), None if topk_weights is None else topk_weights.contiguous()
-        by_source = buffer._lease(group, stream, k, order=ep.ORDER_CHOICE, sms=sms)
-        by_source.route.update(chosen, held, stream=stream)
-        count = by_source.route.query(stream).rows if is_synced else self.num_ranks * most
-        source = torch.full((2, count), -1, dtype=torch.int32, device=device)
-        here = torch.full((count, k), -1, dtype=torch.int32, device=device)
-        give = torch.zeros(tokens, 4, dtype=torch.float32, device=device)
-        take = torch.empty(count, 4, dtype=torch.float32, device=device)
-        by_source.route.dispatch(ep.Rows(give), ep.Rows(take), experts=here, source_rank=source[0], source_token=source[1],
-                                 stream=stream)
-        ranks = torch.arange(self.num_ranks, device=device)
-        psum = (source[0].unsqueeze(1) == ranks).sum(0).cumsum(0).to(torch.int32)
-        flat = torch.where(here >= 0, here, local).flatten().long()
-        counts = torch.zeros(local + 1, dtype=torch.int64, device=device).scatter_add_(0, flat, torch.ones_like(flat))[:local]
-        ends = torch.cumsum(_aligned(counts, alignment), 0)
-        starts = ends - _aligned(counts, alignment)
-        meta = torch.full((count, 2 + k), -1, dtype=torch.int32, device=device)
-        meta[:, 0] = torch.where(source[0] >= 0, source[0] * most + source[1], -1)
-        before = torch.cat([psum.new_zeros(1), psum])[source[0].clamp(min=0).long()]
-        meta[:, 1] = torch.where(source[0] >= 0, source[0] * most + torch.arange(count, device=device, dtype=torch.int32) - before, -1)
-        expanded = 0
-        lease = by_source
+        plan = {"order": ep.ORDER_CHOICE, "sms": (sms or self.get_theoretical_num_sms(experts, k)) if device.type == "cuda" else 0}
+        chosen = topk_idx.contiguous()
+        leases = [buffer._lease(group, stream, k, **plan)]
         if do_expand:
-            order_of = torch.argsort(flat, stable=True)
-            first = torch.cumsum(counts, 0) - counts
-            expert = flat[order_of].clamp(max=local - 1)
-            place = torch.arange(flat.numel(), device=device) - first[expert] + starts[expert]
-            rows = torch.empty_like(place).scatter_(0, order_of, place)
-            meta[:, 2:] = torch.where(here >= 0, rows.view(count, k), -1).to(torch.int32)
-            lease = buffer._lease(group, stream, k, ep.Layout.EXPERT_MAJOR, alignment=alignment, order=ep.ORDER_CHOICE, sms=sms)
-            lease.route.update(chosen, held, stream=stream)
-            worst = self.num_ranks * most * min(k, local) + local * (alignment - 1)
-            expanded = lease.route.query(stream).rows if is_synced else _aligned(worst, alignment)
+            leases.append(buffer._lease(group, stream, k, ep.Layout.EXPERT_MAJOR, alignment=alignment, **plan))
+        count, expanded = self.num_ranks * most, 0
+        if is_synced:
+            for lease in leases:
+                lease.route.update(chosen, weights, stream=stream)
+            count, *more = (lease.route.query(stream).rows for lease in leases)
+            expanded = more[0] if do_expand else 0
+        elif do_expand:
+            expanded = _aligned(self.num_ranks * most * min(k, local) + local * (alignment - 1), alignment)
+        seen = _Seen(self.rank_idx, self.num_ranks, count, k, is_synced, call.memory(), device)
+        if do_expand:
+            words = torch.empty(tokens + count, 4, dtype=torch.float32, device=device).split((tokens, count))
+            if not is_synced:
+                leases[0].route.choose(chosen, weights)
+            leases[0].route.dispatch(ep.Rows(words[0]), ep.Rows(words[1]), stream=stream, **seen.arrays())
+        if not is_synced:  # the dispatch of the rows agrees on its way
+            leases[-1].route.choose(chosen, weights)
         by_choice = None
         if do_expand and not self.allow_multiple_reduction:
-            by_choice = self._route_choices(kept, experts, max(tokens, most), alignment, width, sms)
-        per = _aligned(counts, alignment).tolist() if is_synced else []
-        target = torch.where(chosen >= 0, chosen // local, self.num_ranks)
-        in_rank = torch.zeros(tokens, self.num_ranks + 1, dtype=torch.int32, device=device).scatter_(1, target.long(), 1)
-        slots = torch.cumsum(in_rank, 0) - 1 + self.rank_idx * most
-        is_first = (target.unsqueeze(2) == target.unsqueeze(1)).int().argmax(2) == torch.arange(k, device=device)
-        slots = torch.where((chosen >= 0) & is_first, slots.gather(1, target.long()), -1).to(torch.int32)
-        psum_experts = (starts + counts if do_expand else ends).to(torch.int32)
-        return EPHandle(do_expand, experts, alignment, most, sms, kept, count, expanded, per, psum, psum_experts,
-                        counts.to(torch.int32), meta, slots, lease=lease, recv_topk_idx=here.to(topk_idx.dtype),
-                        by_choice=by_choice)
+            by_choice = self._route_choices(kept, experts, max(tokens, most), alignment, width, plan["sms"])
+        per = buffer.aligned_rows_of_experts(leases[0].route, local, alignment) if is_synced else []
+        return EPHandle(do_expand=do_expand, num_experts=experts, expert_alignment=alignment, num_max_tokens_per_rank=most,
+                        num_sms=plan["sms"], topk_idx=kept, num_recv_tokens=count, num_expanded_tokens=expanded,
+                        num_recv_tokens_per_expert_list=per, **dict.fromkeys(EPHandle._LATER), lease=leases[-1], seen=seen,
+                        is_synced=is_synced, by_choice=by_choice)
 
     def _route_choices(self, topk_idx, experts, most, alignment, width, sms):
         """Each choice as a token of its own: its rows lie where those of the choices do."""

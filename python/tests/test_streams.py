@@ -336,7 +336,10 @@ def test_elastic(rig, monkeypatch, kind, is_apart, is_async):
     with seen:
         got, got_ids, got_weights, handle, event = elastic.dispatch(x, ids, weights, num_experts=EXPERTS, **kind, **more)
     assert "late" not in log[0][1]
-    check(event, (got, got_weights, handle.recv_src_metadata, handle.dst_buffer_slot_idx))
+    moved = log[-1][0]
+    check(event, (got, got_weights, handle.seen.source_rank, handle.seen.experts))
+    with elastic._buffer._streams.on(cuda.Stream()):  # what nobody has looked at yet comes behind the dispatch
+        assert handle.recv_src_metadata.shape == (TOKENS, 2 + TOPK) and (moved in cuda.current.before) == is_async
     mine.before -= {"mine", "theirs", "late"}  # what the caller's stream had of them is in the communication stream already
     comm.before -= {"mine", "theirs", "late"}
     mine.run("mine")
