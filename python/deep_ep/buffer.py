@@ -86,15 +86,16 @@ class _Handle(_LazyHandle):
     """DeepEP's six (rank_prefix_matrix, channel_prefix_matrix, recv_channel_prefix_matrix, recv_src_idx, is_token_in_rank,
     send_head), of which weft's channels are one."""
 
-    def __new__(cls, lease, per_rank, source, in_rank):
-        self = super().__new__(cls, (None, None, None, source, in_rank, None), lease, lambda fields: cls._six(per_rank, fields))
-        self.source, self.in_rank = source, in_rank
+    def __new__(cls, lease, source, in_rank):
+        told = []  # once it is known, a table [R][R]: how many tokens each rank sends to each
+        self = super().__new__(cls, (None, None, None, source, in_rank, None), lease, lambda fields: cls._six(told[0], fields))
+        self.source, self.in_rank, self.told = source, in_rank, told
         return self
 
     @staticmethod
-    def _six(per_rank, fields):
+    def _six(told, fields):
         source, in_rank = fields[3:5]
-        prefix = torch.tensor(per_rank.cumsum(0).tolist(), dtype=torch.int32, device=in_rank.device)
+        prefix = torch.tensor(told.cumsum(0).tolist(), dtype=torch.int32, device=in_rank.device)
         head = torch.where(in_rank, torch.cumsum(in_rank, 0, dtype=torch.int32) - 1, -1).to(torch.int32)
         empty = prefix[:, :1].contiguous()
         return prefix, empty, empty, source, in_rank, head
@@ -127,6 +128,7 @@ class Buffer:
         self._groups = {}
         self._plans = {}  # of calls of low latency, by what is equal in them
         self._retired = []
+        self._one = None
         self._idle = []  # routes without a handle, each with the stream of its calls
         self._captured = []  # those of graphs
         self._views = {}  # tensors that show a route's counts
@@ -221,11 +223,12 @@ class Buffer:
         """[R][n] int64 of each rank's values, of numpy. Collective; in host memory, so that no stream is waited for."""
         count = len(values)
         if count not in self._blocks:
-            self._blocks[count] = self._world.alloc(8 * count), self._world.alloc(8 * count * self.group_size)
-        give, take = self._blocks[count]
-        give.numpy("int64", (count,))[:] = values
+            blocks = self._world.alloc(8 * count), self._world.alloc(8 * count * self.group_size)
+            self._blocks[count] = *blocks, blocks[0].numpy("int64", (count,)), blocks[1].numpy("int64", (self.group_size, count))
+        give, take, mine, all_of_them = self._blocks[count]
+        mine[:] = values
         self._world.team.fcollect(take, give, 8 * count)
-        return take.numpy("int64", (self.group_size, count)).copy()
+        return all_of_them.copy()
 
     def _group_of(self, kind, experts, tokens, topk, row_bytes, slots=0):
         """The group of that kind and number of experts, large enough for this; all ranks want the same."""
@@ -267,14 +270,15 @@ class Buffer:
         token goes to a rank [T][R] bool, event)."""
         tokens, experts_a_rank = topk_idx.shape[0], num_experts // self.group_size
         with self._call(previous_event, async_finish, allocate_on_comm_stream) as call:
-            chosen, ids = topk_idx >= 0, topk_idx.clamp(min=0)
+            numbered = topk_idx + experts_a_rank  # -1 is before the first of 0, and of rank 0 among numbers from 1 on
             in_rank = torch.zeros(tokens, self.group_size + 1, dtype=torch.bool, device=topk_idx.device)
-            in_rank.scatter_(1, torch.where(chosen, ids // experts_a_rank, self.group_size), True)
-            in_rank = in_rank[:, :self.group_size].contiguous()
-            per_expert = torch.zeros(num_experts + 1, dtype=torch.int32, device=topk_idx.device)
-            where = torch.where(chosen, ids, num_experts).flatten()
-            per_expert.scatter_add_(0, where, torch.ones_like(where, dtype=torch.int32))
-            results = in_rank.sum(0, dtype=torch.int32), per_expert[:num_experts], in_rank
+            in_rank.scatter_(1, numbered // experts_a_rank, True)
+            in_rank = in_rank[:, 1:].contiguous()
+            per_expert = torch.zeros(experts_a_rank + num_experts, dtype=torch.int32, device=topk_idx.device)
+            if self._one is None:
+                self._one = per_expert.new_ones(1)
+            per_expert.scatter_add_(0, numbered.flatten(), self._one.expand(numbered.numel()))
+            results = in_rank.sum(0, dtype=torch.int32), per_expert[experts_a_rank:], in_rank
         event = call.end(async_finish, (topk_idx,), results)
         return results[0], None, results[1], in_rank, event
 
@@ -294,11 +298,13 @@ class Buffer:
             data = data.contiguous()
             if is_new:
                 topk_idx, topk_weights = (None if one is None else one.contiguous() for one in (topk_idx, topk_weights))
-                handle, per_expert = self._route(call, data, num_tokens_per_rank, is_token_in_rank, num_tokens_per_expert, topk_idx,
-                                                 topk_weights, expert_alignment, num_worst_tokens, config, stream)
+                handle, sent, per_expert = self._route(call, data, num_tokens_per_rank, is_token_in_rank, num_tokens_per_expert,
+                                                       topk_idx, topk_weights, expert_alignment, num_worst_tokens, config, stream)
             else:
                 assert topk_idx is None and topk_weights is None, "with a handle topk_idx and topk_weights are its"
             results = self._move(call, handle, data, scales, topk_idx, topk_weights, is_new, stream)
+            if is_new:  # while the rows move
+                handle.told.append(self._tell_all(*sent))
         event = call.end(async_finish, (*given, data, topk_idx, topk_weights, handle.in_rank), (handle.source, *results))
         recv_x, recv_scales, recv_idx, recv_weights = results
         received = recv_x if scales is None else (recv_x, recv_scales)
@@ -311,25 +317,27 @@ class Buffer:
         experts = per_expert.numel()
         width = data.shape[1] * max(data.element_size(), 2)
         by_rank = topk_idx is None
-        sent = (in_rank.sum(0) if per_rank is None else per_rank).tolist()
-        told = self._tell_all(data.shape[0], self.group_size if by_rank else topk_idx.shape[1], width, *sent)
-        group = self._group_of("ht", experts, *told[:, :3].max(0).tolist())
+        tokens, k = data.shape[0], self.group_size if by_rank else topk_idx.shape[1]
+        group = self._group_of("ht", experts, *self._tell_all(tokens, k, width).max(0).tolist())
         sms = (config.num_sms if config is not None else Buffer.num_sms) if self._device.type == "cuda" else 0
-        lease = self._lease(group, stream, 0 if by_rank else topk_idx.shape[1], flags=ep.DESTINATIONS if by_rank else 0, sms=sms)
-        route = lease.route
-        route.update(topk_idx, topk_weights, destinations=in_rank if by_rank else None, stream=stream)
-        counts = None
-        if not worst or stream is None:
+        lease = self._lease(group, stream, 0 if by_rank else k, flags=ep.DESTINATIONS if by_rank else 0, sms=sms)
+        route, counts, is_awaited = lease.route, None, not worst or stream is None
+        if is_awaited:
+            route.update(topk_idx, topk_weights, destinations=in_rank if by_rank else None, stream=stream)
+        sent = (in_rank.sum(0) if per_rank is None else per_rank).tolist()  # which waits for the routing, too
+        if is_awaited:
             counts = route.query(stream)
             if counts.status == weft.Status.RANGE:
                 raise ValueError(f"{counts.dropped} of topk_idx are no experts of 0 .. {experts - 1}")
+        else:  # the dispatch agrees on its way
+            route.choose(topk_idx, topk_weights, destinations=in_rank if by_rank else None)
         rows = worst or counts.rows
         if counts is not None and rows < counts.rows:
             raise ValueError(f"num_worst_tokens is {worst}, and {counts.rows} tokens arrive")
         per = [] if worst else self._aligned_counts(route, by_rank, experts, topk_idx, alignment, per_expert)
         with call.memory():
             source = torch.empty(rows, dtype=torch.int32, device=self._device)
-        return _Handle(lease, told[:, 3:], source, in_rank), per
+        return _Handle(lease, source, in_rank), sent, per
 
     def _aligned_counts(self, route, by_rank, experts, topk_idx, alignment, per_expert):
         """The tokens of each local expert, over all ranks."""

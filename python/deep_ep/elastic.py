@@ -73,13 +73,16 @@ class _Seen:
     """Of the tokens that a rank has a row of, by (source rank, token): [N] where they come from, and [N][K] their choices, local
     ids or -1; places beyond the tokens have -1."""
 
-    def __init__(self, rank, ranks, count, k, is_exact, memory, device):
+    def __init__(self, rank, ranks, count, k, is_exact, device):
         self.rank, self.ranks = rank, ranks
-        with memory:
-            make = torch.empty if is_exact else lambda *shape, **more: torch.full(shape, -1, **more)
-            self.source_rank = make(count, dtype=torch.int32, device=device)
-            self.source_token = make(count, dtype=torch.int32, device=device)
-            self.experts = make(count, k, dtype=torch.int32, device=device)
+        ints = torch.empty(count * (k + 2), dtype=torch.int32, device=device)
+        self.source_rank, self.source_token, experts = ints.split((count, count, count * k))
+        self.experts, self._all = experts.view(count, k), None if is_exact else ints
+
+    def clear(self):
+        """Nothing is known of any token; where their number is known all of it will be written."""
+        if self._all is not None:
+            self._all.fill_(-1)
 
     def tensors(self):
         return self.source_rank, self.source_token, self.experts
@@ -245,7 +248,7 @@ class ElasticBuffer:
                     assert value in (None, getattr(handle, name)), f"{name} is {value}, and the handle's {getattr(handle, name)}"
                 if weights is not None:  # the same routing, with other weights
                     handle.route.update(handle.topk_idx, weights, stream=stream)
-            recv, recv_scales, got_weights = self._results(call, data, scales, weights, handle, use_tma_aligned_col_major_sf)
+            recv, recv_scales, got_weights, here = self._results(call, data, scales, weights, handle, use_tma_aligned_col_major_sf)
             if do_zero_padding:
                 recv.zero_()
                 if recv_scales is not None:
@@ -253,10 +256,7 @@ class ElasticBuffer:
             after(previous_event_before_epilogue)
             told = handle.seen.arrays() if is_new and not do_expand else {}
             handle.route.dispatch(_rows(data, scales), _rows(recv, recv_scales), weights=got_weights, stream=stream, **told)
-            here = None
-            if not do_expand:  # for programs to write: vLLM makes them global in their place
-                with call.memory():
-                    here = torch.empty(handle.seen.experts.shape, dtype=handle.topk_idx.dtype, device=data.device)
+            if here is not None:
                 here.copy_(handle.seen.experts)
             if cumulative_local_expert_recv_stats is not None:
                 cumulative_local_expert_recv_stats.add_(handle.num_unaligned_recv_tokens_per_expert)
@@ -270,10 +270,12 @@ class ElasticBuffer:
 
     @staticmethod
     def _results(call, data, scales, given_weights, handle, is_by_column):
-        """(rows, scales, weights) of a dispatch."""
-        recv_scales = weights = None
+        """(rows, scales, weights, ids) of a dispatch, the last for programs to write: vLLM makes them global in their place."""
+        recv_scales = weights = here = None
         count = handle.num_expanded_tokens if handle.do_expand else handle.num_recv_tokens
         with call.memory():
+            if not handle.do_expand:
+                here = torch.empty(handle.seen.experts.shape, dtype=handle.topk_idx.dtype, device=data.device)
             recv = torch.empty(count, data.shape[1], dtype=data.dtype, device=data.device)
             if scales is not None and is_by_column:
                 recv_scales = torch.empty(scales.shape[1], _aligned(max(count, 1), 4), dtype=scales.dtype, device=data.device).t()[:count]
@@ -284,14 +286,13 @@ class ElasticBuffer:
                 weights = torch.empty(shape, dtype=torch.float32, device=data.device)
         if weights is not None and not handle.is_synced:
             weights.zero_()  # also beyond the rows that come
-        return recv, recv_scales, weights
+        return recv, recv_scales, weights, here
 
     def _route(self, call, data, topk_idx, weights, experts, most, alignment, sms, is_copied, is_synced, do_expand):
         """A new handle. By source the dispatch of the rows tells who comes; with do_expand one of four words a token does, by source,
         and the rows have a routing by expert. All of it is on the communication stream, which is current."""
         buffer, device, local = self._buffer, data.device, experts // self.num_ranks
         stream, (tokens, k) = buffer._comm_stream, topk_idx.shape
-        kept = topk_idx.clone() if is_copied else topk_idx
         width = max(data.shape[1] * max(data.element_size(), 2), 16)
         group = buffer._group_of("elastic", experts, max(tokens, most), k, width)
         plan = {"order": ep.ORDER_CHOICE, "sms": (sms or self.get_theoretical_num_sms(experts, k)) if device.type == "cuda" else 0}
@@ -303,11 +304,15 @@ class ElasticBuffer:
         if is_synced:
             for lease in leases:
                 lease.route.update(chosen, weights, stream=stream)
+        kept = topk_idx.clone() if is_copied else topk_idx
+        if is_synced:
             count, *more = (lease.route.query(stream).rows for lease in leases)
             expanded = more[0] if do_expand else 0
         elif do_expand:
             expanded = _aligned(self.num_ranks * most * min(k, local) + local * (alignment - 1), alignment)
-        seen = _Seen(self.rank_idx, self.num_ranks, count, k, is_synced, call.memory(), device)
+        with call.memory():
+            seen = _Seen(self.rank_idx, self.num_ranks, count, k, is_synced, device)
+        seen.clear()
         if do_expand:
             words = torch.empty(tokens + count, 4, dtype=torch.float32, device=device).split((tokens, count))
             if not is_synced:

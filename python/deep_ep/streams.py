@@ -7,6 +7,7 @@ import torch
 from deep_ep.events import EventHandle, EventOverlap, after, has_event
 
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+_set_stream = getattr(torch._C, "_cuda_setStream", None)
 
 
 class Streams:
@@ -78,9 +79,26 @@ class Streams:
             if tensor is not None:
                 tensor.record_stream(stream)
 
-    def on(self, stream):
-        """A context in which `stream` is current."""
-        return self._cuda.stream(stream)
+    def on(self, stream, instead_of=None):
+        """A context in which `stream` is current, and `instead_of` before and after, where the caller knows."""
+        if instead_of is None or _set_stream is None or self._cuda is not torch.cuda or torch.cuda.current_device() != self._index:
+            return self._cuda.stream(stream)
+        return _Switched(stream, instead_of)
+
+
+class _Switched:
+    """torch.cuda.stream() of two streams of the current device, which need not be looked for: a sixth of its time."""
+
+    def __init__(self, inside, outside):
+        self._inside, self._outside = inside, outside
+
+    def __enter__(self):
+        stream = self._inside
+        _set_stream(stream_id=stream.stream_id, device_index=stream.device_index, device_type=stream.device_type)
+
+    def __exit__(self, *raised):
+        stream = self._outside
+        _set_stream(stream_id=stream.stream_id, device_index=stream.device_index, device_type=stream.device_type)
 
 
 class Call:
@@ -101,7 +119,7 @@ class Call:
         if not is_alone:
             after(self._event)
             streams.join()
-        self._current = streams.on(streams.comm)
+        self._current = streams.on(streams.comm, self._caller)
         self._current.__enter__()
         if is_alone:
             after(self._event)
@@ -114,7 +132,9 @@ class Call:
     def memory(self):
         """A context in which tensors are made of the caller's stream's memory, and with is_apart of the communication stream's. Any
         memory that is free here was used by what the call comes after."""
-        return contextlib.nullcontext() if self._streams is None or self._is_apart else self._streams.on(self._caller)
+        if self._streams is None or self._is_apart:
+            return contextlib.nullcontext()
+        return self._streams.on(self._caller, self._streams.comm)
 
     def end(self, is_async, given, results):
         """Its event, and the caller's stream waits unless it is asynchronous. The memory of what was given, and of results, which

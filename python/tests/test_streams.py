@@ -277,7 +277,7 @@ class Watched(TorchDispatchMode):
         self.cuda, self.streams = cuda, set()
 
     def __torch_dispatch__(self, function, types, arguments=(), more=None):
-        if not any(name in str(function) for name in ("empty", "view", "detach", "alias")):
+        if not any(name in str(function) for name in ("empty", "view", "split", "detach", "alias")):
             self.streams.add(self.cuda.current)
         return function(*arguments, **(more or {}))
 
