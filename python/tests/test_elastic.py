@@ -3,7 +3,7 @@ bit for bit, the sums in float32 with the biases first, then each rank's partial
 
 import pytest
 import ranks
-from test_deep_ep import HIDDEN, LOCAL, TOPK, Counted, close_group, everybody, expected, inputs, open_group
+from test_deep_ep import COUNTS, HIDDEN, LOCAL, TOPK, Counted, close_group, everybody, expected, inputs, open_group
 
 torch = pytest.importorskip("torch")
 
@@ -158,6 +158,6 @@ def elastic():
     close_group()
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("count", COUNTS)
 def test_ranks(count):
     ranks.run(__file__, "elastic", count)
