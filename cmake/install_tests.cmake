@@ -3,12 +3,12 @@
 foreach(way pkg-config cmake)
     add_test(NAME install.${way}
         COMMAND ${PROJECT_SOURCE_DIR}/tests/install/install.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR} ${way})
-    weft_describe_test(install.${way} install)
+    weft_describe_test(install.${way} "install;slow")
 endforeach()
 
 add_test(NAME install.ep_faces
     COMMAND ${PROJECT_SOURCE_DIR}/tests/install/ep_faces.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
-weft_describe_test(install.ep_faces "install;nccl_ep;nvte_ep")
+weft_describe_test(install.ep_faces "install;nccl_ep;nvte_ep;slow")
 
 if(Python3_FOUND)
     set(weft_exports ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/exports.py)

@@ -72,7 +72,7 @@ if(NOT WEFT_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
     endif()
     add_test(NAME install.nvshmem
         COMMAND ${PROJECT_SOURCE_DIR}/tests/install/nvshmem.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
-    weft_describe_test(install.nvshmem "install;nvshmem")
+    weft_describe_test(install.nvshmem "install;nvshmem;slow")
     set_property(TEST install.nvshmem APPEND PROPERTY ENVIRONMENT NVSHMEM_HEAP_KIND=SYSMEM)
 endif()
 

@@ -70,7 +70,7 @@ for preset in $presets; do
             without='sim'
         fi
         if [ "$preset" = host ]; then
-            without='slow'
+            without='slow|cuda' # the tests of cuda without its library compile kernels by nvcc
         fi
         if [ "$preset" = tsan ] && setarch "$(uname -m)" -R true 2>/dev/null; then
             # gcc 12's ThreadSanitizer does not start where the kernel randomises addresses over 32 bits.
