@@ -133,7 +133,7 @@ function(weft_add_on_host_test name environment)
     weft_describe_test(cuda.on_host.${name} "cuda;fake")
     set_property(TEST cuda.on_host.${name} APPEND PROPERTY ENVIRONMENT
         "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/fake;WEFT_LOG=none;${environment}")
-    set_tests_properties(cuda.on_host.${name} PROPERTIES PROCESSORS 3)
+    weft_set_processors(cuda.on_host.${name} 12)
 endfunction()
 # The places of PEs are divided between the builds, which run the same code: those of one process with odd numbers of
 # PEs and of far PEs under sanitizers, the others without.

@@ -56,7 +56,7 @@ if(TARGET fake_cuda)
     foreach(ranks 1 2 3)
         add_test(NAME nccl_ep.steps.${ranks} COMMAND nccl_ep_steps ${ranks})
         weft_describe_test(nccl_ep.steps.${ranks} "nccl_ep;cuda;fake")
-        set_tests_properties(nccl_ep.steps.${ranks} PROPERTIES PROCESSORS 3)
+        weft_set_processors(nccl_ep.steps.${ranks} 12)
         set_property(TEST nccl_ep.steps.${ranks} APPEND PROPERTY ENVIRONMENT
             "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/fake;WEFT_FAKE_SMS=4;WEFT_FAKE_GPUS=3;WEFT_LOG=none;WEFT_DEVICE_HEAP_MAX=67108864")
     endforeach()

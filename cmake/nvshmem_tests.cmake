@@ -19,8 +19,8 @@ function(weft_add_nvshmem_test name pes)
     weft_describe_test(nvshmem.${name}.${pes} "multi;nvshmem")
     # In the host's memory also where there are GPUs, of which these programs take none.
     set_property(TEST nvshmem.${name}.${pes} APPEND PROPERTY ENVIRONMENT NVSHMEM_HEAP_KIND=SYSMEM)
-    math(EXPR halves "2 * ${pes}")
-    set_tests_properties(nvshmem.${name}.${pes} PROPERTIES PROCESSORS ${halves})
+    math(EXPR eighths "8 * ${pes}")
+    weft_set_processors(nvshmem.${name}.${pes} ${eighths})
 endfunction()
 
 set(weft_nvshmem_counts 1 2 4)
@@ -116,8 +116,8 @@ function(weft_add_nvshmem_fake_test test pes program)
     weft_describe_test(${test}.${pes} "multi;nvshmem;fake")
     set_property(TEST ${test}.${pes} APPEND PROPERTY ENVIRONMENT
         "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/fake;CHECK_GPU=1;WEFT_DEADLINE=60")
-    math(EXPR halves "2 * ${pes}")
-    set_tests_properties(${test}.${pes} PROPERTIES PROCESSORS ${halves})
+    math(EXPR eighths "8 * ${pes}")
+    weft_set_processors(${test}.${pes} ${eighths})
 endfunction()
 
 foreach(name setup memory rma amo wait coll teams streams)
@@ -133,7 +133,7 @@ add_test(NAME nvshmem.gpu.mps.3 COMMAND weftrun -n 3 $<TARGET_FILE:nvshmem_setup
 weft_describe_test(nvshmem.gpu.mps.3 "multi;nvshmem;fake")
 set_property(TEST nvshmem.gpu.mps.3 APPEND PROPERTY ENVIRONMENT "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/fake;CHECK_GPU=1"
     "WEFT_DEADLINE=60;WEFT_FAKE_MPS=nvshmem;CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=33")
-set_tests_properties(nvshmem.gpu.mps.3 PROPERTIES PROCESSORS 6)
+weft_set_processors(nvshmem.gpu.mps.3 24)
 if(WEFT_SANITIZE)
     return()
 endif()

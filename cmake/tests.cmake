@@ -21,14 +21,22 @@ set(weft_test_environment
     "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1:suppressions=${PROJECT_SOURCE_DIR}/tests/tsan.txt"
     ${weft_aarch64_environment})
 
-# PROCESSORS is in halves: a test that computes takes 2, one that mostly waits, for deadlines and for processes, 1.
-# Those that wait begin first, one a processor, and beside them the longest that compute on one processor (COST).
+# PROCESSORS is in eighths of a processor: a test that computes takes 8 of them. Those that wait, for deadlines and for
+# processes, use one on average: they begin first, four a processor, and beside them the longest that compute on one
+# processor (COST).
 set(weft_waiting_tests
     uid_bootstrap_test env_bootstrap_test local_bootstrap_test callback_bootstrap_test threads_bootstrap_test uid_test
-    pmi_bootstrap_test gone_hosts_test
+    pmi_bootstrap_test gone_hosts_test gone_hosts_test.ucx
     before_meeting_test bootstrap_kill_test env_worlds_test failure_test failure_calls_test fork_test ep_killed_test
     team_dead_test world_faults_test
     coll_errors_test journal_test limits_test mask_test world_config_test world_life_test worlds_test)
+# Of a few seconds, in which they use a quarter of a processor or less.
+set(weft_light_tests
+    lock_test rows_test oversubscribed_test weftrun_test world_abort_test ep_absent_test self_bootstrap_test onesided_test
+    probe_test pass_test ep_mask_test python.world nvshmem.variables nvshmem.ends nccl_ep.timeout
+    launchers.slurm launchers.hydra launchers.mpirun launchers.mpirun.hosts multi.rma_large.nodes.2x1
+    multi.rma_large.nodes.3x1 cuda.on_host.ep_apart.processes.2 cuda.on_host.ep_apart.many.2 cuda.on_host.ep_alone
+    cuda.on_host.ep_passing)
 # These wait longer where other work has the processors (tests/support/load.h).
 set(weft_patient_tests
     before_meeting_test bootstrap_kill_test env_worlds_test failure_test failure_calls_test fork_test ep_killed_test
@@ -41,20 +49,30 @@ set(weft_long_tests property.ep cuda.compile.calls cuda.compile.early cuda.compi
 
 cmake_host_system_information(RESULT weft_processors QUERY NUMBER_OF_LOGICAL_CORES)
 
+# For a test that computes: what it takes in place of one processor.
+function(weft_set_processors name eighths)
+    if(NOT name IN_LIST weft_waiting_tests AND NOT name IN_LIST weft_light_tests)
+        set_tests_properties(${name} PROPERTIES PROCESSORS ${eighths})
+    endif()
+endfunction()
+
 function(weft_describe_test name label)
-    set(halves 2)
+    set(eighths 8)
     if(name IN_LIST weft_waiting_tests OR name IN_LIST weft_long_tests)
         list(APPEND label slow) # `make check` leaves them out
     endif()
     list(FIND weft_waiting_tests ${name} place)
     if(NOT place EQUAL -1)
-        set(halves 1)
-        math(EXPR processor "${place} % ${weft_processors}")
-        set_tests_properties(${name} PROPERTIES COST 2000 RESOURCE_LOCK waiting_${processor})
+        set(eighths 1)
+        math(EXPR lane "${place} % (4 * ${weft_processors})")
+        set_tests_properties(${name} PROPERTIES COST 2000 RESOURCE_LOCK waiting_${lane})
+    elseif(name IN_LIST weft_light_tests)
+        set(eighths 2)
+        set_tests_properties(${name} PROPERTIES COST 1500)
     elseif(name IN_LIST weft_long_tests)
         set_tests_properties(${name} PROPERTIES COST 1000)
     endif()
-    set_tests_properties(${name} PROPERTIES PROCESSORS ${halves}
+    set_tests_properties(${name} PROPERTIES PROCESSORS ${eighths}
         LABELS "${label}" TIMEOUT ${weft_test_timeout_s} SKIP_RETURN_CODE ${weft_test_skip}
         ENVIRONMENT "${weft_test_environment}")
     if(name IN_LIST weft_patient_tests)
@@ -174,8 +192,8 @@ function(weft_add_multi_tests)
                 list(APPEND labels slow)
             endif()
             weft_describe_test(${test} "${labels}")
-            math(EXPR halves "2 * ${pes}")
-            set_tests_properties(${test} PROPERTIES PROCESSORS ${halves})
+            math(EXPR eighths "8 * ${pes}")
+            weft_set_processors(${test} ${eighths})
         endforeach()
         weft_add_multi_threads_tests(${name} ${source} ${counts})
         weft_add_multi_nodes_tests(${name})
@@ -232,7 +250,7 @@ function(weft_add_multi_ucx_test name)
     add_test(NAME ${test} COMMAND weftrun -n ${pes} ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh ${per}
         $<TARGET_FILE:multi_${name}>)
     weft_describe_test(${test} "multi;network;slow")
-    set_tests_properties(${test} PROPERTIES PROCESSORS 4)
+    weft_set_processors(${test} 16)
     set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT WEFT_TRANSPORT=ucx)
 endfunction()
 
@@ -267,7 +285,7 @@ function(weft_add_multi_nodes_tests name)
             list(APPEND labels slow)
         endif()
         weft_describe_test(${test} "${labels}")
-        set_tests_properties(${test} PROPERTIES PROCESSORS 4)
+        weft_set_processors(${test} 16)
         if(name MATCHES "^(rma_order|rma_traffic|world_idle)$" AND shape STREQUAL "3x2")
             set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT WEFT_PROGRESS=inline)
         endif()
@@ -310,7 +328,8 @@ function(weft_add_property_tests)
         weft_add_test_program(property_${name} ${source})
         add_test(NAME property.${name} COMMAND property_${name} --cases ${cases})
         weft_describe_test(property.${name} threads)
-        set_tests_properties(property.${name} PROPERTIES PROCESSORS 3 TIMEOUT 900)
+        weft_set_processors(property.${name} 12)
+        set_tests_properties(property.${name} PROPERTIES TIMEOUT 900)
     endforeach()
 endfunction()
 
@@ -342,7 +361,7 @@ if(CMOCKA_FOUND)
         add_test(NAME mpirun COMMAND sh ${PROJECT_SOURCE_DIR}/tests/tools/mpirun.sh ${PROJECT_BINARY_DIR}/tests
             ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh)
         weft_describe_test(mpirun "multi;network;slow")
-        set_tests_properties(mpirun PROPERTIES PROCESSORS 4)
+        weft_set_processors(mpirun 16)
     endif()
     # Launchers of others, on one host and on several network namespaces.
     if(NOT CMAKE_CROSSCOMPILING AND NOT WEFT_SANITIZE)
@@ -357,7 +376,7 @@ if(CMOCKA_FOUND)
             add_test(NAME launchers.slurm COMMAND sh ${PROJECT_SOURCE_DIR}/tests/tools/slurm.sh $<TARGET_FILE:launched>
                 ${PROJECT_BINARY_DIR}/oshrun ${PROJECT_BINARY_DIR}/tests/shmem_setup)
             weft_describe_test(launchers.slurm "multi;network;slow")
-            set_tests_properties(launchers.slurm PROPERTIES PROCESSORS 4)
+            weft_set_processors(launchers.slurm 16)
         endif()
         foreach(launcher hydra mpirun)
             foreach(hosts "" hosts)
@@ -366,7 +385,9 @@ if(CMOCKA_FOUND)
                     add_test(NAME ${test} COMMAND sh ${PROJECT_SOURCE_DIR}/tests/tools/launchers.sh ${launcher}
                         $<TARGET_FILE:launched> ${hosts})
                     weft_describe_test(${test} "multi;network;slow")
-                    set_tests_properties(${test} PROPERTIES PROCESSORS 4)
+                    if(NOT hosts) # without a network of its own, and with a port that is fixed
+                        set_tests_properties(${test} PROPERTIES RESOURCE_LOCK launcher)
+                    endif()
                 endif()
             endforeach()
         endforeach()
@@ -378,7 +399,7 @@ if(TARGET weftrun)
     foreach(example moe_least moe_minimal moe_train moe_decode)
         add_test(NAME example.${example} COMMAND weftrun -n 3 ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:${example}>)
         weft_describe_test(example.${example} multi)
-        set_tests_properties(example.${example} PROPERTIES PROCESSORS 4)
+        weft_set_processors(example.${example} 16)
     endforeach()
 endif()
 
@@ -392,7 +413,7 @@ if(TARGET bench_host AND TARGET bench_world AND TARGET weftrun AND Python3_FOUND
     add_test(NAME benches COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/benches.py
         $<TARGET_FILE:bench_host> $<TARGET_FILE:bench_world> $<TARGET_FILE:weftrun>)
     weft_describe_test(benches tools)
-    set_tests_properties(benches PROPERTIES PROCESSORS 4)
+    weft_set_processors(benches 16)
 endif()
 
 # The OpenSHMEM face from outside, by oshcc and oshrun. (What these compile has no sanitizer.)
@@ -403,7 +424,7 @@ if(TARGET weft_shmem AND TARGET weftrun AND Python3_FOUND AND NOT WEFT_SANITIZE 
     add_test(NAME static_data COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/faces/static/static_data.py
         ${PROJECT_SOURCE_DIR}/tests/faces/static ${PROJECT_BINARY_DIR})
     weft_describe_test(static_data "process;slow")
-    set_tests_properties(osh_commands static_data PROPERTIES PROCESSORS 4)
+    weft_set_processors(static_data 16)
 endif()
 
 if(TARGET weft-perf AND Python3_FOUND)
@@ -445,7 +466,6 @@ if(TARGET weft-info AND Python3_FOUND)
             $<TARGET_FILE:weftrun> ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh $<TARGET_FILE:multi_rma_order>
             ${weft_nics_gpu_arguments})
         weft_describe_test(nics "tools;network")
-        set_tests_properties(nics PROPERTIES PROCESSORS 4)
     endif()
     if(TARGET ofi_test AND NOT CMAKE_CROSSCOMPILING)
         add_executable(rails ${PROJECT_SOURCE_DIR}/tests/tools/rails.c)
@@ -455,7 +475,8 @@ if(TARGET weft-info AND Python3_FOUND)
             $<TARGET_FILE:ofi_test> ${PROJECT_BINARY_DIR}/tests/provider $<BOOL:${WEFT_UCX}>)
         weft_add_provider(ports)
         weft_describe_test(rails "tools;network;slow")
-        set_tests_properties(rails PROPERTIES PROCESSORS 4 TIMEOUT 600)
+        weft_set_processors(rails 12)
+        set_tests_properties(rails PROPERTIES TIMEOUT 600)
     endif()
     if(TARGET ofi_test)
         weft_add_strict_tests()
@@ -464,12 +485,10 @@ if(TARGET weft-info AND Python3_FOUND)
         add_test(NAME networks COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/networks.py
             $<TARGET_FILE:weft-info> $<TARGET_FILE:weftrun> ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh)
         weft_describe_test(networks "tools;network")
-        set_tests_properties(networks PROPERTIES PROCESSORS 4)
     endif()
     if(WEFT_UCX AND TARGET gone_hosts_test)
         add_test(NAME gone_hosts_test.ucx COMMAND gone_hosts_test ucx)
-        weft_describe_test(gone_hosts_test.ucx "process;network;slow")
-        set_tests_properties(gone_hosts_test.ucx PROPERTIES PROCESSORS 4)
+        weft_describe_test(gone_hosts_test.ucx "process;network")
     endif()
     add_test(NAME weftrun_terminal COMMAND ${Python3_EXECUTABLE}
         ${PROJECT_SOURCE_DIR}/tests/tools/weftrun_terminal.py $<TARGET_FILE:weftrun>)
@@ -512,7 +531,7 @@ if(TARGET weft_python)
         add_test(NAME python.${what} COMMAND ${weft_test_python} -B ${weft_python_test})
         weft_describe_test(python.${what} "process;python")
         set_property(TEST python.${what} APPEND PROPERTY ENVIRONMENT "PYTHONPATH=${PROJECT_BINARY_DIR}/python")
-        set_tests_properties(python.${what} PROPERTIES PROCESSORS 2)
     endforeach()
-    set_tests_properties(python.torch PROPERTIES PROCESSORS 4 TIMEOUT 900)
+    weft_set_processors(python.torch 16)
+    set_tests_properties(python.torch PROPERTIES TIMEOUT 900)
 endif()

@@ -9,7 +9,7 @@
 set -u
 cd "$(dirname "$0")/.."
 presets=${*:-release asan tsan aarch64}
-jobs=$((2 * $(nproc))) # halves of processors: cmake/tests.cmake
+jobs=$((8 * $(nproc))) # eighths of processors: cmake/tests.cmake
 results=
 
 exec 3>&1 # for progress, whatever the output of a command goes to
