@@ -2,7 +2,7 @@
 #ifndef WEFTI_CUDA_EP_HOST_CALLS_H
 #define WEFTI_CUDA_EP_HOST_CALLS_H
 
-#include "cuda/ep/host/plan.h"
+#include "cuda/ep/host/kind.h"
 
 static inline int wefti_cuda_ep_is_by_expert(const weft_ep_route *route)
 {

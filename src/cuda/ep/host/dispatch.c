@@ -22,9 +22,12 @@ static wefti_cuda_ep_dispatch_args dispatch_args(const weft_ep_route *route)
         .topk = route->plan.topk,
         .experts = experts_of(route),
         .slots = route->plan.layout == WEFT_EP_SLOTS_SOURCE ? (wefti_u32)route->plan.slot_tokens : 0};
-    const int stands_for_expert = wefti_ep_plan_is_by_rank(&route->plan) && !route->ep->device->is_many;
-    for (int rank = 0; rank <= route->ep->ranks && stands_for_expert; rank++) {
-        args.group.first_expert[rank] = rank; /* a rank stands for its one expert */
+    if (wefti_ep_plan_is_by_rank(&route->plan)) {
+        int32_t itself[WEFTI_CUDA_EP_MANY_MAX + 1]; /* a rank stands for its one expert */
+        for (int rank = 0; rank <= route->ep->ranks; rank++) {
+            itself[rank] = rank;
+        }
+        route->ep->device->kind->set_experts(&args.group, itself);
     }
     return args;
 }

@@ -1,26 +1,14 @@
 /* cuda/ep/host/group.c: a group's device memory and kernels. */
-#include "cuda/ep/host/group.h"
-
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/env.h"
+#include "cuda/ep/host/kind.h"
 #include "ep/agreement.h"
 #include "weft.h"
 
 #define CALL "weft_ep_create"
 #define SM_MIN 90
-
-/* Whether the group is one of many ranks. */
-static weft_status find_kind(const weft_ep *ep, int *is_many)
-{
-    uint64_t few;
-    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_FEW_RANKS, &few));
-    few = few < WEFTI_CUDA_EP_RANKS_MAX ? few : WEFTI_CUDA_EP_RANKS_MAX;
-    *is_many = (uint64_t)ep->ranks > few;
-    return WEFT_OK;
-}
 
 /* ---- what is private ---- */
 
@@ -73,186 +61,6 @@ static weft_status check_device(const wefti_cuda *cuda)
     return WEFT_OK;
 }
 
-static weft_status find_kernel(const wefti_cuda *cuda, wefti_cuda_ep_module module, const char *name,
-                               CUfunction *function)
-{
-    const wefti_cuda_driver *driver = &cuda->driver;
-    int shared = 0;
-    int own = 0;
-    WEFT_TRY(wefti_cuda_check(driver, driver->cuModuleGetFunction(function, cuda->ep_modules[module], name),
-                              "cuModuleGetFunction"));
-    WEFT_TRY(wefti_cuda_check(driver, driver->cuFuncLoad(*function), "cuFuncLoad"));
-    WEFT_TRY(wefti_cuda_check(
-        driver,
-        driver->cuDeviceGetAttribute(&shared, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, cuda->ordinal),
-        "cuDeviceGetAttribute"));
-    WEFT_TRY(wefti_cuda_check(driver, driver->cuFuncGetAttribute(&own, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, *function),
-                              "cuFuncGetAttribute"));
-    if (shared - own < WEFTI_CUDA_EP_SHARED_MAX) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           CALL
-                           ": the GPU gives a block %d KiB of shared memory; expert parallelism needs %d, as compute "
-                           "capabilities 9.0 and 10.0 have. Route on the host (config.on_device 0)",
-                           shared >> 10, (WEFTI_CUDA_EP_SHARED_MAX + own + 1023) >> 10);
-    }
-    return wefti_cuda_check(
-        driver, driver->cuFuncSetAttribute(*function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared - own),
-        "cuFuncSetAttribute");
-}
-
-/* No send of a combine has options. */
-static int variant_of(int part, wefti_cuda_ep_work work)
-{
-    const int with = work == WEFTI_CUDA_EP_WORK_COMBINE_WITH;
-    return part == WEFTI_CUDA_EP_SEND   ? WEFTI_CUDA_EP_VARIANT_SEND
-           : part == WEFTI_CUDA_EP_RECV ? (with ? WEFTI_CUDA_EP_VARIANT_RECV_WITH : WEFTI_CUDA_EP_VARIANT_RECV)
-           : with                       ? WEFTI_CUDA_EP_VARIANT_WHOLE_WITH
-                                        : WEFTI_CUDA_EP_VARIANT_WHOLE;
-}
-
-/* Of each work, by source and by expert: the names of its kernels (EP_KERNEL_NAME) without what says their family, and
- * where they are. Works without halves have no low-latency kernels either; where ranks are many one module has both. */
-#define NO_MODULE WEFTI_CUDA_EP_MODULE_COUNT
-static const struct kernels_of {
-    const char *name[2];
-    wefti_cuda_ep_module module[2];
-    wefti_cuda_ep_module low_latency[2]; /* NO_MODULE: there are neither these nor halves */
-    wefti_cuda_ep_module many; /* NO_MODULE: it is none of those */
-} kernels_of_work[WEFTI_CUDA_EP_WORKS] = {
-    [WEFTI_CUDA_EP_WORK_DISPATCH] = {{"dispatch_kernel", "dispatch_kernel_expert"},
-                                     {WEFTI_CUDA_EP_MODULE_throughput_dispatch,
-                                      WEFTI_CUDA_EP_MODULE_throughput_dispatch_expert},
-                                     {WEFTI_CUDA_EP_MODULE_low_latency_dispatch,
-                                      WEFTI_CUDA_EP_MODULE_low_latency_dispatch_expert},
-                                     WEFTI_CUDA_EP_MODULE_many_dispatch},
-    [WEFTI_CUDA_EP_WORK_QUANTISE] = {{"dispatch_kernel_quantised", "dispatch_kernel_expert_quantised"},
-                                     {WEFTI_CUDA_EP_MODULE_throughput_dispatch_quantised,
-                                      WEFTI_CUDA_EP_MODULE_throughput_dispatch_expert_quantised},
-                                     {WEFTI_CUDA_EP_MODULE_low_latency_dispatch,
-                                      WEFTI_CUDA_EP_MODULE_low_latency_dispatch_expert},
-                                     WEFTI_CUDA_EP_MODULE_many_dispatch_quantised},
-    [WEFTI_CUDA_EP_WORK_QUANTISE_MX] = {{"dispatch_kernel_quantised_mx", "dispatch_kernel_expert_quantised_mx"},
-                                        {WEFTI_CUDA_EP_MODULE_throughput_dispatch_mx,
-                                         WEFTI_CUDA_EP_MODULE_throughput_dispatch_mx},
-                                        {WEFTI_CUDA_EP_MODULE_low_latency_dispatch_mx,
-                                         WEFTI_CUDA_EP_MODULE_low_latency_dispatch_mx},
-                                        WEFTI_CUDA_EP_MODULE_many_dispatch_mx},
-    [WEFTI_CUDA_EP_WORK_COMBINE_BWD] = {{"combine_kernel_bwd", "combine_kernel_expert_bwd"},
-                                        {WEFTI_CUDA_EP_MODULE_backward_combine_bwd,
-                                         WEFTI_CUDA_EP_MODULE_backward_combine_bwd},
-                                        {NO_MODULE, NO_MODULE},
-                                        WEFTI_CUDA_EP_MODULE_many_dispatch},
-    [WEFTI_CUDA_EP_WORK_COMBINE] = {{"combine_kernel", "combine_kernel_expert"},
-                                    {WEFTI_CUDA_EP_MODULE_throughput_combine, WEFTI_CUDA_EP_MODULE_throughput_combine},
-                                    {WEFTI_CUDA_EP_MODULE_low_latency_combine,
-                                     WEFTI_CUDA_EP_MODULE_low_latency_combine},
-                                    WEFTI_CUDA_EP_MODULE_many_combine},
-    [WEFTI_CUDA_EP_WORK_DISPATCH_BWD] = {{"dispatch_kernel_bwd", "dispatch_kernel_expert_bwd"},
-                                         {WEFTI_CUDA_EP_MODULE_backward_dispatch_bwd,
-                                          WEFTI_CUDA_EP_MODULE_backward_dispatch_bwd},
-                                         {NO_MODULE, NO_MODULE},
-                                         WEFTI_CUDA_EP_MODULE_many_combine},
-    [WEFTI_CUDA_EP_WORK_COMBINE_WITH] = {{"combine_kernel", "combine_kernel_expert"},
-                                         {WEFTI_CUDA_EP_MODULE_throughput_combine_options,
-                                          WEFTI_CUDA_EP_MODULE_throughput_combine_options},
-                                         {WEFTI_CUDA_EP_MODULE_low_latency_combine_options,
-                                          WEFTI_CUDA_EP_MODULE_low_latency_combine_options},
-                                         WEFTI_CUDA_EP_MODULE_many_combine},
-    [WEFTI_CUDA_EP_WORK_COMBINE_ORDER] = {{"order", "order_expert"},
-                                          {WEFTI_CUDA_EP_MODULE_routing_before, WEFTI_CUDA_EP_MODULE_routing_before},
-                                          {NO_MODULE, NO_MODULE},
-                                          NO_MODULE},
-    [WEFTI_CUDA_EP_WORK_DESTINATIONS] = {{"destinations", "destinations"},
-                                         {WEFTI_CUDA_EP_MODULE_routing_before, WEFTI_CUDA_EP_MODULE_routing_before},
-                                         {NO_MODULE, NO_MODULE},
-                                         NO_MODULE},
-};
-
-/* Where a low-latency kernel is for groups that mask by themselves, under its name and "_passing". */
-static wefti_cuda_ep_module passing_module(wefti_cuda_ep_module low_latency)
-{
-    switch (low_latency) {
-    case WEFTI_CUDA_EP_MODULE_low_latency_dispatch:
-        return WEFTI_CUDA_EP_MODULE_low_latency_dispatch_passing;
-    case WEFTI_CUDA_EP_MODULE_low_latency_dispatch_expert:
-        return WEFTI_CUDA_EP_MODULE_low_latency_dispatch_expert_passing;
-    case WEFTI_CUDA_EP_MODULE_low_latency_dispatch_mx:
-        return WEFTI_CUDA_EP_MODULE_low_latency_dispatch_mx_passing;
-    case WEFTI_CUDA_EP_MODULE_low_latency_combine:
-        return WEFTI_CUDA_EP_MODULE_low_latency_combine_passing;
-    default:
-        return WEFTI_CUDA_EP_MODULE_low_latency_combine_options_passing;
-    }
-}
-
-/* Kernels of one family, part and work. A send of a combine with options is that of one without. */
-static weft_status find_kernels_of(weft_ep *ep, int is_low_latency, wefti_cuda_ep_part part, wefti_cuda_ep_work work)
-{
-    static const char *const families[3] = {"", "_low_latency", "_low_latency_passing"};
-    const int passes_by = is_low_latency && wefti_cuda_ep_passes_by(ep);
-    char name[80];
-    const struct kernels_of *kernels = &kernels_of_work[work];
-    const int is_send = part == WEFTI_CUDA_EP_SEND && work == WEFTI_CUDA_EP_WORK_COMBINE_WITH;
-    const struct kernels_of *holds = is_send ? &kernels_of_work[WEFTI_CUDA_EP_WORK_COMBINE] : kernels;
-    for (int by_expert = 0; by_expert < 2; by_expert++) {
-        const char *stem = kernels->name[by_expert];
-        const char *family = families[is_low_latency + passes_by];
-        const wefti_cuda_ep_module low_latency = holds->low_latency[by_expert];
-        const wefti_cuda_ep_module module = !is_low_latency ? holds->module[by_expert]
-                                            : passes_by     ? passing_module(low_latency)
-                                                            : low_latency;
-        (void)snprintf(name, sizeof name, "_ZN4weft%zu%s%sC%dEv", strlen(stem) + strlen(family), stem, family,
-                       variant_of((int)part, work));
-        WEFT_TRY(
-            find_kernel(ep->device->cuda, module, name, &ep->device->kernel[is_low_latency][part][work][by_expert]));
-    }
-    return WEFT_OK;
-}
-
-static int has_low_latency(const weft_ep *ep)
-{
-    return ep->device->group[0].at.low_latency_words != 0;
-}
-
-static weft_status find_kernels(weft_ep *ep)
-{
-    for (int part = 0; part < WEFTI_CUDA_EP_PARTS; part++) {
-        for (int work = 0; work < WEFTI_CUDA_EP_WORKS; work++) {
-            const int has_halves = kernels_of_work[work].low_latency[0] != NO_MODULE;
-            if (part == WEFTI_CUDA_EP_WHOLE || has_halves) {
-                WEFT_TRY(find_kernels_of(ep, 0, part, work));
-            }
-            if (has_halves && has_low_latency(ep)) {
-                WEFT_TRY(find_kernels_of(ep, 1, part, work));
-            }
-        }
-    }
-    return WEFT_OK;
-}
-
-/* Those of cuda/ep/many, which have options in all combines and no kernel before them. */
-static weft_status find_many_kernels(weft_ep *ep)
-{
-    for (int work = 0; work < WEFTI_CUDA_EP_WORKS; work++) {
-        const wefti_cuda_ep_module module = kernels_of_work[work].many;
-        const int has_halves = kernels_of_work[work].low_latency[0] != NO_MODULE;
-        if (module == NO_MODULE) {
-            continue;
-        }
-        for (int part = 0; part < (has_halves ? WEFTI_CUDA_EP_PARTS : 1); part++) {
-            for (int by_expert = 0; by_expert < 2; by_expert++) {
-                const char *stem = kernels_of_work[work].name[by_expert];
-                char name[64];
-                (void)snprintf(name, sizeof name, "_ZN4weft%zu%s_manyC%dEv", strlen(stem) + strlen("_many"), stem,
-                               variant_of(part, WEFTI_CUDA_EP_WORK_COMBINE));
-                WEFT_TRY(find_kernel(ep->device->cuda, module, name, &ep->device->kernel[0][part][work][by_expert]));
-            }
-        }
-    }
-    return find_kernel(ep->device->cuda, WEFTI_CUDA_EP_MODULE_routing_before, "_ZN4weft12destinationsC1Ev",
-                       &ep->device->kernel[0][WEFTI_CUDA_EP_WHOLE][WEFTI_CUDA_EP_WORK_DESTINATIONS][0]);
-}
-
 /* Routes come and go while other PEs of this GPU are in their steps, so their memory is taken and given back in stream
  * order, from a pool that keeps what it has: cuMemFree would wait for those steps. */
 static weft_status make_pool(wefti_cuda *cuda)
@@ -265,42 +73,6 @@ static weft_status make_pool(wefti_cuda *cuda)
     return wefti_cuda_check(driver,
                             driver->cuMemPoolSetAttribute(cuda->ep_pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep),
                             "cuMemPoolSetAttribute");
-}
-
-weft_status wefti_cuda_ep_load_modules(wefti_cuda *cuda, unsigned wanted)
-{
-    static const wefti_cuda_ep_family families[] = {
-#define FAMILY(NAME, family) [WEFTI_CUDA_EP_MODULE_##NAME] = family,
-        WEFTI_CUDA_EP_MODULES(FAMILY)
-#undef FAMILY
-    };
-    for (int i = 0; i < WEFTI_CUDA_EP_MODULE_COUNT; i++) {
-        if (cuda->ep_modules[i] == NULL && (wanted >> families[i] & 1) != 0) {
-            WEFT_TRY(wefti_cuda_check(&cuda->driver,
-                                      cuda->driver.cuModuleLoadData(&cuda->ep_modules[i], wefti_cuda_ep_image(i)),
-                                      "cuModuleLoadData"));
-        }
-    }
-    return WEFT_OK;
-}
-
-/* Those that a group may launch kernels of, as bits. */
-static unsigned families_of(const weft_ep *ep)
-{
-    const unsigned low_latency =
-        wefti_cuda_ep_passes_by(ep) ? 1u << WEFTI_CUDA_EP_FOR_PASSING : 1u << WEFTI_CUDA_EP_FOR_LOW_LATENCY;
-    return 1u << WEFTI_CUDA_EP_FOR_ALL | (ep->device->is_many   ? 1u << WEFTI_CUDA_EP_FOR_MANY
-                                          : has_low_latency(ep) ? 1u << WEFTI_CUDA_EP_FOR_FEW | low_latency
-                                                                : 1u << WEFTI_CUDA_EP_FOR_FEW);
-}
-
-static weft_status find_all_kernels(weft_ep *ep)
-{
-    wefti_ep_device *device = ep->device;
-    WEFT_TRY(ep->stats != NULL ? find_kernel(device->cuda, WEFTI_CUDA_EP_MODULE_routing_after,
-                                             "_ZN4weft10statisticsC1Ev", &device->statistics)
-                               : WEFT_OK);
-    return device->is_many ? find_many_kernels(ep) : find_kernels(ep);
 }
 
 static weft_status make_events(weft_ep *ep)
@@ -329,10 +101,9 @@ static weft_status load(weft_ep *ep)
 {
     wefti_cuda *cuda = ep->device->cuda;
     WEFT_TRY(check_device(cuda));
-    WEFT_TRY(wefti_cuda_ep_load_modules(cuda, families_of(ep)));
     WEFT_TRY(cuda->ep_pool == NULL ? make_pool(cuda) : WEFT_OK);
     WEFT_TRY(make_events(ep));
-    return find_all_kernels(ep);
+    return wefti_cuda_ep_find_kernels(ep);
 }
 
 /* Tokens of a source whose rows may come before this rank is in the call: as many as have slots, if they take little
@@ -355,20 +126,6 @@ static uint64_t staged_bytes(const weft_ep *ep)
     return (staged > received ? staged : received) * ep->config.row_bytes_max;
 }
 
-static wefti_cuda_ep_layout layout_of(const weft_ep *ep, int tokens_of_low_latency)
-{
-    const int experts = ep->config.experts > ep->ranks ? ep->config.experts : ep->ranks; /* WEFT_EP_DESTINATIONS */
-    const int local_max = ep->owners.local_max > 1 ? ep->owners.local_max : 1;
-    const int scale_words = (int)wefti_ep_scale_words_max(ep);
-    if (ep->device->is_many) {
-        return wefti_cuda_ep_many_layout_of(ep->ranks, local_max, ep->config.tokens_max, ep->config.topk_max,
-                                            ep->device->received_max, scale_words, staged_bytes(ep));
-    }
-    return wefti_cuda_ep_layout_of(ep->ranks, experts, local_max, ep->config.tokens_max, ep->config.topk_max,
-                                   ep->device->received_max, ep->config.row_bytes_max, scale_words, staged_bytes(ep),
-                                   tokens_of_low_latency);
-}
-
 static void set_limits(weft_ep *ep)
 {
     wefti_cuda_ep_group *group = &ep->device->group[0];
@@ -380,24 +137,20 @@ static void set_limits(weft_ep *ep)
     group->ranks = ep->ranks;
     group->rows_limit = (uint32_t)ep->rows_limit;
     group->drops = ep->config.overflow == WEFT_EP_OVERFLOW_DROP;
-    for (int rank = 0; rank <= ep->ranks && !ep->device->is_many; rank++) {
-        group->first_expert[rank] = ep->owners.first[rank];
-    }
-    group->at = layout_of(ep, low_latency_tokens(ep, slots));
+    ep->device->kind->set_experts(group, ep->owners.first);
+    group->at = ep->device->kind->layout(ep, staged_bytes(ep), low_latency_tokens(ep, slots));
     ep->device->group[1] = *group;
 }
 
 /* Kernels mask ranks in calls of which the memory for rows is the group's: a rank that is late spoils nothing. */
 static weft_status check_passing(const weft_ep *ep)
 {
-    const int has_low_latency_calls = !ep->device->is_many && has_low_latency(ep);
-    if (wefti_cuda_ep_passes_by(ep) && (!has_low_latency_calls || wefti_ep_channels(ep) != 1)) {
+    const int has_low_latency = wefti_cuda_ep_has_low_latency(ep);
+    if (wefti_cuda_ep_passes_by(ep) && (!has_low_latency || wefti_ep_channels(ep) != 1)) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,
                            CALL ": flags has WEFT_EP_MASK_ON_TIMEOUT, which on GPUs needs %s; leave it out, and call "
                                 "weft_ep_mask after a timeout",
-                           ep->device->is_many   ? "at most 32 ranks"
-                           : has_low_latency(ep) ? "pairs_max 1"
-                                                 : "slots of few tokens (slot_tokens_max, and memory for low latency)");
+                           has_low_latency ? "pairs_max 1" : ep->device->kind->low_latency_needs);
     }
     return WEFT_OK;
 }
@@ -414,13 +167,14 @@ static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
     wefti_ep_device device;
     memset(&device, 0, sizeof device);
     WEFT_TRY(check_limits(ep));
-    WEFT_TRY(find_kind(ep, &device.is_many));
+    WEFT_TRY(wefti_cuda_ep_find_kind(ep, &device.kind));
     ep->device = &device;
     set_limits(ep);
     const uint64_t channels = (uint64_t)wefti_ep_channels(ep);
     memory->symmetric_bytes = block_bytes(ep);
     memory->staging_bytes = channels * staged_bytes(ep);
-    memory->low_latency_bytes = channels * (device.group[0].at.bytes - layout_of(ep, 0).bytes);
+    memory->low_latency_bytes =
+        channels * (device.group[0].at.bytes - device.kind->layout(ep, staged_bytes(ep), 0).bytes);
     memory->private_bytes = 0;
     weft_status status = check_passing(ep);
     ep->device = NULL;
@@ -470,7 +224,7 @@ static weft_status group_init(weft_ep *ep)
     ep->device->cuda = wefti_cuda_of(ep->world->device);
     ep->device->sms = ep->device->cuda->sms;
     WEFT_TRY(open_claim(ep));
-    WEFT_TRY(find_kind(ep, &ep->device->is_many));
+    WEFT_TRY(wefti_cuda_ep_find_kind(ep, &ep->device->kind));
     set_limits(ep);
     WEFT_TRY(check_passing(ep));
     WEFT_TRY(wefti_cuda_enter(ep->device->cuda));
@@ -511,16 +265,9 @@ static weft_status find_areas(weft_ep *ep, wefti_cuda_ep_directory *directory)
         const uint64_t area = wefti_cuda_locate(&device->cuda->base, device->area, pe, &left);
         device->pe_of[rank] = pe;
         for (int channel = 0; channel < WEFTI_EP_CHANNELS_MAX; channel++) {
-            wefti_cuda_ep_group *group = &device->group[channel];
-            const uint64_t here = area + (uint64_t)channel * device->group[0].at.bytes;
-            directory[channel].pe_of[rank] = pe;
-            directory[channel].area[rank] = here;
-            if (!device->is_many) {
-                group->pe_of[rank] = pe;
-                group->area[rank] = here;
-            } else if (rank == ep->rank) {
-                group->area[0] = here;
-            }
+            const uint64_t of_channel = area + (uint64_t)channel * device->group[0].at.bytes;
+            device->kind->set_rank(&device->group[channel], &directory[channel], rank, pe, of_channel);
+            device->own_area[channel] = rank == ep->rank ? of_channel : device->own_area[channel];
         }
         if (area == 0) {
             return wefti_error(WEFT_ERR_UNREACHABLE,
@@ -531,19 +278,6 @@ static weft_status find_areas(weft_ep *ep, wefti_cuda_ep_directory *directory)
         }
     }
     return WEFT_OK;
-}
-
-/* What kernels of many ranks find in this rank's area. */
-static weft_status write_directory(const weft_ep *ep, int channel, wefti_cuda_ep_directory *directory)
-{
-    const wefti_cuda_ep_group *group = &ep->device->group[channel];
-    for (int rank = 0; rank <= ep->ranks; rank++) {
-        directory->first_expert[rank] = ep->owners.first[rank];
-        directory->itself[rank] = rank;
-    }
-    return wefti_cuda_copy(&ep->device->cuda->base,
-                           (void *)(uintptr_t)(wefti_cuda_ep_own_area(ep, channel) + group->at.meta_ready), directory,
-                           sizeof *directory);
 }
 
 /* A failure that all ranks have alike, so that they can give memory back; after others the team is dead. */
@@ -566,7 +300,7 @@ static weft_status prepare_by(weft_ep *ep, wefti_cuda_ep_directory *directory)
         memset(words, 0, WEFTI_CUDA_EP_HOST_WORDS * sizeof *words);
         WEFT_TRY(wefti_cuda_clear(&device->cuda->base, (void *)(uintptr_t)area, group->at.cleared_bytes));
         wefti_cuda_ep_control *control = (void *)(uintptr_t)(area + group->at.control);
-        WEFT_TRY(device->is_many ? write_directory(ep, channel, &directory[channel]) : WEFT_OK);
+        WEFT_TRY(device->kind->write_directory(ep, channel, &directory[channel]));
         WEFT_TRY(wefti_cuda_copy(&device->cuda->base, &control->epoch, &calls, sizeof calls));
         WEFT_TRY(weft_world_dev(ep->world, &group->dev));
         group->host_status = (wefti_u64 *)words; /* kernels have the host heap at its address */

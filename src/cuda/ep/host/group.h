@@ -42,7 +42,8 @@ typedef struct wefti_ep_device {
     void *area; /* symmetric: that of the first channel, behind it that of the second */
     int pe_of[WEFTI_CUDA_EP_MANY_MAX]; /* each rank's, in the world */
     uint64_t received_max; /* M */
-    int is_many; /* it has the kernels of cuda/ep/many, whose arrays of ranks are in the area */
+    const struct wefti_cuda_ep_kind *kind;
+    uint64_t own_area[WEFTI_EP_CHANNELS_MAX]; /* this rank's, as it addresses it */
     uint64_t *host_status; /* in the host heap: [channels][WEFTI_CUDA_EP_HOST_WORDS] */
     uint32_t masked[WEFTI_CUDA_EP_MANY_WORDS]; /* ranks, as bits; the area has a copy */
     uint64_t failed_epoch[WEFTI_EP_CHANNELS_MAX]; /* of the last failure that was masked; that of its last call */
@@ -89,10 +90,16 @@ static inline int wefti_cuda_ep_passes_by(const weft_ep *ep)
     return (ep->config.flags & WEFT_EP_MASK_ON_TIMEOUT) != 0;
 }
 
+/* Whether the group has memory for calls of low latency. */
+static inline int wefti_cuda_ep_has_low_latency(const weft_ep *ep)
+{
+    return ep->device->group[0].at.low_latency_words != 0;
+}
+
 /* This rank's area on a channel. */
 static inline uint64_t wefti_cuda_ep_own_area(const weft_ep *ep, int channel)
 {
-    return ep->device->group[channel].area[ep->device->is_many ? 0 : ep->rank];
+    return ep->device->own_area[channel];
 }
 
 /* Multiprocessors that a call of such a plan may take, if the plan says: those of two channels fit beside each

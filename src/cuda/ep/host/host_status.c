@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "cuda/ep/host/describe.h"
-#include "cuda/ep/host/group.h"
+#include "cuda/ep/host/kind.h"
 
 static weft_status report_mismatch(const weft_ep *ep, const uint64_t *told, uint64_t mismatch, const char *call)
 {
@@ -31,20 +31,13 @@ static const char *describe_nobody(const weft_ep *ep, weft_status status)
                : "";
 }
 
-/* Whether a kernel waited in vain for `rank`, of groups of few and of many. */
-static int is_missing(const weft_ep *ep, const uint64_t *told, uint64_t failed, int rank)
-{
-    return ep->device->is_many ? (int)(told[WEFTI_CUDA_EP_HOST_STATUS_MISSING + rank / 64] >> rank % 64 & 1)
-                               : (int)(failed >> 32 >> rank & 1);
-}
-
 int wefti_cuda_ep_is_missing(const weft_ep *ep, int rank)
 {
     int is_one = 0;
     for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
         const uint64_t *told = wefti_cuda_ep_host_words(ep, channel);
         const uint64_t failed = __atomic_load_n(&told[WEFTI_CUDA_EP_HOST_STATUS_FAILED], __ATOMIC_ACQUIRE);
-        is_one |= failed != 0 && is_missing(ep, told, failed, rank);
+        is_one |= failed != 0 && ep->device->kind->is_missing(told, failed, rank);
     }
     return is_one;
 }
@@ -54,7 +47,7 @@ static weft_status report_failure(weft_ep *ep, const uint64_t *told, uint64_t fa
     char ranks[128] = "";
     size_t at = 0;
     for (int rank = 0; rank < ep->ranks; rank++) {
-        if (is_missing(ep, told, failed, rank)) {
+        if (ep->device->kind->is_missing(told, failed, rank)) {
             ep->late[rank] = 1;
             at += at + 8 < sizeof ranks ? (size_t)snprintf(ranks + at, sizeof ranks - at, " %d", rank) : 0;
         }

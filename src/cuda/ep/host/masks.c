@@ -6,7 +6,7 @@
  * the host's work, once a mask: calls have no part in it (docs/ep-gpu-ordering.md, "After a mask"). */
 #include <string.h>
 
-#include "cuda/ep/host/group.h"
+#include "cuda/ep/host/kind.h"
 #include "os/os.h"
 #include "world/world.h"
 
@@ -147,9 +147,11 @@ static weft_status shut_out(const weft_ep *ep, int channel, int rank, call_range
 
 /* ---- the mask ---- */
 
-/* The masked ranks, and nothing missing, to the directory of a group of many. */
-static weft_status mask_many(const weft_ep *ep, int channel, const uint32_t *masked)
+/* The masked ranks, and nothing missing, to the directory. No call header has to be taken back. */
+weft_status wefti_cuda_ep_mask_many(const weft_ep *ep, int channel, int rank, const uint32_t *masked, int is_new)
 {
+    (void)rank;
+    (void)is_new;
     const wefti_ep_device *device = ep->device;
     wefti_cuda_ep_directory *there =
         (void *)(uintptr_t)(wefti_cuda_ep_own_area(ep, channel) + device->group[channel].at.meta_ready);
@@ -158,18 +160,21 @@ static weft_status mask_many(const weft_ep *ep, int channel, const uint32_t *mas
     return wefti_cuda_copy(&device->cuda->base, there->masked, words, sizeof words);
 }
 
-/* Mask a rank in one channel. In a group of many ranks no call header has to be taken back. */
+/* What the rank may still do, it has done. */
+weft_status wefti_cuda_ep_mask_few(const weft_ep *ep, int channel, int rank, const uint32_t *masked, int is_new)
+{
+    call_range open;
+    (void)masked;
+    WEFT_TRY(find_incomplete(ep, channel, &open));
+    return is_new ? shut_out(ep, channel, rank, open) : WEFT_OK;
+}
+
+/* Mask a rank in one channel. */
 static weft_status mask_channel(const weft_ep *ep, int channel, int rank, const uint32_t *masked, int is_new)
 {
     wefti_ep_device *device = ep->device;
     const wefti_cuda_ep_control control = {.masked = masked[0]};
-    if (device->is_many) {
-        WEFT_TRY(mask_many(ep, channel, masked));
-    } else {
-        call_range open;
-        WEFT_TRY(find_incomplete(ep, channel, &open));
-        WEFT_TRY(is_new ? shut_out(ep, channel, rank, open) : WEFT_OK);
-    }
+    WEFT_TRY(device->kind->mask(ep, channel, rank, masked, is_new));
     wefti_cuda_ep_control *own =
         (void *)(uintptr_t)(wefti_cuda_ep_own_area(ep, channel) + device->group[channel].at.control);
     return wefti_cuda_copy(&device->cuda->base, &own->masked, &control.masked,
@@ -204,9 +209,10 @@ weft_status wefti_cuda_ep_mask(weft_ep *ep, int rank, int alive)
 
 static weft_status check_step(const weft_ep *ep, const char *call)
 {
-    if (ep->device->is_many || wefti_ep_channels(ep) != 1) {
+    const char *out_of_step = ep->device->kind->out_of_step;
+    if (out_of_step != NULL || wefti_ep_channels(ep) != 1) {
         return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: on GPUs not there for groups %s", call,
-                           ep->device->is_many ? "of more than 32 ranks" : "with pairs_max 2");
+                           out_of_step != NULL ? out_of_step : "with pairs_max 2");
     }
     return WEFT_OK;
 }

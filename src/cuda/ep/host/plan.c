@@ -90,7 +90,7 @@ int wefti_cuda_ep_sms_hint(const weft_ep *ep, const weft_ep_plan *plan)
     const weft_ep_route route = {.ep = (weft_ep *)(uintptr_t)ep, .plan = *plan};
     const int to_owners = blocks_wanted(&route, WEFTI_CUDA_EP_WORK_DISPATCH);
     const int back = blocks_wanted(&route, WEFTI_CUDA_EP_WORK_COMBINE);
-    const int is_low_latency = !ep->device->is_many && low_latency_slots_of(&route, &whole) != 0;
+    const int is_low_latency = low_latency_slots_of(&route, &whole) != 0;
     const int wanted = is_low_latency ? low_latency_blocks_wanted(&route) : to_owners > back ? to_owners : back;
     const int most = ep->device->sms * 3 / 4 / wefti_ep_channels(ep);
     return at_most(wanted, most > 1 ? most : 1);
@@ -101,8 +101,8 @@ int wefti_cuda_ep_sms_hint(const weft_ep *ep, const weft_ep_plan *plan)
  * token. */
 static int dispatch_sender_warps(const weft_ep_route *route, int blocks)
 {
-    const int is_many = wefti_cuda_ep_is_by_expert(route) || route->ep->config.tokens_max > blocks * SENDER_WARPS;
-    return blocks >= BLOCKS_MANY && is_many ? SENDER_WARPS / 2 : SENDER_WARPS;
+    const int are_many = wefti_cuda_ep_is_by_expert(route) || route->ep->config.tokens_max > blocks * SENDER_WARPS;
+    return blocks >= BLOCKS_MANY && are_many ? SENDER_WARPS / 2 : SENDER_WARPS;
 }
 
 static unsigned pipes_bytes(const wefti_cuda_ep_blocks *roles)
@@ -173,7 +173,7 @@ static int blocks_of_recv(const weft_ep_route *route)
 }
 
 /* The plan of a group of many ranks: all warps of a block do the same, each with shared memory of its own. */
-static void plan_many(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan)
+void wefti_cuda_ep_plan_many(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan)
 {
     const unsigned warps = WEFTI_CUDA_EP_THREADS / 32;
     const int is_dispatch = plan->kernel.work < WEFTI_CUDA_EP_WORK_COMBINE;
@@ -182,23 +182,24 @@ static void plan_many(const weft_ep_route *route, wefti_cuda_ep_launch_plan *pla
                                               : (unsigned)route->ep->ranks * WEFTI_CUDA_EP_MANY_RESULT_BYTES);
 }
 
+void wefti_cuda_ep_plan_few(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan)
+{
+    plan->low_latency_slots = low_latency_slots_of(route, &plan->kernel);
+    if (plan->low_latency_slots != 0) {
+        plan->roles.sender_warps = LOW_LATENCY_SENDER_WARPS;
+        plan->roles.receiver_warps = WEFTI_CUDA_EP_THREADS / 32 - LOW_LATENCY_SENDER_WARPS;
+        plan->shared_bytes = shared_table_of(route).end * (unsigned)sizeof(uint32_t);
+        plan->blocks = at_most(low_latency_blocks_wanted(route), wefti_cuda_ep_sms_of(route));
+    } else {
+        plan->blocks = wefti_cuda_ep_adds_up_parts(plan) ? blocks_of_recv(route) : blocks_of(route, plan->kernel.work);
+        give_roles(route, plan);
+    }
+}
+
 wefti_cuda_ep_launch_plan wefti_cuda_ep_plan_launch(const weft_ep_route *route, wefti_cuda_ep_kernel kernel)
 {
     wefti_cuda_ep_launch_plan plan = {.kernel = kernel};
-    if (route->ep->device->is_many) {
-        plan_many(route, &plan);
-        return plan;
-    }
-    plan.low_latency_slots = low_latency_slots_of(route, &kernel);
-    if (plan.low_latency_slots != 0) {
-        plan.roles.sender_warps = LOW_LATENCY_SENDER_WARPS;
-        plan.roles.receiver_warps = WEFTI_CUDA_EP_THREADS / 32 - LOW_LATENCY_SENDER_WARPS;
-        plan.shared_bytes = shared_table_of(route).end * (unsigned)sizeof(uint32_t);
-        plan.blocks = at_most(low_latency_blocks_wanted(route), wefti_cuda_ep_sms_of(route));
-    } else {
-        plan.blocks = wefti_cuda_ep_adds_up_parts(&plan) ? blocks_of_recv(route) : blocks_of(route, kernel.work);
-        give_roles(route, &plan);
-    }
+    route->ep->device->kind->plan(route, &plan);
     return plan;
 }
 

@@ -56,7 +56,7 @@ static size_t lay_out(wefti_cuda_ep_tables *tables, const weft_ep *ep, const wef
         LAY(ids, tokens * ranks);
         LAY(no_rows, (uint64_t)wefti_ep_local_experts(ep) * ranks + 1);
     }
-    LAY(owner, tokens * topk * (ep->device->is_many ? sizeof(int16_t) : 1));
+    LAY(owner, tokens * topk * ep->device->kind->owner_bytes);
     LAY(order, tokens * ranks);
     LAY(records, ep->device->received_max * (uint64_t)wefti_cuda_ep_record_words(plan->topk, by_expert));
 #undef LAY

@@ -1,0 +1,169 @@
+/* cuda/ep/host/find.c: the kernels that a group may launch: which module each is in, and its name there. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cuda/ep/host/kind.h"
+
+#define CALL "weft_ep_create"
+
+static weft_status find_kernel(const wefti_cuda *cuda, wefti_cuda_ep_module module, const char *name,
+                               CUfunction *function)
+{
+    const wefti_cuda_driver *driver = &cuda->driver;
+    int shared = 0;
+    int own = 0;
+    WEFT_TRY(wefti_cuda_check(driver, driver->cuModuleGetFunction(function, cuda->ep_modules[module], name),
+                              "cuModuleGetFunction"));
+    WEFT_TRY(wefti_cuda_check(driver, driver->cuFuncLoad(*function), "cuFuncLoad"));
+    WEFT_TRY(wefti_cuda_check(
+        driver,
+        driver->cuDeviceGetAttribute(&shared, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, cuda->ordinal),
+        "cuDeviceGetAttribute"));
+    WEFT_TRY(wefti_cuda_check(driver, driver->cuFuncGetAttribute(&own, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, *function),
+                              "cuFuncGetAttribute"));
+    if (shared - own < WEFTI_CUDA_EP_SHARED_MAX) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           CALL
+                           ": the GPU gives a block %d KiB of shared memory; expert parallelism needs %d, as compute "
+                           "capabilities 9.0 and 10.0 have. Route on the host (config.on_device 0)",
+                           shared >> 10, (WEFTI_CUDA_EP_SHARED_MAX + own + 1023) >> 10);
+    }
+    return wefti_cuda_check(
+        driver, driver->cuFuncSetAttribute(*function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared - own),
+        "cuFuncSetAttribute");
+}
+
+weft_status wefti_cuda_ep_load_modules(wefti_cuda *cuda, unsigned wanted)
+{
+    static const wefti_cuda_ep_family families[] = {
+#define FAMILY(NAME, family) [WEFTI_CUDA_EP_MODULE_##NAME] = family,
+        WEFTI_CUDA_EP_MODULES(FAMILY)
+#undef FAMILY
+    };
+    for (int i = 0; i < WEFTI_CUDA_EP_MODULE_COUNT; i++) {
+        if (cuda->ep_modules[i] == NULL && (wanted >> families[i] & 1) != 0) {
+            WEFT_TRY(wefti_cuda_check(&cuda->driver,
+                                      cuda->driver.cuModuleLoadData(&cuda->ep_modules[i], wefti_cuda_ep_image(i)),
+                                      "cuModuleLoadData"));
+        }
+    }
+    return WEFT_OK;
+}
+
+/* Of a work, by source and by expert: the names of its kernels (EP_KERNEL_NAME) without what says their set, and the
+ * module of each set that has them. */
+#define NO_MODULE WEFTI_CUDA_EP_MODULE_COUNT
+#define APART(SOURCE, EXPERT) WEFTI_CUDA_EP_MODULE_##SOURCE, WEFTI_CUDA_EP_MODULE_##EXPERT
+#define BOTH(NAME) APART(NAME, NAME)
+#define NEITHER NO_MODULE, NO_MODULE
+static const struct kernels_of {
+    const char *name[2];
+    int has_halves;
+    wefti_cuda_ep_module module[WEFTI_CUDA_EP_SETS][2];
+} kernels_of_work[] = {
+    [WEFTI_CUDA_EP_WORK_DISPATCH] = {{"dispatch_kernel", "dispatch_kernel_expert"},
+                                     1,
+                                     {{APART(throughput_dispatch, throughput_dispatch_expert)},
+                                      {APART(low_latency_dispatch, low_latency_dispatch_expert)},
+                                      {APART(low_latency_dispatch_passing, low_latency_dispatch_expert_passing)},
+                                      {BOTH(many_dispatch)}}},
+    [WEFTI_CUDA_EP_WORK_QUANTISE] = {{"dispatch_kernel_quantised", "dispatch_kernel_expert_quantised"},
+                                     1,
+                                     {{APART(throughput_dispatch_quantised, throughput_dispatch_expert_quantised)},
+                                      {APART(low_latency_dispatch, low_latency_dispatch_expert)},
+                                      {APART(low_latency_dispatch_passing, low_latency_dispatch_expert_passing)},
+                                      {BOTH(many_dispatch_quantised)}}},
+    [WEFTI_CUDA_EP_WORK_QUANTISE_MX] = {{"dispatch_kernel_quantised_mx", "dispatch_kernel_expert_quantised_mx"},
+                                        1,
+                                        {{BOTH(throughput_dispatch_mx)},
+                                         {BOTH(low_latency_dispatch_mx)},
+                                         {BOTH(low_latency_dispatch_mx_passing)},
+                                         {BOTH(many_dispatch_mx)}}},
+    [WEFTI_CUDA_EP_WORK_COMBINE_BWD] = {{"combine_kernel_bwd", "combine_kernel_expert_bwd"},
+                                        0,
+                                        {{BOTH(backward_combine_bwd)}, {NEITHER}, {NEITHER}, {BOTH(many_dispatch)}}},
+    [WEFTI_CUDA_EP_WORK_COMBINE] = {{"combine_kernel", "combine_kernel_expert"},
+                                    1,
+                                    {{BOTH(throughput_combine)},
+                                     {BOTH(low_latency_combine)},
+                                     {BOTH(low_latency_combine_passing)},
+                                     {BOTH(many_combine)}}},
+    [WEFTI_CUDA_EP_WORK_DISPATCH_BWD] = {{"dispatch_kernel_bwd", "dispatch_kernel_expert_bwd"},
+                                         0,
+                                         {{BOTH(backward_dispatch_bwd)}, {NEITHER}, {NEITHER}, {BOTH(many_combine)}}},
+    [WEFTI_CUDA_EP_WORK_COMBINE_WITH] = {{"combine_kernel", "combine_kernel_expert"},
+                                         1,
+                                         {{BOTH(throughput_combine_options)},
+                                          {BOTH(low_latency_combine_options)},
+                                          {BOTH(low_latency_combine_options_passing)},
+                                          {BOTH(many_combine)}}},
+};
+
+static const char *const names_of_sets[WEFTI_CUDA_EP_SETS] = {"", "_low_latency", "_low_latency_passing", "_many"};
+
+/* A combine without options is variant 1 to 3, one with some that are in kernels of their own 4 and 5. */
+static int variant_of(wefti_cuda_ep_part part, int with)
+{
+    return part == WEFTI_CUDA_EP_SEND   ? WEFTI_CUDA_EP_VARIANT_SEND
+           : part == WEFTI_CUDA_EP_RECV ? (with ? WEFTI_CUDA_EP_VARIANT_RECV_WITH : WEFTI_CUDA_EP_VARIANT_RECV)
+           : with                       ? WEFTI_CUDA_EP_VARIANT_WHOLE_WITH
+                                        : WEFTI_CUDA_EP_VARIANT_WHOLE;
+}
+
+/* Kernels of one set, part and work, by source and by expert. A send of a combine with options is that of one
+ * without. */
+static weft_status find_pair(weft_ep *ep, wefti_cuda_ep_set set, wefti_cuda_ep_part part, wefti_cuda_ep_work work,
+                             CUfunction function[2])
+{
+    const int with = work == WEFTI_CUDA_EP_WORK_COMBINE_WITH;
+    const struct kernels_of *kernels =
+        &kernels_of_work[with && part == WEFTI_CUDA_EP_SEND ? WEFTI_CUDA_EP_WORK_COMBINE : work];
+    const int variant = variant_of(part, with && !ep->device->kind->options_in_all);
+    for (int by_expert = 0; by_expert < 2; by_expert++) {
+        const char *stem = kernels->name[by_expert];
+        const size_t length = strlen(stem) + strlen(names_of_sets[set]);
+        char name[80];
+        (void)snprintf(name, sizeof name, "_ZN4weft%zu%s%sC%dEv", length, stem, names_of_sets[set], variant);
+        WEFT_TRY(find_kernel(ep->device->cuda, kernels->module[set][by_expert], name, &function[by_expert]));
+    }
+    return WEFT_OK;
+}
+
+static weft_status find_set(weft_ep *ep, int is_low_latency, wefti_cuda_ep_set set)
+{
+    for (int work = 0; work <= WEFTI_CUDA_EP_WORK_COMBINE_WITH; work++) {
+        const int parts = kernels_of_work[work].has_halves ? WEFTI_CUDA_EP_PARTS : WEFTI_CUDA_EP_WHOLE + 1;
+        for (int part = 0; part < parts && kernels_of_work[work].module[set][0] != NO_MODULE; part++) {
+            WEFT_TRY(find_pair(ep, set, part, work, ep->device->kernel[is_low_latency][part][work]));
+        }
+    }
+    return WEFT_OK;
+}
+
+/* Those that come before a call, or after it. */
+static weft_status find_beside(weft_ep *ep)
+{
+    wefti_ep_device *device = ep->device;
+    CUfunction(*whole)[2] = device->kernel[0][WEFTI_CUDA_EP_WHOLE];
+    CUfunction *order = whole[WEFTI_CUDA_EP_WORK_COMBINE_ORDER];
+    const wefti_cuda_ep_module before = WEFTI_CUDA_EP_MODULE_routing_before;
+    WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft12destinationsC1Ev", whole[WEFTI_CUDA_EP_WORK_DESTINATIONS]));
+    if (!device->kind->options_in_all) {
+        WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft5orderC1Ev", &order[0]));
+        WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft12order_expertC1Ev", &order[1]));
+    }
+    return ep->stats == NULL ? WEFT_OK
+                             : find_kernel(device->cuda, WEFTI_CUDA_EP_MODULE_routing_after, "_ZN4weft10statisticsC1Ev",
+                                           &device->statistics);
+}
+
+weft_status wefti_cuda_ep_find_kernels(weft_ep *ep)
+{
+    const wefti_cuda_ep_kind *kind = ep->device->kind;
+    const int has_low_latency = wefti_cuda_ep_has_low_latency(ep);
+    WEFT_TRY(wefti_cuda_ep_load_modules(ep->device->cuda,
+                                        kind->families | (has_low_latency ? kind->low_latency_families : 0)));
+    WEFT_TRY(find_set(ep, 0, kind->set));
+    WEFT_TRY(has_low_latency ? find_set(ep, 1, kind->low_latency) : WEFT_OK);
+    return find_beside(ep);
+}

@@ -1,0 +1,60 @@
+/* cuda/ep/host/kind.h: the kinds of groups inside one domain, as tables of what they have and do. A kind is chosen
+ * when a group is created, by its ranks and flags; nothing else asks which it is. Groups of several domains are a
+ * backend of their own (cuda/ep/host/hosts.h), with a group of one of these kinds in each domain. */
+#ifndef WEFTI_CUDA_EP_HOST_KIND_H
+#define WEFTI_CUDA_EP_HOST_KIND_H
+
+#include "cuda/ep/host/kernels.h"
+#include "cuda/ep/host/plan.h"
+
+/* Kernels of all works that a group may have, and what ends their names. */
+typedef enum wefti_cuda_ep_set {
+    WEFTI_CUDA_EP_SET_THROUGHPUT,
+    WEFTI_CUDA_EP_SET_LOW_LATENCY,
+    WEFTI_CUDA_EP_SET_PASSING, /* in place of those, of groups that mask by themselves */
+    WEFTI_CUDA_EP_SET_MANY,
+    WEFTI_CUDA_EP_SETS
+} wefti_cuda_ep_set;
+
+typedef struct wefti_cuda_ep_kind {
+    wefti_cuda_ep_set set; /* of throughput calls */
+    wefti_cuda_ep_set low_latency; /* of calls of low latency, in groups with memory for them */
+    unsigned families; /* the modules of throughput calls, as bits */
+    unsigned low_latency_families; /* those of low latency */
+    const char *low_latency_needs; /* what groups lack that have no calls of low latency */
+    const char *out_of_step; /* which groups cannot rejoin; NULL: these can */
+    size_t owner_bytes; /* of an element of the tables' `owner` */
+    int options_in_all; /* each combine's kernel has options, and no kernel comes before those with some */
+
+    /* What lies where in the area of a channel. */
+    wefti_cuda_ep_layout (*layout)(const weft_ep *ep, uint64_t staged_bytes, int low_latency_tokens);
+
+    /* Where kernels find the first expert of each rank, [R + 1], and a rank's PE and area. */
+    void (*set_experts)(wefti_cuda_ep_group *group, const int32_t *first);
+    void (*set_rank)(wefti_cuda_ep_group *group, wefti_cuda_ep_directory *directory, int rank, int pe, uint64_t area);
+    /* Once all are set: the directory to this rank's area, if kernels read it. */
+    weft_status (*write_directory)(const weft_ep *ep, int channel, wefti_cuda_ep_directory *directory);
+
+    /* The rest of a launch plan of which `kernel` is set. */
+    void (*plan)(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan);
+
+    /* Whether a kernel waited in vain for `rank`: by what it told the host, of which `failed` is one word. */
+    int (*is_missing)(const uint64_t *told, uint64_t failed, int rank);
+
+    /* These ranks are to be masked on a channel, beside the control words; is_new: `rank` was not. */
+    weft_status (*mask)(const weft_ep *ep, int channel, int rank, const uint32_t *masked, int is_new);
+} wefti_cuda_ep_kind;
+
+/* The kind of a group of which config and ranks are known. */
+weft_status wefti_cuda_ep_find_kind(const weft_ep *ep, const wefti_cuda_ep_kind **kind);
+
+/* What the kinds do differently, where it is more than a few lines: plan.c, masks.c. */
+void wefti_cuda_ep_plan_few(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan);
+void wefti_cuda_ep_plan_many(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan);
+weft_status wefti_cuda_ep_mask_few(const weft_ep *ep, int channel, int rank, const uint32_t *masked, int is_new);
+weft_status wefti_cuda_ep_mask_many(const weft_ep *ep, int channel, int rank, const uint32_t *masked, int is_new);
+
+/* Load the modules whose kernels the group may launch, and find these (find.c). */
+weft_status wefti_cuda_ep_find_kernels(weft_ep *ep);
+
+#endif
