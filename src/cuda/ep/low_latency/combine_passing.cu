@@ -1,10 +1,3 @@
 /* cuda/ep/low_latency/combine_passing.cu: those of combine.cu that pass ranks by (passing.cuh). */
 #define WEFTI_CUDA_EP_PASSING
-#include "cuda/ep/low_latency/combine.cuh"
-
-EP_KERNEL(34combine_kernel_low_latency_passing, C1, ep_combine, ep_low_latency_combine<false, EP_WHOLE, EP_PLAIN>)
-EP_KERNEL(34combine_kernel_low_latency_passing, C2, ep_combine, ep_low_latency_combine<false, EP_SEND, EP_PLAIN>)
-EP_KERNEL(34combine_kernel_low_latency_passing, C3, ep_combine, ep_low_latency_combine<false, EP_RECV, EP_PLAIN>)
-EP_KERNEL(41combine_kernel_expert_low_latency_passing, C1, ep_combine, ep_low_latency_combine<true, EP_WHOLE, EP_PLAIN>)
-EP_KERNEL(41combine_kernel_expert_low_latency_passing, C2, ep_combine, ep_low_latency_combine<true, EP_SEND, EP_PLAIN>)
-EP_KERNEL(41combine_kernel_expert_low_latency_passing, C3, ep_combine, ep_low_latency_combine<true, EP_RECV, EP_PLAIN>)
+#include "cuda/ep/low_latency/combine.cu"

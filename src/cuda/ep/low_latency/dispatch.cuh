@@ -177,4 +177,10 @@ template <bool BY_EXPERT, int GROUP, ep_part PART> EP_DEVICE void ep_low_latency
     }
 }
 
+/* The kernels of a layout and of a kind of rows: whole, send, recv. */
+#define EP_LOW_LATENCY_DISPATCH(NAME, BY_EXPERT, GROUP)                                                                \
+    EP_KERNEL(NAME, C1, ep_dispatch, ep_low_latency_dispatch<BY_EXPERT, GROUP, EP_WHOLE>)                              \
+    EP_KERNEL(NAME, C2, ep_dispatch, ep_low_latency_dispatch<BY_EXPERT, GROUP, EP_SEND>)                               \
+    EP_KERNEL(NAME, C3, ep_dispatch, ep_low_latency_dispatch<BY_EXPERT, GROUP, EP_RECV>)
+
 #endif

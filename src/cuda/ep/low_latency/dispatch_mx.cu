@@ -2,10 +2,9 @@
  * way: whole, send, recv. */
 #include "cuda/ep/low_latency/dispatch.cuh"
 
-#define EP_LOW_LATENCY_MX(NAME, BY_EXPERT)                                                                             \
-    EP_KERNEL(NAME, C1, ep_dispatch, ep_low_latency_dispatch<BY_EXPERT, WEFTI_FP8_GROUP_MX, EP_WHOLE>)                 \
-    EP_KERNEL(NAME, C2, ep_dispatch, ep_low_latency_dispatch<BY_EXPERT, WEFTI_FP8_GROUP_MX, EP_SEND>)                  \
-    EP_KERNEL(NAME, C3, ep_dispatch, ep_low_latency_dispatch<BY_EXPERT, WEFTI_FP8_GROUP_MX, EP_RECV>)
-
-EP_LOW_LATENCY_MX(40dispatch_kernel_quantised_mx_low_latency, false)
-EP_LOW_LATENCY_MX(47dispatch_kernel_expert_quantised_mx_low_latency, true)
+EP_LOW_LATENCY_DISPATCH(EP_EITHER(40dispatch_kernel_quantised_mx_low_latency,
+                                  48dispatch_kernel_quantised_mx_low_latency_passing),
+                        false, WEFTI_FP8_GROUP_MX)
+EP_LOW_LATENCY_DISPATCH(EP_EITHER(47dispatch_kernel_expert_quantised_mx_low_latency,
+                                  55dispatch_kernel_expert_quantised_mx_low_latency_passing),
+                        true, WEFTI_FP8_GROUP_MX)

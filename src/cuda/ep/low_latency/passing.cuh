@@ -81,6 +81,13 @@ template <class ARGS> EP_DEVICE bool ep_passes_by(const ARGS &)
 #endif
 }
 
+/* A kernel's name, which is another one in a ..._passing.cu: that includes the .cu of the others. */
+#if defined(WEFTI_CUDA_EP_PASSING)
+#define EP_EITHER(NAME, PASSING_NAME) PASSING_NAME
+#else
+#define EP_EITHER(NAME, PASSING_NAME) NAME
+#endif
+
 /* ---- who is in the call ---- */
 
 /* What a block waits for of each source beside its call header: words 0 .. count - 1, of source s at s * stride. */
