@@ -3,6 +3,7 @@
 #ifndef WEFTI_CUDA_EP_BACKWARD_GRADIENTS_CUH
 #define WEFTI_CUDA_EP_BACKWARD_GRADIENTS_CUH
 
+#include "cuda/ep/device/layout.cuh"
 #include "cuda/ep/device/values.cuh"
 #include "cuda/ep/throughput/recv.cuh"
 #include "weft/protocol/dot.h"
@@ -40,12 +41,12 @@ EP_DEVICE void ep_scale_to(wefti_u32 lanes, wefti_u32 plain, wefti_u64 to, float
 }
 
 /* With what combine weighed the row of choice k: the weights of all choices that share it, or their number. */
-template <bool BY_EXPERT> EP_DEVICE float ep_factor(const wefti_u32 *record, int topk, bool weighted, int k)
+template <class LAYOUT> EP_DEVICE float ep_factor(const wefti_u32 *record, int topk, bool weighted, int k)
 {
     float factor = 0.0f;
     for (int j = k; j < topk; j++) {
-        bool shares = BY_EXPERT ? ep_record_row(record, topk, j) == ep_record_row(record, topk, k)
-                                : (wefti_i32)ep_record_expert(record, j) >= 0;
+        bool shares = LAYOUT::ROWS_OF_CHOICES ? ep_record_row(record, topk, j) == ep_record_row(record, topk, k)
+                                              : (wefti_i32)ep_record_expert(record, j) >= 0;
         factor += shares ? (weighted ? ep_record_weight(record, topk, j) : 1.0f) : 0.0f;
     }
     return factor;
@@ -53,22 +54,22 @@ template <bool BY_EXPERT> EP_DEVICE float ep_factor(const wefti_u32 *record, int
 
 /* The rows of the token at `place`, from the one at `from`, which the first choice may have: those of the first choices
  * come last. By source there is one row, lane 0's. A warp. */
-template <bool BY_EXPERT, int DTYPE>
+template <class LAYOUT, int DTYPE>
 EP_DEVICE void ep_scale_rows(const ep_dispatch &args, const wefti_u32 *record, wefti_u32 place,
                              const unsigned char *from)
 {
     const bool weighted = ep_is(args, WEFTI_CUDA_EP_WEIGHTED);
     const int vectors = (int)(args.row_bytes / 16);
-    for (int base = BY_EXPERT ? (args.topk - 1) / 32 * 32 : 0; base >= 0; base -= 32) {
+    for (int base = LAYOUT::ROWS_OF_CHOICES ? (args.topk - 1) / 32 * 32 : 0; base >= 0; base -= 32) {
         wefti_u32 row = place;
         bool has = ep_lane() == 0;
-        if (BY_EXPERT) {
+        if (LAYOUT::ROWS_OF_CHOICES) {
             has = ep_has_row(record, args.topk, args.experts.slots != 0, base, &row);
         }
-        const float factor = has ? ep_factor<BY_EXPERT>(record, args.topk, weighted, base + ep_lane()) : 0.0f;
+        const float factor = has ? ep_factor<LAYOUT>(record, args.topk, weighted, base + ep_lane()) : 0.0f;
         const wefti_u64 to = (wefti_u64)args.out + (wefti_u64)row * args.out_pitch;
         const wefti_u32 lanes = __ballot_sync(~0u, has);
-        const wefti_u32 plain = __ballot_sync(~0u, has && !weighted && (!BY_EXPERT || factor == 1.0f));
+        const wefti_u32 plain = __ballot_sync(~0u, has && !weighted && (!LAYOUT::ROWS_OF_CHOICES || factor == 1.0f));
         ep_scale_to<DTYPE>(lanes, plain, to, factor, from, vectors);
     }
 }
@@ -103,7 +104,7 @@ template <int DTYPE> EP_DEVICE float ep_dot(const unsigned char *x, const unsign
 }
 
 /* Those of the token's choices, to its source. A warp. */
-template <bool BY_EXPERT, int DTYPE>
+template <class LAYOUT, int DTYPE>
 EP_DEVICE void ep_return_dots(const ep_dispatch &args, const wefti_u32 *record, int source, wefti_u32 place,
                               const unsigned char *gradient)
 {
@@ -111,12 +112,12 @@ EP_DEVICE void ep_return_dots(const ep_dispatch &args, const wefti_u32 *record, 
     const int vectors = (int)(args.row_bytes / 16);
     float *to = ep_values(args.group, source, args.topk, record[0]);
     float dot = 0.0f;
-    if (!BY_EXPERT) {
+    if (!LAYOUT::ROWS_OF_CHOICES) {
         dot = ep_dot<DTYPE>(back.rows + (wefti_u64)place * back.rows_pitch, gradient, vectors);
     }
     for (int k = 0; k < args.topk; k++) {
-        if (ep_is_here<BY_EXPERT>(record, args.topk, k)) {
-            if (BY_EXPERT) {
+        if (ep_is_here<LAYOUT>(record, args.topk, k)) {
+            if (LAYOUT::ROWS_OF_CHOICES) {
                 wefti_u64 row = ep_record_row(record, args.topk, k);
                 dot = ep_dot<DTYPE>(back.rows + row * back.rows_pitch, gradient, vectors);
             }
@@ -136,7 +137,7 @@ EP_DEVICE wefti_u64 *ep_returned(const ep_group &group, int source, int owner)
 }
 
 /* Where the gradient of the token at `place` has come. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE const unsigned char *ep_gradient_of(const ep_dispatch &args, const wefti_u32 *record, int source,
                                               wefti_u32 place)
 {
@@ -145,38 +146,39 @@ EP_DEVICE const unsigned char *ep_gradient_of(const ep_dispatch &args, const wef
                (wefti_u64)place * args.row_bytes;
     }
     int k = 0;
-    while (BY_EXPERT && k + 1 < args.topk && !ep_is_here<true>(record, args.topk, k)) {
+    while (LAYOUT::ROWS_OF_CHOICES && k + 1 < args.topk && !ep_is_here<ep_by_expert>(record, args.topk, k)) {
         k++;
     }
-    return args.out + (BY_EXPERT ? (wefti_u64)ep_record_row(record, args.topk, k) : place) * args.out_pitch;
+    return args.out +
+           (LAYOUT::ROWS_OF_CHOICES ? (wefti_u64)ep_record_row(record, args.topk, k) : place) * args.out_pitch;
 }
 
-template <bool BY_EXPERT, int DTYPE>
+template <class LAYOUT, int DTYPE>
 EP_DEVICE void ep_receive_gradients(const ep_dispatch &args, int source, wefti_u32 first, wefti_u32 count)
 {
-    const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
+    const int words = LAYOUT::record_words(args.topk);
     for (wefti_u32 place = first; place < first + count; place++) {
         const wefti_u32 *record = args.tables.records + (wefti_u64)place * (wefti_u64)words;
-        const unsigned char *gradient = ep_gradient_of<BY_EXPERT>(args, record, source, place);
+        const unsigned char *gradient = ep_gradient_of<LAYOUT>(args, record, source, place);
         if (ep_is(args, WEFTI_CUDA_EP_VALUES)) {
-            ep_return_dots<BY_EXPERT, DTYPE>(args, record, source, place, gradient);
+            ep_return_dots<LAYOUT, DTYPE>(args, record, source, place, gradient);
         }
         __syncwarp();
-        ep_scale_rows<BY_EXPERT, DTYPE>(args, record, place, gradient);
+        ep_scale_rows<LAYOUT, DTYPE>(args, record, place, gradient);
     }
 }
 
 /* A unit that has come. A warp. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE void ep_receive_backward(const ep_dispatch &args, const ep_call *call, int source, int unit, wefti_u32 place,
                                    wefti_u32 count)
 {
     if (args.backward.dtype == WEFT_EP_BF16) {
-        ep_receive_gradients<BY_EXPERT, WEFT_EP_BF16>(args, source, place, count);
+        ep_receive_gradients<LAYOUT, WEFT_EP_BF16>(args, source, place, count);
     } else if (args.backward.dtype == WEFT_EP_F16) {
-        ep_receive_gradients<BY_EXPERT, WEFT_EP_F16>(args, source, place, count);
+        ep_receive_gradients<LAYOUT, WEFT_EP_F16>(args, source, place, count);
     } else {
-        ep_receive_gradients<BY_EXPERT, WEFT_EP_F32>(args, source, place, count);
+        ep_receive_gradients<LAYOUT, WEFT_EP_F32>(args, source, place, count);
     }
     __syncwarp();
     if (ep_is(args, WEFTI_CUDA_EP_VALUES) && ep_lane() == 0) {
@@ -185,7 +187,7 @@ EP_DEVICE void ep_receive_backward(const ep_dispatch &args, const ep_call *call,
 }
 
 /* The backward of combine. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE bool ep_receive_backward_unit(const ep_dispatch &args, const ep_call *call, const ep_coming &coming)
 {
     wefti_u32 place;
@@ -193,7 +195,7 @@ EP_DEVICE bool ep_receive_backward_unit(const ep_dispatch &args, const ep_call *
     if (!ep_await_coming(args, call, false, true, coming, &place, &count)) {
         return false;
     }
-    ep_receive_backward<BY_EXPERT>(args, call, coming.source, coming.unit, place, count);
+    ep_receive_backward<LAYOUT>(args, call, coming.source, coming.unit, place, count);
     return true;
 }
 
@@ -226,11 +228,11 @@ EP_DEVICE void ep_take_returned(const ep_dispatch &args, const ep_call *call, in
 /* The way of a dispatch that is the backward of a combine. */
 struct ep_backward_way {
     enum { QUANTISES = 0, IS_BACKWARD = 1 };
-    template <bool BY_EXPERT>
+    template <class LAYOUT>
     static __device__ __forceinline__ bool receive_unit(const ep_dispatch &args, const ep_call *call,
                                                         const ep_coming &coming)
     {
-        return ep_receive_backward_unit<BY_EXPERT>(args, call, coming);
+        return ep_receive_backward_unit<LAYOUT>(args, call, coming);
     }
     static __device__ __forceinline__ void finish(const ep_dispatch &args, const ep_call *call, bool goes, int skip)
     {

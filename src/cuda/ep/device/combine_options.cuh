@@ -13,6 +13,7 @@
 #define WEFTI_CUDA_EP_DEVICE_COMBINE_OPTIONS_CUH
 
 #include "cuda/ep/device/call.cuh"
+#include "cuda/ep/device/layout.cuh"
 #include "cuda/ep/device/reduce.cuh"
 #include "cuda/ep/device/values.cuh"
 
@@ -118,9 +119,9 @@ EP_DEVICE void ep_fold_any(const FORM &form, const ep_combine &args, const ep_ca
 /* ---- values ---- */
 
 /* Where the values of `token` that rank `from` sends lie at the token's source. */
-template <bool BY_EXPERT> EP_DEVICE float *ep_values_from(const ep_combine &args, int source, int from, wefti_u32 token)
+template <class LAYOUT> EP_DEVICE float *ep_values_from(const ep_combine &args, int source, int from, wefti_u32 token)
 {
-    const wefti_u64 before = BY_EXPERT ? 0 : (wefti_u64)from * args.group.at.tokens_max;
+    const wefti_u64 before = LAYOUT::ROWS_OF_CHOICES ? 0 : (wefti_u64)from * args.group.at.tokens_max;
     return ep_values(args.group, source, args.topk, 0) + (before + token) * (wefti_u64)args.topk;
 }
 
@@ -128,7 +129,7 @@ template <bool BY_EXPERT> EP_DEVICE float *ep_values_from(const ep_combine &args
 EP_DEVICE void ep_send_values(const ep_combine &args, int source, wefti_u64 place)
 {
     const wefti_u32 *record = args.tables.records + place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 0);
-    float *to = ep_values_from<false>(args, source, args.group.rank, record[0]);
+    float *to = ep_values_from<ep_by_source>(args, source, args.group.rank, record[0]);
     for (int k = ep_lane(); k < args.topk; k += 32) {
         to[k] = args.options.values_in[place * (wefti_u64)args.topk + (wefti_u64)k];
     }
@@ -138,12 +139,12 @@ EP_DEVICE void ep_send_values(const ep_combine &args, int source, wefti_u64 plac
 EP_DEVICE float ep_value_from(const ep_combine &args, int token, int from, int k, wefti_u64 own_place)
 {
     return from == args.group.rank ? args.options.values_in[own_place * (wefti_u64)args.topk + (wefti_u64)k]
-                                   : ep_values_from<false>(args, args.group.rank, from, (wefti_u32)token)[k];
+                                   : ep_values_from<ep_by_source>(args, args.group.rank, from, (wefti_u32)token)[k];
 }
 
 /* Give the caller a token's values, all of which are here: by expert, for each choice that of its owner; by source, the
  * sum over `ranks`. Called by a warp. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE void ep_take_values_with(const ep_combine &args, int token, wefti_u32 ranks, wefti_u64 own_place)
 {
     const int all = args.group.ranks;
@@ -154,10 +155,11 @@ EP_DEVICE void ep_take_values_with(const ep_combine &args, int token, wefti_u32 
         const int owner = (int)args.tables.owner[first + (wefti_u64)k];
         const bool owned = owner >= 0 && (ranks >> owner & 1) != 0;
         float sum = 0.0f;
-        if (BY_EXPERT || args.options.of_owners != 0) {
-            const float value = !owned      ? 0.0f
-                                : BY_EXPERT ? ep_values_from<true>(args, args.group.rank, owner, (wefti_u32)token)[k]
-                                            : ep_value_from(args, token, owner, k, own_place);
+        if (LAYOUT::ROWS_OF_CHOICES || args.options.of_owners != 0) {
+            const float value = !owned ? 0.0f
+                                : LAYOUT::ROWS_OF_CHOICES
+                                    ? ep_values_from<ep_by_expert>(args, args.group.rank, owner, (wefti_u32)token)[k]
+                                    : ep_value_from(args, token, owner, k, own_place);
             sum = args.options.of_owners != 0 ? value : __fadd_rn(sum, value);
         } else {
             for (int i = 0; i < all && order[i] != WEFTI_CUDA_EP_NO_RANK; i++) {

@@ -27,28 +27,29 @@ EP_DEVICE void ep_clear_values(const ep_group &group, const ep_call *call, int t
 }
 
 /* Whether choice k of a received token is of this rank. */
-template <bool BY_EXPERT> EP_DEVICE bool ep_is_here(const wefti_u32 *record, int topk, int k)
+template <class LAYOUT> EP_DEVICE bool ep_is_here(const wefti_u32 *record, int topk, int k)
 {
-    return BY_EXPERT ? ep_record_row(record, topk, k) != WEFTI_CUDA_EP_NO_ROW
-                     : (wefti_i32)ep_record_expert(record, k) >= 0;
+    return LAYOUT::ROWS_OF_CHOICES ? ep_record_row(record, topk, k) != WEFTI_CUDA_EP_NO_ROW
+                                   : (wefti_i32)ep_record_expert(record, k) >= 0;
 }
 
 /* What the caller has for choice k of the token at `place`. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE float ep_given_value(const float *given, const wefti_u32 *record, int topk, wefti_u64 place, int k)
 {
-    return given[BY_EXPERT ? (wefti_u64)ep_record_row(record, topk, k) : place * (wefti_u64)topk + (wefti_u64)k];
+    return given[LAYOUT::ROWS_OF_CHOICES ? (wefti_u64)ep_record_row(record, topk, k)
+                                         : place * (wefti_u64)topk + (wefti_u64)k];
 }
 
 /* Send the gradients of weights that were given for a row to its source. Called by a warp. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE void ep_return_given(const ep_group &group, const float *given, const wefti_u32 *record, int topk, int source,
                                wefti_u64 place)
 {
     float *to = ep_values(group, source, topk, record[0]);
     for (int k = ep_lane(); k < topk; k += 32) {
-        if (ep_is_here<BY_EXPERT>(record, topk, k)) {
-            to[k] = ep_given_value<BY_EXPERT>(given, record, topk, place, k);
+        if (ep_is_here<LAYOUT>(record, topk, k)) {
+            to[k] = ep_given_value<LAYOUT>(given, record, topk, place, k);
         }
     }
 }

@@ -1,11 +1,11 @@
 /* cuda/ep/low_latency/combine.cu: combines from slots, without options: whole, send (also of those with), recv. */
 #include "cuda/ep/low_latency/combine.cuh"
 
-#define EP_LOW_LATENCY_COMBINE(NAME, BY_EXPERT)                                                                        \
-    EP_KERNEL(NAME, C1, ep_combine, ep_low_latency_combine<BY_EXPERT, EP_WHOLE, EP_PLAIN>)                             \
-    EP_KERNEL(NAME, C2, ep_combine, ep_low_latency_combine<BY_EXPERT, EP_SEND, EP_PLAIN>)                              \
-    EP_KERNEL(NAME, C3, ep_combine, ep_low_latency_combine<BY_EXPERT, EP_RECV, EP_PLAIN>)
+#define EP_LOW_LATENCY_COMBINE(NAME, LAYOUT)                                                                           \
+    EP_KERNEL(NAME, C1, ep_combine, ep_low_latency_combine<LAYOUT, EP_WHOLE, EP_PLAIN>)                                \
+    EP_KERNEL(NAME, C2, ep_combine, ep_low_latency_combine<LAYOUT, EP_SEND, EP_PLAIN>)                                 \
+    EP_KERNEL(NAME, C3, ep_combine, ep_low_latency_combine<LAYOUT, EP_RECV, EP_PLAIN>)
 
-EP_LOW_LATENCY_COMBINE(EP_EITHER(26combine_kernel_low_latency, 34combine_kernel_low_latency_passing), false)
+EP_LOW_LATENCY_COMBINE(EP_EITHER(26combine_kernel_low_latency, 34combine_kernel_low_latency_passing), ep_by_source)
 EP_LOW_LATENCY_COMBINE(EP_EITHER(33combine_kernel_expert_low_latency, 41combine_kernel_expert_low_latency_passing),
-                       true)
+                       ep_by_expert)

@@ -22,6 +22,7 @@
 
 #include "cuda/ep/device/combine_options.cuh"
 #include "cuda/ep/device/copy.cuh"
+#include "cuda/ep/device/layout.cuh"
 #include "cuda/ep/device/packet.cuh"
 #include "cuda/ep/low_latency/passing.cuh"
 
@@ -120,12 +121,12 @@ EP_DEVICE wefti_u32 ep_returned_bytes(const ep_combine &args, bool in_packets)
 /* ---- leaving ---- */
 
 /* A slice of the row at `place`, by expert of the sum of its rows: as LL packets to `to`. A warp. */
-template <bool BY_EXPERT, ep_kind KIND>
+template <class LAYOUT, ep_kind KIND>
 EP_DEVICE void ep_return_ll_packets(const ep_combine &args, const ep_call *call, wefti_u64 place, const ep_slice &slice,
                                     wefti_u64 to)
 {
     const ep_into_ll_packets form = {(int)(args.row_bytes / 4), call->tag};
-    if (BY_EXPERT) {
+    if (LAYOUT::SUMS_AT_OWNER) {
         ep_fold_any<KIND>(form, args, call, place, (unsigned char *)to, slice.first, slice.end);
     } else if (slice.first + ep_lane() < slice.end) {
         const int at = slice.first + ep_lane();
@@ -134,11 +135,11 @@ EP_DEVICE void ep_return_ll_packets(const ep_combine &args, const ep_call *call,
 }
 
 /* Called by the sender warps. */
-template <bool BY_EXPERT, ep_kind KIND>
+template <class LAYOUT, ep_kind KIND>
 EP_DEVICE void ep_return_rows(const ep_combine &args, const ep_call *call, const wefti_i32 *tokens_of)
 {
     const ep_group &group = args.group;
-    const bool to_itself = BY_EXPERT || ep_returns_ll_packets(args, call->tokens);
+    const bool to_itself = LAYOUT::SUMS_AT_OWNER || ep_returns_ll_packets(args, call->tokens);
     const int others = to_itself ? group.ranks : group.ranks - 1;
     const ep_warp_group warps = ep_sender_warps(args.blocks.sender_warps);
     const int lane = ep_lane();
@@ -168,14 +169,14 @@ EP_DEVICE void ep_return_rows(const ep_combine &args, const ep_call *call, const
         const bool as_packets = (all_in_packets >> source & 1) != 0;
         const ep_slice slice = ep_slice_of(slices, word % slices.count, ep_returned_bytes(args, as_packets));
         if (as_packets) {
-            ep_return_ll_packets<BY_EXPERT, KIND>(args, call, place, slice,
-                                                  ep_ll_packets(group, call, source, group.rank, (wefti_u32)index));
+            ep_return_ll_packets<LAYOUT, KIND>(args, call, place, slice,
+                                               ep_ll_packets(group, call, source, group.rank, (wefti_u32)index));
             continue;
         }
         const wefti_u64 to =
             ep_low_latency_rows(group, call, source, group.rank, args.low_latency_slots, args.row_bytes) +
             (wefti_u64)index * args.row_bytes;
-        if (BY_EXPERT) {
+        if (LAYOUT::SUMS_AT_OWNER) {
             ep_fold_any<KIND>(ep_in_vectors(), args, call, place, (unsigned char *)to, slice.first, slice.end);
         } else {
             ep_copy_to<4>(1, to, args.in + place * args.in_pitch, slice.first, slice.end);
@@ -224,7 +225,7 @@ typedef struct ep_summing {
 } ep_summing;
 
 /* Part `i` of all, if there is one. A warp. */
-template <bool BY_EXPERT, ep_kind KIND>
+template <class LAYOUT, ep_kind KIND>
 EP_DEVICE ep_summand ep_summand_of(const ep_combine &args, const ep_call *call, const ep_summing &summing, int i)
 {
     const ep_group &group = args.group;
@@ -237,11 +238,11 @@ EP_DEVICE ep_summand ep_summand_of(const ep_combine &args, const ep_call *call, 
         part.going = ep_going_of(group, args.tables, part.token, wefti_cuda_ep_unit(call->tokens), rank);
         part.going.goes = part.going.goes && (call->alive >> rank & 1) != 0;
         const wefti_u64 at = (wefti_u64)part.token * (wefti_u64)group.ranks + (wefti_u64)rank;
-        part.weight = BY_EXPERT                 ? 0.0f
+        part.weight = !LAYOUT::KEEPS_WEIGHTS    ? 0.0f
                       : KIND == EP_WITH_OPTIONS ? ep_weight_of_rank(args, part.token, rank)
                                                 : args.tables.weights[at];
         part.row = summing.in_packets ? ep_ll_packets(group, call, group.rank, rank, part.going.index)
-                   : !BY_EXPERT && rank == group.rank
+                   : !LAYOUT::returns(group.rank, rank)
                        ? (wefti_u64)args.in + ((wefti_u64)call->from[rank] + part.going.index) * args.in_pitch
                        : ep_low_latency_rows(group, call, group.rank, rank, args.low_latency_slots, args.row_bytes) +
                              (wefti_u64)part.going.index * args.row_bytes;
@@ -249,8 +250,7 @@ EP_DEVICE ep_summand ep_summand_of(const ep_combine &args, const ep_call *call, 
     return part;
 }
 
-template <bool BY_EXPERT, ep_kind KIND>
-EP_DEVICE ep_summing ep_summing_open(const ep_combine &args, const ep_call *call)
+template <class LAYOUT, ep_kind KIND> EP_DEVICE ep_summing ep_summing_open(const ep_combine &args, const ep_call *call)
 {
     const int sent = ep_lane() < args.group.ranks ? (int)call->total[ep_lane()] : 0;
     ep_summing summing;
@@ -262,15 +262,15 @@ EP_DEVICE ep_summing ep_summing_open(const ep_combine &args, const ep_call *call
                                        : ep_parts<ep_in_vectors>(call->tokens, adders, summing.vectors);
     summing.each = (summing.vectors + summing.parts - 1) / summing.parts;
     summing.slices = wefti_cuda_ep_slices_of(sent, args.row_bytes, args.group.at.low_latency_words);
-    summing.next = ep_summand_of<BY_EXPERT, KIND>(args, call, summing, summing.warps.number);
+    summing.next = ep_summand_of<LAYOUT, KIND>(args, call, summing, summing.warps.number);
     return summing;
 }
 
 /* A part of a token, whose rows are here, or come as LL packets. A warp. */
-template <bool BY_EXPERT, ep_kind KIND>
+template <class LAYOUT, ep_kind KIND>
 EP_DEVICE void ep_sum_part(const ep_combine &args, ep_call *call, bool in_packets, const ep_summand &part)
 {
-    const bool scaled = !BY_EXPERT && (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
+    const bool scaled = LAYOUT::KEEPS_WEIGHTS && (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
     const wefti_u32 ranks = __ballot_sync(~0u, part.going.goes);
     unsigned char *out = args.out + (wefti_u64)part.token * args.out_pitch;
     const ep_out_of_ll_packets packets = {&args.group, (int)(args.row_bytes / 4), call->tag, &call->failed};
@@ -295,12 +295,12 @@ EP_DEVICE void ep_sum_part(const ep_combine &args, ep_call *call, bool in_packet
 }
 
 /* Called by all warps. */
-template <bool BY_EXPERT, ep_kind KIND>
+template <class LAYOUT, ep_kind KIND>
 EP_DEVICE void ep_add_returned(const ep_combine &args, ep_call *call, ep_summing *summing)
 {
     for (int i = summing->warps.number; summing->next.token < call->tokens;) {
         ep_summand part = summing->next;
-        const bool comes = !summing->in_packets && part.going.goes && (BY_EXPERT || ep_lane() != args.group.rank);
+        const bool comes = !summing->in_packets && part.going.goes && LAYOUT::returns(args.group.rank, ep_lane());
         const bool well =
             !comes || ep_await_returned(args, call, ep_lane(), summing->slices, part.going.index, part.first, part.end);
         __syncwarp(); /* what a lane has acquired is every lane's */
@@ -310,12 +310,12 @@ EP_DEVICE void ep_add_returned(const ep_combine &args, ep_call *call, ep_summing
             }
             part.going.goes = part.going.goes && well;
         }
-        ep_sum_part<BY_EXPERT, KIND>(args, call, summing->in_packets, part);
+        ep_sum_part<LAYOUT, KIND>(args, call, summing->in_packets, part);
         if (__any_sync(~0u, call->failed != 0)) {
             return;
         }
         i += summing->warps.count;
-        summing->next = ep_summand_of<BY_EXPERT, KIND>(args, call, *summing, i);
+        summing->next = ep_summand_of<LAYOUT, KIND>(args, call, *summing, i);
     }
 }
 
@@ -331,11 +331,11 @@ EP_DEVICE bool ep_low_latency_meet(const ep_combine &args, ep_call *call, const 
 }
 
 /* What the first part is, where it is now known that not all of its ranks are in the call. */
-template <bool BY_EXPERT, ep_kind KIND>
+template <class LAYOUT, ep_kind KIND>
 EP_DEVICE void ep_summing_again(const ep_combine &args, const ep_call *call, ep_summing *summing)
 {
     if (ep_passes_by(args)) {
-        summing->next = ep_summand_of<BY_EXPERT, KIND>(args, call, *summing, summing->warps.number);
+        summing->next = ep_summand_of<LAYOUT, KIND>(args, call, *summing, summing->warps.number);
     }
 }
 
@@ -347,7 +347,7 @@ typedef struct ep_low_latency_return {
 } ep_low_latency_return;
 
 /* All threads of all blocks. */
-template <bool BY_EXPERT, ep_part PART, ep_kind KIND> EP_DEVICE void ep_low_latency_combine(const ep_combine &args)
+template <class LAYOUT, ep_part PART, ep_kind KIND> EP_DEVICE void ep_low_latency_combine(const ep_combine &args)
 {
     EP_SHARED(ep_low_latency_return, shared);
     ep_call &call = shared.call;
@@ -370,7 +370,7 @@ template <bool BY_EXPERT, ep_part PART, ep_kind KIND> EP_DEVICE void ep_low_late
         return;
     }
     const ep_call_header header = ep_combine_header(args, &call);
-    const bool waits_first = KIND == EP_WITH_OPTIONS && BY_EXPERT && ep_has_own_choices(args);
+    const bool waits_first = KIND == EP_WITH_OPTIONS && LAYOUT::SUMS_AT_OWNER && ep_has_own_choices(args);
     if (posts_header && waits_first) {
         ep_post_header(group, &call, header);
     }
@@ -381,16 +381,16 @@ template <bool BY_EXPERT, ep_part PART, ep_kind KIND> EP_DEVICE void ep_low_late
         wefti_fence_acq_rel();
     }
     if (PART != EP_RECV && ep_warp() < args.blocks.sender_warps) {
-        ep_return_rows<BY_EXPERT, KIND>(args, &call, shared.tokens_of);
+        ep_return_rows<LAYOUT, KIND>(args, &call, shared.tokens_of);
     }
     if (posts_header && !waits_first) {
         ep_post_header(group, &call, header);
     }
     if (PART != EP_SEND) {
-        ep_summing summing = ep_summing_open<BY_EXPERT, KIND>(args, &call);
+        ep_summing summing = ep_summing_open<LAYOUT, KIND>(args, &call);
         if (waits_first || (ep_low_latency_meet<false>(args, &call, header) && call.status == WEFT_OK)) {
-            ep_summing_again<BY_EXPERT, KIND>(args, &call, &summing);
-            ep_add_returned<BY_EXPERT, KIND>(args, &call, &summing);
+            ep_summing_again<LAYOUT, KIND>(args, &call, &summing);
+            ep_add_returned<LAYOUT, KIND>(args, &call, &summing);
         }
     }
 }

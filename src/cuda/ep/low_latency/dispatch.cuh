@@ -21,13 +21,14 @@
 #ifndef WEFTI_CUDA_EP_LOW_LATENCY_DISPATCH_CUH
 #define WEFTI_CUDA_EP_LOW_LATENCY_DISPATCH_CUH
 
+#include "cuda/ep/device/layout.cuh"
 #include "cuda/ep/low_latency/recv.cuh"
 #include "cuda/ep/low_latency/send.cuh"
 #include "cuda/ep/routing/told.cuh"
 
-template <bool BY_EXPERT> EP_DEVICE ep_call_header ep_low_latency_header(const ep_dispatch &args, const ep_call *call)
+template <class LAYOUT> EP_DEVICE ep_call_header ep_low_latency_header(const ep_dispatch &args, const ep_call *call)
 {
-    ep_call_header header = ep_dispatch_header<BY_EXPERT>(args, call);
+    ep_call_header header = ep_dispatch_header<LAYOUT>(args, call);
     header.place = 0;
     header.pitch = 0; /* rows arrive in low-latency memory, not at the caller's */
     return header;
@@ -35,14 +36,14 @@ template <bool BY_EXPERT> EP_DEVICE ep_call_header ep_low_latency_header(const e
 
 /* Send: all that waits for no other rank. `id`: this thread's first choice, if ep_shared_table_first read it. Called by
  * all threads of all blocks. */
-template <bool BY_EXPERT, int GROUP>
+template <class LAYOUT, int GROUP>
 EP_DEVICE void ep_low_latency_leave(const ep_dispatch &args, ep_call *call, const ep_shared_table &table, int id,
                                     bool posts_header)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     ep_sending sending;
     if (fresh) {
-        ep_shared_table_fill<BY_EXPERT>(args, call, table, id);
+        ep_shared_table_fill<LAYOUT>(args, call, table, id);
     }
     if (ep_warp() < args.blocks.sender_warps) {
         sending = ep_sending_open<GROUP>(args, call);
@@ -52,58 +53,59 @@ EP_DEVICE void ep_low_latency_leave(const ep_dispatch &args, ep_call *call, cons
         ep_shared_table_add_up(args.group, call, table);
     }
     if (ep_warp() < args.blocks.sender_warps) {
-        ep_send_rows<BY_EXPERT, GROUP>(args, call, table, &sending);
+        ep_send_rows<LAYOUT, GROUP>(args, call, table, &sending);
         if (fresh) {
-            ep_shared_table_write_route<BY_EXPERT>(args, call, table);
+            ep_shared_table_write_route<LAYOUT>(args, call, table);
         }
         return;
     }
     if (posts_header) {
-        ep_post_header(args.group, call, ep_low_latency_header<BY_EXPERT>(args, call));
+        ep_post_header(args.group, call, ep_low_latency_header<LAYOUT>(args, call));
     }
     if (fresh) {
-        ep_shared_table_post_counts<BY_EXPERT>(args, call, table);
+        ep_shared_table_post_counts<LAYOUT>(args, call, table);
     }
 }
 
 /* Lane r: what comes from source r. */
-template <bool BY_EXPERT> EP_DEVICE ep_inflow ep_inflow_of(const ep_dispatch &args, const ep_call *call)
+template <class LAYOUT> EP_DEVICE ep_inflow ep_inflow_of(const ep_dispatch &args, const ep_call *call)
 {
     const int rank = ep_lane();
     ep_inflow inflow = {0, 0, 0};
     if (rank < args.group.ranks) {
         inflow.count = call->count[rank];
-        const bool is_known = BY_EXPERT && !(ep_is(args, WEFTI_CUDA_EP_FRESH) && ep_passes_by(args));
+        const bool is_known = LAYOUT::ROWS_OF_CHOICES && !(ep_is(args, WEFTI_CUDA_EP_FRESH) && ep_passes_by(args));
         inflow.from = is_known ? call->from[rank] : (wefti_u32)rank * args.low_latency_slots;
         inflow.tokens = call->tokens_of[rank];
     }
-    if (BY_EXPERT && ep_is(args, WEFTI_CUDA_EP_FRESH) && !ep_passes_by(args)) {
+    if (LAYOUT::ROWS_OF_CHOICES && ep_is(args, WEFTI_CUDA_EP_FRESH) && !ep_passes_by(args)) {
         inflow.from = ep_scan(inflow.count) - inflow.count;
     }
     return inflow;
 }
 
 /* Until it is known who calls what. All threads. False: a rank did not come. */
-template <bool BY_EXPERT> EP_DEVICE bool ep_low_latency_meet(const ep_dispatch &args, ep_call *call, bool fresh)
+template <class LAYOUT> EP_DEVICE bool ep_low_latency_meet(const ep_dispatch &args, ep_call *call, bool fresh)
 {
     const ep_group &group = args.group;
-    const ep_call_header header = ep_low_latency_header<BY_EXPERT>(args, call);
+    const ep_call_header header = ep_low_latency_header<LAYOUT>(args, call);
     if (!ep_passes_by(args)) {
         return ep_wait_headers_once<false>(group, call, header, fresh);
     }
     const int experts = group.first_expert[group.ranks];
-    const int first = BY_EXPERT ? 0 : group.first_expert[group.rank]; /* by expert all ranks place rows by all counts */
-    const int end = BY_EXPERT ? experts : group.first_expert[group.rank + 1];
+    const int first =
+        LAYOUT::ROWS_OF_CHOICES ? 0 : group.first_expert[group.rank]; /* by expert all ranks place rows by all counts */
+    const int end = LAYOUT::ROWS_OF_CHOICES ? experts : group.first_expert[group.rank + 1];
     const ep_source_words counts = {ep_counts(group, call, group.rank, 0) + first, fresh ? end - first : 0, experts};
     return ep_settle_sources(&group, call, &header, fresh, &counts);
 }
 
 /* Receive: wait for call headers and rows, and write the routing down. Called by all threads of all blocks. */
-template <bool BY_EXPERT, int GROUP> EP_DEVICE void ep_low_latency_arrive(const ep_dispatch &args, ep_call *call)
+template <class LAYOUT, int GROUP> EP_DEVICE void ep_low_latency_arrive(const ep_dispatch &args, ep_call *call)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     const bool sends = ep_warp() < args.blocks.sender_warps;
-    if (!ep_low_latency_meet<BY_EXPERT>(args, call, fresh)) {
+    if (!ep_low_latency_meet<LAYOUT>(args, call, fresh)) {
         return;
     }
     if (call->status != WEFT_OK) {
@@ -112,28 +114,28 @@ template <bool BY_EXPERT, int GROUP> EP_DEVICE void ep_low_latency_arrive(const 
         }
         return;
     }
-    const ep_inflow inflow = ep_inflow_of<BY_EXPERT>(args, call);
+    const ep_inflow inflow = ep_inflow_of<LAYOUT>(args, call);
     if (sends && fresh) {
-        ep_note_experts<BY_EXPERT>(args, call);
+        ep_note_experts<LAYOUT>(args, call);
         if (ep_writes_route_header(args)) {
-            ep_note_received<BY_EXPERT>(args, call, inflow);
+            ep_note_received<LAYOUT>(args, call, inflow);
         }
         if (ep_tells(args) && blockIdx.x == gridDim.x - 1 && ep_warp() == args.blocks.sender_warps - 1) {
-            ep_tell_counts(&args, call, BY_EXPERT, inflow.count,
+            ep_tell_counts(&args, call, LAYOUT::ROWS_OF_CHOICES, inflow.count,
                            ep_counts(args.group, call, args.group.rank, 0) + ep_first_own(args.group),
                            (wefti_u32)args.group.first_expert[args.group.ranks]);
         }
-        if (BY_EXPERT) {
+        if (LAYOUT::ROWS_OF_CHOICES) {
             ep_find_own_rows(args, call);
         }
     }
-    if (ep_take_rows<BY_EXPERT, GROUP>(args, call, inflow) && !sends && !fresh) {
-        ep_receive_cached<BY_EXPERT>(args, call);
+    if (ep_take_rows<LAYOUT, GROUP>(args, call, inflow) && !sends && !fresh) {
+        ep_receive_cached<LAYOUT>(args, call);
     }
 }
 
 /* Read what does not depend on the call's epoch. Called by the prologue warps, before ep_low_latency_begin. */
-template <bool BY_EXPERT, int GROUP, ep_part PART>
+template <class LAYOUT, int GROUP, ep_part PART>
 EP_DEVICE void ep_low_latency_open(const ep_dispatch &args, ep_call *call, const ep_shared_table &table)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
@@ -150,37 +152,37 @@ EP_DEVICE void ep_low_latency_open(const ep_dispatch &args, ep_call *call, const
     }
 }
 
-template <bool BY_EXPERT, int GROUP, ep_part PART> EP_DEVICE void ep_low_latency_dispatch(const ep_dispatch &args)
+template <class LAYOUT, int GROUP, ep_part PART> EP_DEVICE void ep_low_latency_dispatch(const ep_dispatch &args)
 {
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(shared);
     const ep_group &group = args.group;
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     const bool posts_header = PART != EP_RECV && ep_posts_header();
-    const ep_shared_table table = ep_shared_table_of<BY_EXPERT>(args, shared);
+    const ep_shared_table table = ep_shared_table_of<LAYOUT>(args, shared);
     const int id = PART != EP_RECV && fresh ? ep_shared_table_first(args) : -1;
     if (posts_header) {
         wefti_fence_acq_rel();
     } else if (ep_in_prologue()) {
         ep_low_latency_look_up<PART>(group, &call);
         ep_touch(args);
-        ep_low_latency_open<BY_EXPERT, GROUP, PART>(args, &call, table);
+        ep_low_latency_open<LAYOUT, GROUP, PART>(args, &call, table);
     }
     if (!ep_low_latency_begin<PART>(group, &call)) {
         return;
     }
     if (PART != EP_RECV) {
-        ep_low_latency_leave<BY_EXPERT, GROUP>(args, &call, table, id, posts_header);
+        ep_low_latency_leave<LAYOUT, GROUP>(args, &call, table, id, posts_header);
     }
     if (PART != EP_SEND) {
-        ep_low_latency_arrive<BY_EXPERT, GROUP>(args, &call);
+        ep_low_latency_arrive<LAYOUT, GROUP>(args, &call);
     }
 }
 
 /* The kernels of a layout and of a kind of rows: whole, send, recv. */
-#define EP_LOW_LATENCY_DISPATCH(NAME, BY_EXPERT, GROUP)                                                                \
-    EP_KERNEL(NAME, C1, ep_dispatch, ep_low_latency_dispatch<BY_EXPERT, GROUP, EP_WHOLE>)                              \
-    EP_KERNEL(NAME, C2, ep_dispatch, ep_low_latency_dispatch<BY_EXPERT, GROUP, EP_SEND>)                               \
-    EP_KERNEL(NAME, C3, ep_dispatch, ep_low_latency_dispatch<BY_EXPERT, GROUP, EP_RECV>)
+#define EP_LOW_LATENCY_DISPATCH(NAME, LAYOUT, GROUP)                                                                   \
+    EP_KERNEL(NAME, C1, ep_dispatch, ep_low_latency_dispatch<LAYOUT, GROUP, EP_WHOLE>)                                 \
+    EP_KERNEL(NAME, C2, ep_dispatch, ep_low_latency_dispatch<LAYOUT, GROUP, EP_SEND>)                                  \
+    EP_KERNEL(NAME, C3, ep_dispatch, ep_low_latency_dispatch<LAYOUT, GROUP, EP_RECV>)
 
 #endif

@@ -4,7 +4,7 @@
 
 EP_LOW_LATENCY_DISPATCH(EP_EITHER(40dispatch_kernel_quantised_mx_low_latency,
                                   48dispatch_kernel_quantised_mx_low_latency_passing),
-                        false, WEFTI_FP8_GROUP_MX)
+                        ep_by_source, WEFTI_FP8_GROUP_MX)
 EP_LOW_LATENCY_DISPATCH(EP_EITHER(47dispatch_kernel_expert_quantised_mx_low_latency,
                                   55dispatch_kernel_expert_quantised_mx_low_latency_passing),
-                        true, WEFTI_FP8_GROUP_MX)
+                        ep_by_expert, WEFTI_FP8_GROUP_MX)

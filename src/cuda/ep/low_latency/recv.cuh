@@ -4,6 +4,7 @@
 #define WEFTI_CUDA_EP_LOW_LATENCY_RECV_CUH
 
 #include "cuda/ep/device/copy.cuh"
+#include "cuda/ep/device/layout.cuh"
 #include "cuda/ep/low_latency/passing.cuh"
 #include "cuda/ep/low_latency/send.cuh"
 #include "cuda/ep/routing/labels.cuh"
@@ -63,7 +64,7 @@ typedef struct ep_inflow {
 } ep_inflow;
 
 /* Write down the counts of this rank's experts. Called by the sender warps. */
-template <bool BY_EXPERT> EP_DEVICE void ep_note_experts(const ep_dispatch &args, const ep_call *call)
+template <class LAYOUT> EP_DEVICE void ep_note_experts(const ep_dispatch &args, const ep_call *call)
 {
     const ep_group &group = args.group;
     const int first = group.first_expert[group.rank];
@@ -83,17 +84,17 @@ template <bool BY_EXPERT> EP_DEVICE void ep_note_experts(const ep_dispatch &args
         if (source == 0) {
             args.tables.rows_of_expert[expert] = (wefti_i32)count;
         }
-        if (BY_EXPERT && source == 0) {
+        if (LAYOUT::ROWS_OF_CHOICES && source == 0) {
             args.tables.offset_of_expert[expert] = expert * (int)args.experts.slots;
         }
     }
 }
 
 /* Lane r: the place at rank r of this rank's first token. */
-template <bool BY_EXPERT> EP_DEVICE wefti_u32 ep_low_latency_place(const ep_dispatch &args, const ep_call *call)
+template <class LAYOUT> EP_DEVICE wefti_u32 ep_low_latency_place(const ep_dispatch &args, const ep_call *call)
 {
     const ep_group &group = args.group;
-    const bool is_packed = BY_EXPERT && !ep_passes_by(args);
+    const bool is_packed = LAYOUT::ROWS_OF_CHOICES && !ep_passes_by(args);
     wefti_u32 place = is_packed ? 0 : (wefti_u32)group.rank * args.low_latency_slots;
     for (int source = 0; source < group.rank && is_packed && ep_lane() < group.ranks; source++) {
         wefti_u32 count = 0;
@@ -108,15 +109,16 @@ template <bool BY_EXPERT> EP_DEVICE wefti_u32 ep_low_latency_place(const ep_disp
 }
 
 /* Write down how many rows come from each source, and where they begin. Called by a warp. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE void ep_note_received(const ep_dispatch &args, const ep_call *call, const ep_inflow &inflow)
 {
     const ep_group &group = args.group;
     const int local = group.first_expert[group.rank + 1] - group.first_expert[group.rank];
     const int rank = ep_lane();
     const wefti_u32 received = __reduce_add_sync(~0u, inflow.count);
-    const wefti_u32 end = BY_EXPERT && !ep_passes_by(args) ? received : (wefti_u32)group.ranks * args.low_latency_slots;
-    const wefti_u32 place = ep_low_latency_place<BY_EXPERT>(args, call);
+    const wefti_u32 end =
+        LAYOUT::ROWS_OF_CHOICES && !ep_passes_by(args) ? received : (wefti_u32)group.ranks * args.low_latency_slots;
+    const wefti_u32 place = ep_low_latency_place<LAYOUT>(args, call);
     if (rank < group.ranks) {
         args.tables.place[rank] = place;
         args.tables.rows_of_source[rank] = (wefti_i32)inflow.count;
@@ -127,9 +129,9 @@ EP_DEVICE void ep_note_received(const ep_dispatch &args, const ep_call *call, co
         wefti_cuda_ep_route_header *route_header = args.tables.route_header;
         args.tables.offset_of_source[group.ranks] = (wefti_i32)end;
         route_header->received = (wefti_i32)received;
-        route_header->rows = BY_EXPERT ? local * (int)args.experts.slots : (wefti_i32)end;
+        route_header->rows = LAYOUT::ROWS_OF_CHOICES ? local * (int)args.experts.slots : (wefti_i32)end;
         route_header->epoch = call->tag;
-        if (BY_EXPERT) {
+        if (LAYOUT::ROWS_OF_CHOICES) {
             args.tables.offset_of_expert[local] = route_header->rows;
         }
     }
@@ -167,13 +169,13 @@ EP_DEVICE bool ep_low_latency_row(const ep_dispatch &args, const ep_call *call, 
 
 /* Copy the record of a token into the route, with its rows, and fill in the caller's arrays from it. Called by a
  * warp. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE void ep_take_record(const ep_dispatch &args, const ep_call *call, const ep_arrival &came)
 {
-    const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
-    const wefti_u32 *from = ep_low_latency_record<BY_EXPERT>(args, call, args.group.rank, came.source, came.index);
+    const int words = LAYOUT::record_words(args.topk);
+    const wefti_u32 *from = ep_low_latency_record<LAYOUT>(args, call, args.group.rank, came.source, came.index);
     wefti_u32 *record = args.tables.records + (wefti_u64)came.place * (wefti_u64)words;
-    for (int base = 0; BY_EXPERT && base < args.topk; base += 32) {
+    for (int base = 0; LAYOUT::ROWS_OF_CHOICES && base < args.topk; base += 32) {
         wefti_u32 row;
         (void)ep_low_latency_row(args, call, from, came.source, base, &row);
         if (base + ep_lane() < args.topk) {
@@ -182,12 +184,12 @@ EP_DEVICE void ep_take_record(const ep_dispatch &args, const ep_call *call, cons
     }
     for (int word = ep_lane(); word < 1 + 2 * args.topk; word += 32) {
         record[word] = from[word];
-        if (!BY_EXPERT) {
+        if (!LAYOUT::ROWS_OF_CHOICES) {
             ep_spread(args, came.place, word, from[word], came.source);
         }
     }
     __syncwarp();
-    if (BY_EXPERT) {
+    if (LAYOUT::ROWS_OF_CHOICES) {
         ep_label(args, record, came.source);
     }
 }
@@ -245,13 +247,14 @@ EP_DEVICE void ep_take_slice(const ep_dispatch &args, const ep_call *call, const
 }
 
 /* Wait for a record (word 0) or a slice of a row, and take it in. Called by a warp. False: it did not come. */
-template <bool BY_EXPERT, int GROUP>
+template <class LAYOUT, int GROUP>
 EP_DEVICE bool ep_take_word(const ep_dispatch &args, const ep_call *call, const ep_arrival &came, int word,
                             const wefti_cuda_ep_slices &slices)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     bool well = true;
-    if (ep_lane() == 0 || (BY_EXPERT && fresh && ep_lane() == 1)) { /* by expert the record has the rows, too */
+    if (ep_lane() == 0 ||
+        (LAYOUT::ROWS_OF_CHOICES && fresh && ep_lane() == 1)) { /* by expert the record has the rows, too */
         const int number = came.first_word + (ep_lane() == 0 ? word : 0);
         well = ep_passes_by(args) ? ep_pass_await_row(args.group, call, came.source, number)
                                   : ep_low_latency_await(args.group, call, came.source, number);
@@ -261,19 +264,19 @@ EP_DEVICE bool ep_take_word(const ep_dispatch &args, const ep_call *call, const 
         return false;
     }
     if (word == 0 && fresh) {
-        ep_take_record<BY_EXPERT>(args, call, came);
+        ep_take_record<LAYOUT>(args, call, came);
     }
     const wefti_u32 *record = args.tables.records; /* of the row, by expert */
-    if (BY_EXPERT) {
-        record = fresh ? ep_low_latency_record<true>(args, call, args.group.rank, came.source, came.index)
+    if (LAYOUT::ROWS_OF_CHOICES) {
+        record = fresh ? ep_low_latency_record<ep_by_expert>(args, call, args.group.rank, came.source, came.index)
                        : record + (wefti_u64)came.place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
     }
     const wefti_u32 *given = ep_low_latency_scales(args, call, args.group.rank, came.source, came.index);
     const ep_slice slice = ep_slice_of(slices, word - 1, ep_low_latency_wide_bytes<GROUP>(args));
-    for (int base = 0; base < (BY_EXPERT ? args.topk : 1); base += 32) {
+    for (int base = 0; base < (LAYOUT::ROWS_OF_CHOICES ? args.topk : 1); base += 32) {
         wefti_u32 row = came.place;
         wefti_u32 lanes = 1;
-        if (BY_EXPERT) {
+        if (LAYOUT::ROWS_OF_CHOICES) {
             lanes = __ballot_sync(~0u, ep_low_latency_row(args, call, record, came.source, base, &row));
         }
         if (word != 0) {
@@ -288,7 +291,7 @@ EP_DEVICE bool ep_take_word(const ep_dispatch &args, const ep_call *call, const 
 }
 
 /* Take in all rows. Called by all warps. False: something did not come. */
-template <bool BY_EXPERT, int GROUP>
+template <class LAYOUT, int GROUP>
 EP_DEVICE bool ep_take_rows(const ep_dispatch &args, const ep_call *call, const ep_inflow &inflow)
 {
     const ep_group &group = args.group;
@@ -310,7 +313,7 @@ EP_DEVICE bool ep_take_rows(const ep_dispatch &args, const ep_call *call, const 
         came.place = __shfl_sync(~0u, inflow.from, source) + came.index;
         came.first_word = (int)came.index * words;
         if (came.index < __shfl_sync(~0u, inflow.count, source) &&
-            !ep_take_word<BY_EXPERT, GROUP>(args, call, came, i / group.ranks % words, slices) && !ep_passes_by(args)) {
+            !ep_take_word<LAYOUT, GROUP>(args, call, came, i / group.ranks % words, slices) && !ep_passes_by(args)) {
             return false;
         }
     }

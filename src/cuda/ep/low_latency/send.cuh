@@ -22,25 +22,25 @@ EP_DEVICE wefti_u32 *ep_low_latency_scales(const ep_dispatch &args, const ep_cal
     return (wefti_u32 *)(args.group.area[reader] + ep_low_latency(args.group, call).scales) + row * args.scale_words;
 }
 
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE wefti_u32 *ep_low_latency_record(const ep_dispatch &args, const ep_call *call, int reader, int writer,
                                            wefti_u32 index)
 {
     const wefti_u64 row = (wefti_u64)writer * args.low_latency_slots + index;
     return (wefti_u32 *)(args.group.area[reader] + ep_low_latency(args.group, call).records) +
-           row * (wefti_u64)wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
+           row * (wefti_u64)LAYOUT::record_words(args.topk);
 }
 
 /* ---- parcels ---- */
 
 /* A token's record and the scales that are given with it, to the ranks of `lanes`, where it is number `index`. A
  * warp. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE void ep_send_record(const ep_dispatch &args, const ep_call *call, const ep_shared_table &table, int token,
                               wefti_u32 lanes, wefti_u32 index)
 {
     const ep_group &group = args.group;
-    const int words = ep_is(args, WEFTI_CUDA_EP_FRESH) ? wefti_cuda_ep_record_words(args.topk, BY_EXPERT) : 0;
+    const int words = ep_is(args, WEFTI_CUDA_EP_FRESH) ? LAYOUT::record_words(args.topk) : 0;
     for (int base = 0; base < words; base += 32) {
         const int word = base + ep_lane();
         const int kind = word > 0 && word < words ? (word - 1) / args.topk : -1; /* expert, weight, number */
@@ -49,13 +49,13 @@ EP_DEVICE void ep_send_record(const ep_dispatch &args, const ep_call *call, cons
         const int owner = ep_owner(group, call->alive, id);
         wefti_u32 value = __float_as_uint(kind == 1 && args.choices.weights != 0 ? args.choices.weights[at] : 1.0f);
         value = kind == 0 && owner >= 0 ? (wefti_u32)(id - group.first_expert[owner]) : value;
-        value = BY_EXPERT && kind == 2 && owner >= 0 ? ep_shared_table_number(table, id, token) : value;
+        value = LAYOUT::ROWS_OF_CHOICES && kind == 2 && owner >= 0 ? ep_shared_table_number(table, id, token) : value;
         const bool everywhere = kind == 1 && args.choices.all_weights != 0;
         const wefti_u32 none = kind == 1 ? __float_as_uint(0.0f) : WEFTI_CUDA_EP_NO_ROW; /* which is -1, too */
         for (wefti_u32 left = lanes; left != 0; left &= left - 1) {
             const int rank = __ffs((int)left) - 1;
             wefti_u32 *record =
-                ep_low_latency_record<BY_EXPERT>(args, call, rank, group.rank, __shfl_sync(~0u, index, rank));
+                ep_low_latency_record<LAYOUT>(args, call, rank, group.rank, __shfl_sync(~0u, index, rank));
             if (word < words) {
                 record[word] = word == 0 ? (wefti_u32)token : owner == rank || everywhere ? value : none;
             }
@@ -209,7 +209,7 @@ template <int GROUP> EP_DEVICE ep_sending ep_sending_open(const ep_dispatch &arg
 }
 
 /* Called by the sender warps. */
-template <bool BY_EXPERT, int GROUP>
+template <class LAYOUT, int GROUP>
 EP_DEVICE void ep_send_rows(const ep_dispatch &args, const ep_call *call, const ep_shared_table &table,
                             ep_sending *sending)
 {
@@ -228,7 +228,7 @@ EP_DEVICE void ep_send_rows(const ep_dispatch &args, const ep_call *call, const 
         }
         const wefti_u32 lanes = __ballot_sync(~0u, going.goes);
         if (parcel.word == 0) {
-            ep_send_record<BY_EXPERT>(args, call, table, parcel.token, lanes, going.index);
+            ep_send_record<LAYOUT>(args, call, table, parcel.token, lanes, going.index);
         } else {
             ep_send_slice<GROUP>(args, parcel, &sending->ahead, lanes,
                                  there.rows + (wefti_u64)going.index * args.row_bytes,

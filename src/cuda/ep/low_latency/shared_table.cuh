@@ -12,12 +12,12 @@ typedef struct ep_shared_table {
     wefti_u32 *words;
 } ep_shared_table;
 
-template <bool BY_EXPERT> EP_DEVICE ep_shared_table ep_shared_table_of(const ep_dispatch &args, unsigned char *shared)
+template <class LAYOUT> EP_DEVICE ep_shared_table ep_shared_table_of(const ep_dispatch &args, unsigned char *shared)
 {
     const ep_group &group = args.group;
     ep_shared_table table;
     table.at = wefti_cuda_ep_shared_table_of((int)args.low_latency_slots, group.ranks, group.first_expert[group.ranks],
-                                             BY_EXPERT);
+                                             LAYOUT::ROWS_OF_CHOICES);
     table.words = (wefti_u32 *)shared;
     return table;
 }
@@ -80,7 +80,7 @@ EP_DEVICE int ep_shared_table_first(const ep_dispatch &args)
 }
 
 /* Write the ids down; `id`: of ep_shared_table_first. All threads, once cleared. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE void ep_shared_table_fill(const ep_dispatch &args, const ep_call *call, const ep_shared_table &table, int id)
 {
     const ep_group &group = args.group;
@@ -95,7 +95,7 @@ EP_DEVICE void ep_shared_table_fill(const ep_dispatch &args, const ep_call *call
         if (rank >= 0) {
             atomicOr(&ep_shared_table_ranks(table, rank)[token / 32], 1u << (token % 32));
         }
-        if (BY_EXPERT && rank >= 0) {
+        if (LAYOUT::ROWS_OF_CHOICES && rank >= 0) {
             atomicOr(&ep_shared_table_expert(table, id)[token / 32], 1u << (token % 32));
         } else if (rank >= 0) {
             atomicAdd(&table.words[table.at.choices_at + (wefti_u32)id], 1u);
@@ -153,18 +153,19 @@ EP_DEVICE wefti_u32 ep_shared_table_number(const ep_shared_table &table, int exp
 
 /* The rows of this rank of each expert: to its owner, by expert to all ranks, which place rows by them. The warps that
  * do not send. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE void ep_shared_table_post_counts(const ep_dispatch &args, const ep_call *call, const ep_shared_table &table)
 {
     const ep_warp_group threads = ep_receiver_threads(args.blocks.sender_warps);
     const ep_group &group = args.group;
     const int experts = group.first_expert[group.ranks];
-    const int readers = BY_EXPERT ? group.ranks : 1;
+    const int readers = LAYOUT::ROWS_OF_CHOICES ? group.ranks : 1;
     for (int i = threads.number; i < experts * readers; i += threads.count) {
         const int expert = i / readers;
-        const int reader = BY_EXPERT ? i % readers : ep_owner(group, ~0u, expert);
-        const wefti_u32 count = BY_EXPERT ? ep_shared_table_number(table, expert, (int)table.at.words * 32)
-                                          : table.words[table.at.choices_at + (wefti_u32)expert];
+        const int reader = LAYOUT::ROWS_OF_CHOICES ? i % readers : ep_owner(group, ~0u, expert);
+        const wefti_u32 count = LAYOUT::ROWS_OF_CHOICES
+                                    ? ep_shared_table_number(table, expert, (int)table.at.words * 32)
+                                    : table.words[table.at.choices_at + (wefti_u32)expert];
         if ((call->alive >> reader & 1) != 0) {
             wefti_st_relaxed(ep_counts(group, call, reader, group.rank) + expert, ep_packed(call->tag, count));
         }
@@ -172,7 +173,7 @@ EP_DEVICE void ep_shared_table_post_counts(const ep_dispatch &args, const ep_cal
 }
 
 /* The owner of each choice and, by expert, the number of its row among this rank's rows of its expert. A warp. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE void ep_keep_choices(const ep_dispatch &args, const ep_call *call, const ep_shared_table &table, int token)
 {
     for (int k = ep_lane(); k < args.topk; k += 32) {
@@ -180,7 +181,7 @@ EP_DEVICE void ep_keep_choices(const ep_dispatch &args, const ep_call *call, con
         const int id = ep_shared_table_id(args, at, at + 1);
         const int owner = ep_owner(args.group, call->alive, id);
         args.tables.owner[at] = (signed char)owner;
-        if (BY_EXPERT) {
+        if (LAYOUT::ROWS_OF_CHOICES) {
             args.tables.rows[at] = owner >= 0 ? ep_shared_table_number(table, id, token) : WEFTI_CUDA_EP_NO_ROW;
         }
     }
@@ -193,7 +194,7 @@ EP_DEVICE bool ep_writes_route_header(const ep_dispatch &args)
 }
 
 /* What calls on this route are to find of it. The warps that send. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE void ep_shared_table_write_route(const ep_dispatch &args, const ep_call *call, const ep_shared_table &table)
 {
     const ep_warp_group warps = ep_idle_sender_warps(args.blocks.sender_warps);
@@ -212,8 +213,8 @@ EP_DEVICE void ep_shared_table_write_route(const ep_dispatch &args, const ep_cal
         args.tables.before[i] = ep_shared_table_going(table, token, rank).index;
     }
     for (int token = warps.number; token < call->tokens; token += warps.count) {
-        ep_keep_choices<BY_EXPERT>(args, call, table, token);
-        if (!BY_EXPERT) {
+        ep_keep_choices<LAYOUT>(args, call, table, token);
+        if (!LAYOUT::ROWS_OF_CHOICES) {
             ep_write_weights(args, call, token, 1);
         }
     }

@@ -17,6 +17,7 @@
 #define WEFTI_CUDA_EP_MANY_COMBINE_CUH
 
 #include "cuda/ep/device/combine_options.cuh"
+#include "cuda/ep/device/layout.cuh"
 #include "cuda/ep/many/dispatch.cuh"
 
 /* A result of a token's. */
@@ -64,34 +65,34 @@ EP_DEVICE void ep_many_send_own_choices(const ep_combine &args, const ep_many_ca
 /* ---- values ---- */
 
 /* Whether each rank's values have a place of their own at the source, as all are added. */
-template <bool BY_EXPERT> EP_DEVICE bool ep_many_values_are_apart(const ep_combine &args)
+template <class LAYOUT> EP_DEVICE bool ep_many_values_are_apart(const ep_combine &args)
 {
-    return !BY_EXPERT && args.options.values_in != 0;
+    return !LAYOUT::SUMS_AT_OWNER && args.options.values_in != 0;
 }
 
 /* Where those of `token` from rank `from` lie at its source. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE float *ep_many_values_from(const ep_combine &args, int source, int from, wefti_u32 token)
 {
-    const wefti_u64 before = ep_many_values_are_apart<BY_EXPERT>(args) ? (wefti_u64)from * args.group.at.tokens_max : 0;
+    const wefti_u64 before = ep_many_values_are_apart<LAYOUT>(args) ? (wefti_u64)from * args.group.at.tokens_max : 0;
     return ep_many_values(args.group, source, args.topk, before + token);
 }
 
 /* Those of the token at `place` to its source. A warp. */
-template <bool BY_EXPERT> EP_DEVICE void ep_many_send_values(const ep_combine &args, int source, wefti_u64 place)
+template <class LAYOUT> EP_DEVICE void ep_many_send_values(const ep_combine &args, int source, wefti_u64 place)
 {
-    const wefti_u32 *record = args.tables.records + place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
+    const wefti_u32 *record = args.tables.records + place * (wefti_u64)LAYOUT::record_words(args.topk);
     const float *given = args.options.values_in != 0 ? args.options.values_in : args.backward.given;
-    float *to = ep_many_values_from<BY_EXPERT>(args, source, args.group.rank, record[0]);
+    float *to = ep_many_values_from<LAYOUT>(args, source, args.group.rank, record[0]);
     for (int k = ep_lane(); k < args.topk; k += 32) {
-        if (ep_many_values_are_apart<BY_EXPERT>(args) || ep_is_here<BY_EXPERT>(record, args.topk, k)) {
-            to[k] = ep_given_value<BY_EXPERT>(given, record, args.topk, place, k);
+        if (ep_many_values_are_apart<LAYOUT>(args) || ep_is_here<LAYOUT>(record, args.topk, k)) {
+            to[k] = ep_given_value<LAYOUT>(given, record, args.topk, place, k);
         }
     }
 }
 
 /* A token's values, to the caller: of the owner of each choice, or, by source, the sum of all its ranks'. A warp. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE void ep_many_take_values(const ep_combine &args, const ep_many_call *call, int token, int unit_tokens,
                                    const ep_many_result *list, int count)
 {
@@ -104,16 +105,17 @@ EP_DEVICE void ep_many_take_values(const ep_combine &args, const ep_many_call *c
             continue;
         }
         float sum = 0.0f;
-        if (BY_EXPERT || args.options.of_owners != 0) {
+        if (LAYOUT::SUMS_AT_OWNER || args.options.of_owners != 0) {
             const int owner = ep_many_owners(args.tables)[first + (wefti_u64)k];
             const bool owned = owner >= 0 && ep_many_is_alive(call, owner) &&
                                ep_many_going(group, args.tables, token, unit_tokens, owner).goes;
             const float value =
-                owned ? ep_many_values_from<BY_EXPERT>(args, group.rank, owner, (wefti_u32)token)[k] : 0.0f;
+                owned ? ep_many_values_from<LAYOUT>(args, group.rank, owner, (wefti_u32)token)[k] : 0.0f;
             sum = args.options.of_owners != 0 ? value : __fadd_rn(sum, value);
         } else {
             for (int i = 0; i < count; i++) {
-                sum = __fadd_rn(sum, ep_many_values_from<false>(args, group.rank, list[i].rank, (wefti_u32)token)[k]);
+                sum = __fadd_rn(sum,
+                                ep_many_values_from<ep_by_source>(args, group.rank, list[i].rank, (wefti_u32)token)[k]);
             }
         }
         args.options.values_out[first + (wefti_u64)k] = sum;
@@ -123,14 +125,14 @@ EP_DEVICE void ep_many_take_values(const ep_combine &args, const ep_many_call *c
 /* ---- leaving ---- */
 
 /* The result of the token at `place`, the i-th of its source's. A warp. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE void ep_many_return(const ep_combine &args, const ep_many_call *call, wefti_u64 place, int source, int i)
 {
     const ep_directory *directory = ep_directory_of(args.group);
     const int vectors = (int)(args.row_bytes / 16);
     unsigned char *to = (unsigned char *)(directory->area[source] + args.group.at.rows) +
                         ((wefti_u64)wefti_ld_relaxed(&directory->first_there[source]) + (wefti_u64)i) * args.row_bytes;
-    if (!BY_EXPERT) {
+    if (!LAYOUT::SUMS_AT_OWNER) {
         ep_copy_row(to, args.in + place * args.in_pitch, args.row_bytes);
     } else {
         const wefti_u32 *record = args.tables.records + place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
@@ -142,7 +144,7 @@ EP_DEVICE void ep_many_return(const ep_combine &args, const ep_many_call *call, 
         }
     }
     if ((args.flags & WEFTI_CUDA_EP_VALUES) != 0) {
-        ep_many_send_values<BY_EXPERT>(args, source, place);
+        ep_many_send_values<LAYOUT>(args, source, place);
     }
 }
 
@@ -167,7 +169,7 @@ EP_DEVICE int ep_many_last_of(const ep_combine &args, int token, int rank, float
 }
 
 /* The list of a token, in the order in which results are added. Returns how many there are. A warp. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE int ep_many_list(const ep_combine &args, const ep_many_call *call, int token, int unit_tokens,
                            ep_many_result *list)
 {
@@ -192,7 +194,7 @@ EP_DEVICE int ep_many_list(const ep_combine &args, const ep_many_call *call, int
             }
             result.row =
                 group.area[0] + group.at.rows + ((wefti_u64)directory->first[rank] + going.index) * args.row_bytes;
-            result.weight = BY_EXPERT ? 0.0f
+            result.weight = !LAYOUT::KEEPS_WEIGHTS ? 0.0f
                             : (args.flags & WEFTI_CUDA_EP_OWN_WEIGHTS) != 0
                                 ? own
                                 : args.tables.weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)rank];
@@ -264,19 +266,19 @@ EP_DEVICE void ep_many_sum(const ep_combine &args, const ep_many_result *list, i
 }
 
 /* All warps of the grid: this rank's tokens. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE void ep_many_add_up(const ep_combine &args, const ep_many_call *call, unsigned char *shared)
 {
     const ep_warp_group warps = ep_many_warps();
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
-    const bool scaled = !BY_EXPERT && (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
+    const bool scaled = LAYOUT::KEEPS_WEIGHTS && (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
     ep_many_result *list = (ep_many_result *)shared + ep_warp() * args.group.ranks;
     for (int token = warps.number; token < call->tokens; token += warps.count) {
-        const int count = ep_many_list<BY_EXPERT>(args, call, token, unit_tokens, list);
+        const int count = ep_many_list<LAYOUT>(args, call, token, unit_tokens, list);
         unsigned char *out = args.out + (wefti_u64)token * args.out_pitch;
         const ep_biases biases = ep_biases_of(args, token);
         if ((args.flags & WEFTI_CUDA_EP_VALUES) != 0) {
-            ep_many_take_values<BY_EXPERT>(args, call, token, unit_tokens, list, count);
+            ep_many_take_values<LAYOUT>(args, call, token, unit_tokens, list, count);
         }
         if (args.dtype == WEFT_EP_BF16) {
             ep_many_sum<WEFT_EP_BF16>(args, list, count, scaled, out, biases);
@@ -303,13 +305,14 @@ EP_DEVICE ep_many_header ep_many_combine_header(const ep_combine &args, const ep
 }
 
 /* Until the call header is posted. All threads of all blocks. False: a block did not come. */
-template <bool BY_EXPERT> EP_DEVICE bool ep_many_combine_open(const ep_combine &args, ep_many_call *call)
+template <class LAYOUT> EP_DEVICE bool ep_many_combine_open(const ep_combine &args, ep_many_call *call)
 {
     const ep_group &group = args.group;
     ep_directory *directory = ep_directory_of(group);
     const ep_warp_group threads = ep_many_threads();
     const bool goes = call->route_status != WEFT_ERR_OVERFLOW; /* or its places are more than there are */
-    const bool sends = BY_EXPERT && goes && (args.flags & (WEFTI_CUDA_EP_OWN_WEIGHTS | WEFTI_CUDA_EP_OWN_IDS)) != 0;
+    const bool sends =
+        LAYOUT::SUMS_AT_OWNER && goes && (args.flags & (WEFTI_CUDA_EP_OWN_WEIGHTS | WEFTI_CUDA_EP_OWN_IDS)) != 0;
     const bool clears = (args.flags & WEFTI_CUDA_EP_VALUES) != 0 && args.options.values_in == 0;
     if (sends) {
         ep_many_send_own_choices(args, call);
@@ -337,7 +340,7 @@ template <bool BY_EXPERT> EP_DEVICE bool ep_many_combine_open(const ep_combine &
     return true;
 }
 
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE void ep_many_combine_finish(const ep_combine &args, ep_many_call *call, unsigned char *shared)
 {
     const ep_group &group = args.group;
@@ -355,16 +358,16 @@ EP_DEVICE void ep_many_combine_finish(const ep_combine &args, ep_many_call *call
     }
     ep_many_of_received(group, tables, [&](wefti_u64 place, int source, int i) {
         if (ep_many_is_alive(call, source)) {
-            ep_many_return<BY_EXPERT>(args, call, place, source, i);
+            ep_many_return<LAYOUT>(args, call, place, source, i);
         }
     });
     if (ep_many_exchange(group, tables, call, WEFTI_CUDA_EP_DONE)) {
-        ep_many_add_up<BY_EXPERT>(args, call, shared);
+        ep_many_add_up<LAYOUT>(args, call, shared);
     }
 }
 
 /* All threads of all blocks. */
-template <bool BY_EXPERT, ep_many_part PART> EP_DEVICE void ep_many_combine(const ep_combine &args)
+template <class LAYOUT, ep_many_part PART> EP_DEVICE void ep_many_combine(const ep_combine &args)
 {
     EP_SHARED(ep_many_call, call);
     EP_DYNAMIC_SHARED(shared);
@@ -374,11 +377,11 @@ template <bool BY_EXPERT, ep_many_part PART> EP_DEVICE void ep_many_combine(cons
     if (!ep_many_begin<PART>(args.group, args.tables, &call)) {
         return;
     }
-    if (PART != EP_MANY_RECV && !ep_many_combine_open<BY_EXPERT>(args, &call)) {
+    if (PART != EP_MANY_RECV && !ep_many_combine_open<LAYOUT>(args, &call)) {
         return;
     }
     if (PART != EP_MANY_SEND) {
-        ep_many_combine_finish<BY_EXPERT>(args, &call, shared);
+        ep_many_combine_finish<LAYOUT>(args, &call, shared);
     }
 }
 

@@ -25,6 +25,7 @@
 
 #include "cuda/ep/backward/gradients.cuh"
 #include "cuda/ep/device/copy.cuh"
+#include "cuda/ep/device/layout.cuh"
 #include "cuda/ep/device/quantise.cuh"
 #include "cuda/ep/many/routing.cuh"
 #include "cuda/ep/routing/labels.cuh"
@@ -45,7 +46,7 @@ typedef struct ep_many_choice {
     wefti_u32 row; /* by expert; or NO_ROW */
 } ep_many_choice;
 
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE ep_many_choice ep_many_choice_of(const ep_dispatch &args, const ep_many_call *call, int token,
                                            int unit_tokens, int base)
 {
@@ -64,7 +65,7 @@ EP_DEVICE ep_many_choice ep_many_choice_of(const ep_dispatch &args, const ep_man
         const ep_going going = ep_many_going(args.group, args.tables, token, unit_tokens, choice.owner);
         choice.leads = choice.leads && going.goes;
         choice.place = (wefti_u64)args.tables.place[choice.owner] + going.index;
-        if (BY_EXPERT && going.goes) {
+        if (LAYOUT::ROWS_OF_CHOICES && going.goes) {
             choice.row = args.tables.rows[(wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k];
         }
     }
@@ -119,10 +120,10 @@ EP_DEVICE wefti_u32 ep_many_row_of(const ep_dispatch &args, wefti_u64 first, int
 }
 
 /* The record of a token to `rank`. A warp. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE void ep_many_send_record(const ep_dispatch &args, int token, int rank, wefti_u64 place)
 {
-    const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
+    const int words = LAYOUT::record_words(args.topk);
     const wefti_u64 first = (wefti_u64)token * (wefti_u64)args.topk;
     const int experts = ep_many_experts(args);
     const int first_expert = ep_many_first(args)[rank];
@@ -137,7 +138,7 @@ EP_DEVICE void ep_many_send_record(const ep_dispatch &args, int token, int rank,
         const float weight = args.choices.weights != 0 ? args.choices.weights[at] : 1.0f;
         record[1 + k] = (wefti_u32)(here ? ep_id(args.choices, at, experts) - first_expert : -1);
         record[1 + args.topk + k] = __float_as_uint(here || args.choices.all_weights != 0 ? weight : 0.0f);
-        if (BY_EXPERT) {
+        if (LAYOUT::ROWS_OF_CHOICES) {
             record[1 + 2 * args.topk + k] = here ? ep_many_row_of(args, first, k) : WEFTI_CUDA_EP_NO_ROW;
         }
     }
@@ -204,20 +205,20 @@ EP_DEVICE void ep_many_send_as_fp8(const ep_dispatch &args, int token, wefti_u32
 }
 
 /* Choices base .. base + 31 of a token: what goes to whom. A warp. */
-template <bool BY_EXPERT, ep_many_way WAY>
+template <class LAYOUT, ep_many_way WAY>
 EP_DEVICE void ep_many_send_token(const ep_dispatch &args, const ep_many_call *call, int token, int unit_tokens,
                                   int base, unsigned char *piece)
 {
     const ep_directory *directory = ep_directory_of(args.group);
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    const ep_many_choice choice = ep_many_choice_of<BY_EXPERT>(args, call, token, unit_tokens, base);
+    const ep_many_choice choice = ep_many_choice_of<LAYOUT>(args, call, token, unit_tokens, base);
     const wefti_u32 heads = __ballot_sync(~0u, choice.leads);
     for (wefti_u32 left = heads; fresh && left != 0; left &= left - 1) {
         const int lane = __ffs((int)left) - 1;
-        ep_many_send_record<BY_EXPERT>(args, token, __shfl_sync(~0u, choice.owner, lane),
-                                       __shfl_sync(~0u, choice.place, lane));
+        ep_many_send_record<LAYOUT>(args, token, __shfl_sync(~0u, choice.owner, lane),
+                                    __shfl_sync(~0u, choice.place, lane));
     }
-    if (fresh && !BY_EXPERT && choice.leads) {
+    if (fresh && !LAYOUT::ROWS_OF_CHOICES && choice.leads) {
         args.tables.weights[(wefti_u64)token * (wefti_u64)args.group.ranks + (wefti_u64)choice.owner] =
             ep_many_weight_of(args, token, choice.owner);
     }
@@ -228,8 +229,8 @@ EP_DEVICE void ep_many_send_token(const ep_dispatch &args, const ep_many_call *c
     wefti_u64 to = 0;
     wefti_u64 scales = 0;
     if (choice.owner >= 0) {
-        const bool by_row =
-            WAY != EP_MANY_BACKWARD && BY_EXPERT && wefti_ld_relaxed(&directory->staged[choice.owner]) == 0;
+        const bool by_row = WAY != EP_MANY_BACKWARD && LAYOUT::ROWS_OF_CHOICES &&
+                            wefti_ld_relaxed(&directory->staged[choice.owner]) == 0;
         goes = by_row ? choice.row != WEFTI_CUDA_EP_NO_ROW : choice.leads;
         to = directory->to[choice.owner] +
              (by_row ? (wefti_u64)choice.row : choice.place) * directory->pitch[choice.owner];
@@ -250,17 +251,17 @@ EP_DEVICE void ep_many_send_token(const ep_dispatch &args, const ep_many_call *c
 }
 
 /* All threads of a block: its tokens. */
-template <bool BY_EXPERT, ep_many_way WAY>
+template <class LAYOUT, ep_many_way WAY>
 EP_DEVICE void ep_many_send(const ep_dispatch &args, const ep_many_call *call, unsigned char *shared)
 {
     const ep_many_share share = ep_many_share_of(call);
-    if (BY_EXPERT && ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+    if (LAYOUT::ROWS_OF_CHOICES && ep_is(args, WEFTI_CUDA_EP_FRESH)) {
         ep_many_number(args, share);
     }
     for (int token = share.first + ep_warp(); token < share.end; token += ep_warps()) {
         for (int base = 0; base < args.topk; base += 32) {
-            ep_many_send_token<BY_EXPERT, WAY>(args, call, token, share.unit_tokens, base,
-                                               shared + ep_warp() * WEFTI_CUDA_EP_MANY_PIECE_BYTES);
+            ep_many_send_token<LAYOUT, WAY>(args, call, token, share.unit_tokens, base,
+                                            shared + ep_warp() * WEFTI_CUDA_EP_MANY_PIECE_BYTES);
         }
     }
 }
@@ -274,7 +275,7 @@ EP_DEVICE float *ep_many_values(const ep_group &group, int source, int topk, wef
 }
 
 /* The dot products of a token's choices, to its source. A warp. */
-template <bool BY_EXPERT, int DTYPE>
+template <class LAYOUT, int DTYPE>
 EP_DEVICE void ep_many_return_dots(const ep_dispatch &args, const wefti_u32 *record, int source, wefti_u64 place,
                                    const unsigned char *gradient)
 {
@@ -282,14 +283,14 @@ EP_DEVICE void ep_many_return_dots(const ep_dispatch &args, const wefti_u32 *rec
     const int vectors = (int)(args.row_bytes / 16);
     float *to = ep_many_values(args.group, source, args.topk, record[0]);
     float dot = 0.0f;
-    if (!BY_EXPERT) {
+    if (!LAYOUT::ROWS_OF_CHOICES) {
         dot = ep_dot<DTYPE>(back.rows + place * back.rows_pitch, gradient, vectors);
     }
     for (int k = 0; k < args.topk; k++) {
-        if (!ep_is_here<BY_EXPERT>(record, args.topk, k)) {
+        if (!ep_is_here<LAYOUT>(record, args.topk, k)) {
             continue;
         }
-        if (BY_EXPERT) {
+        if (LAYOUT::ROWS_OF_CHOICES) {
             const wefti_u64 row = ep_record_row(record, args.topk, k);
             dot = ep_dot<DTYPE>(back.rows + row * back.rows_pitch, gradient, vectors);
         }
@@ -299,20 +300,20 @@ EP_DEVICE void ep_many_return_dots(const ep_dispatch &args, const wefti_u32 *rec
     }
 }
 
-template <bool BY_EXPERT, int DTYPE>
+template <class LAYOUT, int DTYPE>
 EP_DEVICE void ep_many_receive_gradient(const ep_dispatch &args, const wefti_u32 *record, int source, wefti_u64 place,
                                         const unsigned char *gradient)
 {
     if (ep_is(args, WEFTI_CUDA_EP_VALUES)) {
-        ep_many_return_dots<BY_EXPERT, DTYPE>(args, record, source, place, gradient);
+        ep_many_return_dots<LAYOUT, DTYPE>(args, record, source, place, gradient);
     }
-    ep_scale_rows<BY_EXPERT, DTYPE>(args, record, (wefti_u32)place, gradient);
+    ep_scale_rows<LAYOUT, DTYPE>(args, record, (wefti_u32)place, gradient);
 }
 
 /* What the caller's arrays have of a received token, and, of a new routing, the record that is kept. A warp. */
-template <bool BY_EXPERT> EP_DEVICE void ep_many_receive_record(const ep_dispatch &args, wefti_u64 place, int source)
+template <class LAYOUT> EP_DEVICE void ep_many_receive_record(const ep_dispatch &args, wefti_u64 place, int source)
 {
-    const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
+    const int words = LAYOUT::record_words(args.topk);
     wefti_u32 *kept = args.tables.records + place * (wefti_u64)words;
     if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
         const wefti_u32 *come =
@@ -322,7 +323,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_many_receive_record(const ep_dispatc
         }
         __syncwarp();
     }
-    if constexpr (BY_EXPERT) {
+    if constexpr (LAYOUT::ROWS_OF_CHOICES) {
         ep_label(args, kept, source);
     } else {
         for (int word = ep_lane(); word < words; word += 32) {
@@ -332,18 +333,18 @@ template <bool BY_EXPERT> EP_DEVICE void ep_many_receive_record(const ep_dispatc
 }
 
 /* Scales and rows of the token at `place`, to where the caller wants them. A warp. */
-template <bool BY_EXPERT> EP_DEVICE void ep_many_receive_row(const ep_dispatch &args, wefti_u64 place, int source)
+template <class LAYOUT> EP_DEVICE void ep_many_receive_row(const ep_dispatch &args, wefti_u64 place, int source)
 {
-    const wefti_u32 *record = args.tables.records + place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
+    const wefti_u32 *record = args.tables.records + place * (wefti_u64)LAYOUT::record_words(args.topk);
     const wefti_u32 *scales = (const wefti_u32 *)(args.group.area[0] + args.group.at.scales) +
                               place * (wefti_u64)wefti_cuda_ep_whole((int)args.scale_words);
     const unsigned char *landed =
         (const unsigned char *)(args.group.area[0] + args.group.at.rows) + place * args.row_bytes;
     const bool staged = ep_is(args, WEFTI_CUDA_EP_STAGE) && source != args.group.rank;
-    for (int base = 0; base < (BY_EXPERT ? args.topk : 1); base += 32) {
+    for (int base = 0; base < (LAYOUT::ROWS_OF_CHOICES ? args.topk : 1); base += 32) {
         wefti_u32 row = (wefti_u32)place;
         bool has = ep_lane() == 0;
-        if (BY_EXPERT) {
+        if (LAYOUT::ROWS_OF_CHOICES) {
             has = ep_has_row(record, args.topk, args.experts.slots != 0, base, &row);
         }
         const wefti_u32 lanes = __ballot_sync(~0u, has);
@@ -361,28 +362,28 @@ template <bool BY_EXPERT> EP_DEVICE void ep_many_receive_row(const ep_dispatch &
 }
 
 /* A received token. `came`: its source takes part in this call. A warp. */
-template <bool BY_EXPERT, ep_many_way WAY>
+template <class LAYOUT, ep_many_way WAY>
 EP_DEVICE void ep_many_receive_token(const ep_dispatch &args, wefti_u64 place, int source, bool came)
 {
     if (WAY != EP_MANY_BACKWARD) {
-        ep_many_receive_record<BY_EXPERT>(args, place, source);
+        ep_many_receive_record<LAYOUT>(args, place, source);
         if (came && ep_is(args, WEFTI_CUDA_EP_MOVE)) {
-            ep_many_receive_row<BY_EXPERT>(args, place, source);
+            ep_many_receive_row<LAYOUT>(args, place, source);
         }
         return;
     }
     if (!came) {
         return;
     }
-    const wefti_u32 *record = args.tables.records + place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
+    const wefti_u32 *record = args.tables.records + place * (wefti_u64)LAYOUT::record_words(args.topk);
     const unsigned char *gradient =
         (const unsigned char *)(args.group.area[0] + args.group.at.rows) + place * args.row_bytes;
     if (args.backward.dtype == WEFT_EP_BF16) {
-        ep_many_receive_gradient<BY_EXPERT, WEFT_EP_BF16>(args, record, source, place, gradient);
+        ep_many_receive_gradient<LAYOUT, WEFT_EP_BF16>(args, record, source, place, gradient);
     } else if (args.backward.dtype == WEFT_EP_F16) {
-        ep_many_receive_gradient<BY_EXPERT, WEFT_EP_F16>(args, record, source, place, gradient);
+        ep_many_receive_gradient<LAYOUT, WEFT_EP_F16>(args, record, source, place, gradient);
     } else {
-        ep_many_receive_gradient<BY_EXPERT, WEFT_EP_F32>(args, record, source, place, gradient);
+        ep_many_receive_gradient<LAYOUT, WEFT_EP_F32>(args, record, source, place, gradient);
     }
 }
 
@@ -414,26 +415,26 @@ EP_DEVICE void ep_many_pad(const ep_dispatch &args)
     }
 }
 
-template <bool BY_EXPERT, ep_many_way WAY>
+template <class LAYOUT, ep_many_way WAY>
 EP_DEVICE void ep_many_receive(const ep_dispatch &args, const ep_many_call *call)
 {
-    if (BY_EXPERT && args.experts.slots == 0) {
+    if (LAYOUT::ROWS_OF_CHOICES && args.experts.slots == 0) {
         ep_many_pad(args);
     }
     ep_many_of_received(args.group, args.tables, [&](wefti_u64 place, int source, int) {
-        ep_many_receive_token<BY_EXPERT, WAY>(args, place, source, ep_many_is_alive(call, source));
+        ep_many_receive_token<LAYOUT, WAY>(args, place, source, ep_many_is_alive(call, source));
     });
 }
 
 /* ---- the call ---- */
 
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE ep_many_header ep_many_dispatch_header(const ep_dispatch &args, const ep_many_call *call)
 {
     ep_many_header header;
     header.signature = args.signature;
     header.route = !ep_is(args, WEFTI_CUDA_EP_FRESH) ? call->route
-                   : BY_EXPERT                       ? args.experts.alignment + args.experts.slots
+                   : LAYOUT::ROWS_OF_CHOICES         ? args.experts.alignment + args.experts.slots
                                                      : args.slots;
     header.place = args.place;
     header.pitch = ep_is(args, WEFTI_CUDA_EP_MOVE) ? args.pitch : 0;
@@ -442,7 +443,7 @@ EP_DEVICE ep_many_header ep_many_dispatch_header(const ep_dispatch &args, const 
 }
 
 /* Until the call header is posted. All threads of all blocks. False: a block did not come. */
-template <bool BY_EXPERT, ep_many_way WAY>
+template <class LAYOUT, ep_many_way WAY>
 EP_DEVICE bool ep_many_dispatch_open(const ep_dispatch &args, ep_many_call *call)
 {
     const ep_group &group = args.group;
@@ -457,14 +458,14 @@ EP_DEVICE bool ep_many_dispatch_open(const ep_dispatch &args, ep_many_call *call
         }
     }
     if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
-        if (!ep_many_open_routing<BY_EXPERT>(args, call)) {
+        if (!ep_many_open_routing<LAYOUT>(args, call)) {
             return false;
         }
     } else {
         wefti_fence_acq_rel();
         __syncthreads();
     }
-    ep_many_post_call(group, call, ep_many_dispatch_header<BY_EXPERT>(args, call));
+    ep_many_post_call(group, call, ep_many_dispatch_header<LAYOUT>(args, call));
     return true;
 }
 
@@ -492,12 +493,12 @@ EP_DEVICE void ep_many_note_buffer(const ep_dispatch &args, int rank, const weft
 }
 
 /* From then on. All threads of all blocks. */
-template <bool BY_EXPERT, ep_many_way WAY>
+template <class LAYOUT, ep_many_way WAY>
 EP_DEVICE void ep_many_dispatch_finish(const ep_dispatch &args, ep_many_call *call, unsigned char *shared)
 {
     const ep_group &group = args.group;
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    const ep_many_header header = ep_many_dispatch_header<BY_EXPERT>(args, call);
+    const ep_many_header header = ep_many_dispatch_header<LAYOUT>(args, call);
     if (!ep_many_study(group, args.tables, call, header,
                        [&](int rank, const wefti_u32 *theirs) { ep_many_note_buffer<WAY>(args, rank, theirs); })) {
         return;
@@ -508,7 +509,7 @@ EP_DEVICE void ep_many_dispatch_finish(const ep_dispatch &args, ep_many_call *ca
         }
         return;
     }
-    if (!ep_many_route<BY_EXPERT>(args, call)) {
+    if (!ep_many_route<LAYOUT>(args, call)) {
         return;
     }
     if (blockIdx.x == 0 && threadIdx.x == 0 && fresh) {
@@ -517,17 +518,17 @@ EP_DEVICE void ep_many_dispatch_finish(const ep_dispatch &args, ep_many_call *ca
         args.tables.route_header->status = call->status != WEFT_OK ? call->status : call->route_status;
     }
     if (blockIdx.x == 0 && fresh && args.told.tells != 0) {
-        ep_many_tell<BY_EXPERT>(args);
+        ep_many_tell<LAYOUT>(args);
     }
     if (call->status != WEFT_OK ||
         (!fresh && (call->route_status == WEFT_ERR_OVERFLOW || call->route_status == WEFT_ERR_MISMATCH))) {
         return;
     }
-    ep_many_send<BY_EXPERT, WAY>(args, call, shared);
+    ep_many_send<LAYOUT, WAY>(args, call, shared);
     if (!ep_many_exchange(group, args.tables, call, WEFTI_CUDA_EP_DONE)) {
         return;
     }
-    ep_many_receive<BY_EXPERT, WAY>(args, call);
+    ep_many_receive<LAYOUT, WAY>(args, call);
     if (WAY != EP_MANY_BACKWARD || !ep_is(args, WEFTI_CUDA_EP_VALUES) ||
         !ep_many_exchange(group, args.tables, call, WEFTI_CUDA_EP_RETURNED)) {
         return;
@@ -540,7 +541,7 @@ EP_DEVICE void ep_many_dispatch_finish(const ep_dispatch &args, ep_many_call *ca
 }
 
 /* All threads of all blocks. */
-template <bool BY_EXPERT, ep_many_way WAY, ep_many_part PART> EP_DEVICE void ep_many_dispatch(const ep_dispatch &args)
+template <class LAYOUT, ep_many_way WAY, ep_many_part PART> EP_DEVICE void ep_many_dispatch(const ep_dispatch &args)
 {
     EP_SHARED(ep_many_call, call);
     EP_DYNAMIC_SHARED(shared);
@@ -550,18 +551,18 @@ template <bool BY_EXPERT, ep_many_way WAY, ep_many_part PART> EP_DEVICE void ep_
     if (!ep_many_begin<PART>(args.group, args.tables, &call)) {
         return;
     }
-    if (PART != EP_MANY_RECV && !ep_many_dispatch_open<BY_EXPERT, WAY>(args, &call)) {
+    if (PART != EP_MANY_RECV && !ep_many_dispatch_open<LAYOUT, WAY>(args, &call)) {
         return;
     }
     if (PART != EP_MANY_SEND) {
-        ep_many_dispatch_finish<BY_EXPERT, WAY>(args, &call, shared);
+        ep_many_dispatch_finish<LAYOUT, WAY>(args, &call, shared);
     }
 }
 
 /* The kernels of a work: whole, send, recv. */
-#define EP_MANY_DISPATCH(NAME, BY_EXPERT, WAY)                                                                         \
-    EP_KERNEL(NAME, C1, ep_dispatch, ep_many_dispatch<BY_EXPERT, WAY, EP_MANY_WHOLE>)                                  \
-    EP_KERNEL(NAME, C2, ep_dispatch, ep_many_dispatch<BY_EXPERT, WAY, EP_MANY_SEND>)                                   \
-    EP_KERNEL(NAME, C3, ep_dispatch, ep_many_dispatch<BY_EXPERT, WAY, EP_MANY_RECV>)
+#define EP_MANY_DISPATCH(NAME, LAYOUT, WAY)                                                                            \
+    EP_KERNEL(NAME, C1, ep_dispatch, ep_many_dispatch<LAYOUT, WAY, EP_MANY_WHOLE>)                                     \
+    EP_KERNEL(NAME, C2, ep_dispatch, ep_many_dispatch<LAYOUT, WAY, EP_MANY_SEND>)                                      \
+    EP_KERNEL(NAME, C3, ep_dispatch, ep_many_dispatch<LAYOUT, WAY, EP_MANY_RECV>)
 
 #endif

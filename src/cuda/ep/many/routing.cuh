@@ -175,7 +175,7 @@ EP_DEVICE const wefti_u64 *ep_many_told(const ep_dispatch &args, const ep_many_c
 }
 
 /* All threads of the grid, each of which has fenced. */
-template <bool BY_EXPERT> EP_DEVICE void ep_many_prefix(const ep_dispatch &args, const ep_many_call *call)
+template <class LAYOUT> EP_DEVICE void ep_many_prefix(const ep_dispatch &args, const ep_many_call *call)
 {
     const ep_group &group = args.group;
     const ep_warp_group threads = ep_many_threads();
@@ -198,7 +198,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_many_prefix(const ep_dispatch &args,
         wefti_u32 run = 0;
         for (int block = 0; block < (int)gridDim.x; block++) {
             const wefti_u32 count = (wefti_u32)wefti_ld_relaxed(&ep_many_parts(args, block)[expert]);
-            if (BY_EXPERT && expert < experts) {
+            if (LAYOUT::ROWS_OF_CHOICES && expert < experts) {
                 args.tables.ahead[(wefti_u64)block * (wefti_u64)experts + (wefti_u64)expert] = run;
             }
             run += count;
@@ -323,13 +323,13 @@ EP_DEVICE wefti_u64 ep_many_lay_experts(const ep_dispatch &args, const ep_many_c
 }
 
 /* Add up what all sources have here, and answer them. All threads of block 0. */
-template <bool BY_EXPERT> EP_DEVICE void ep_many_own(const ep_dispatch &args, ep_many_call *call)
+template <class LAYOUT> EP_DEVICE void ep_many_own(const ep_dispatch &args, ep_many_call *call)
 {
     const ep_group &group = args.group;
     const ep_tables &tables = args.tables;
     wefti_cuda_ep_route_header *route_header = tables.route_header;
     const bool counts_experts = args.choices.destinations == 0;
-    const int local = counts_experts || BY_EXPERT ? ep_many_local(args) : 0;
+    const int local = counts_experts || LAYOUT::ROWS_OF_CHOICES ? ep_many_local(args) : 0;
     const wefti_u32 limit = ep_many_limit(args, ep_is(args, WEFTI_CUDA_EP_MOVE) ? args.capacity : ~0u);
     ep_many_await_sources(args, call, local);
     if (threadIdx.x == 0) {
@@ -338,20 +338,20 @@ template <bool BY_EXPERT> EP_DEVICE void ep_many_own(const ep_dispatch &args, ep
         for (int source = 0; source < group.ranks; source++) {
             received += (wefti_u32)tables.rows_of_source[source];
         }
-        const wefti_u64 rows = BY_EXPERT ? ep_many_lay_experts(args, call, local) : all;
-        const bool has_slots = BY_EXPERT ? args.experts.slots != 0 : args.slots != 0;
+        const wefti_u64 rows = LAYOUT::ROWS_OF_CHOICES ? ep_many_lay_experts(args, call, local) : all;
+        const bool has_slots = LAYOUT::ROWS_OF_CHOICES ? args.experts.slots != 0 : args.slots != 0;
         call->found = !has_slots && rows > limit;
         route_header->rows = (wefti_i32)ep_many_at_most_int(rows);
         route_header->dropped_rows = 0;
         if ((call->tag & 1) != 0) {
-            route_header->dropped_rows = BY_EXPERT   ? (wefti_i32)(tables.whole[0] - tables.whole[1])
-                                         : has_slots ? 0
+            route_header->dropped_rows = LAYOUT::ROWS_OF_CHOICES ? (wefti_i32)(tables.whole[0] - tables.whole[1])
+                                         : has_slots             ? 0
                                                      : (wefti_i32)((wefti_u32)route_header->received - received);
         }
         route_header->received = (wefti_i32)received;
     }
     __syncthreads();
-    for (int expert = ep_warp(); BY_EXPERT && expert < local; expert += ep_warps()) {
+    for (int expert = ep_warp(); LAYOUT::ROWS_OF_CHOICES && expert < local; expert += ep_warps()) {
         wefti_u32 run = (wefti_u32)tables.begin[expert];
         for (int base = 0; base < group.ranks; base += 32) {
             const int source = base + ep_lane();
@@ -368,7 +368,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_many_own(const ep_dispatch &args, ep
         }
     }
     for (int source = (int)threadIdx.x; source < group.ranks; source += (int)blockDim.x) {
-        const bool walks = BY_EXPERT && call->found != 0 && group.drops != 0;
+        const bool walks = LAYOUT::ROWS_OF_CHOICES && call->found != 0 && group.drops != 0;
         ep_many_answer(group, call, source, WEFTI_CUDA_EP_REPLY_FULL, call->found);
         ep_many_answer(group, call, source, WEFTI_CUDA_EP_REPLY_PLACE, (wefti_u32)tables.offset_of_source[source]);
         ep_many_answer(group, call, source, WEFTI_CUDA_EP_REPLY_BEFORE,
@@ -379,15 +379,15 @@ template <bool BY_EXPERT> EP_DEVICE void ep_many_own(const ep_dispatch &args, ep
 }
 
 /* The same of a dispatch on the routing that is there: whether its rows fit. */
-template <bool BY_EXPERT> EP_DEVICE void ep_many_own_cached(const ep_dispatch &args, ep_many_call *call)
+template <class LAYOUT> EP_DEVICE void ep_many_own_cached(const ep_dispatch &args, ep_many_call *call)
 {
     const ep_group &group = args.group;
     if (threadIdx.x == 0) {
-        wefti_u64 rows = BY_EXPERT ? (wefti_u32)args.tables.route_header->rows : 0;
-        for (int source = 0; source < group.ranks && !BY_EXPERT; source++) {
+        wefti_u64 rows = LAYOUT::ROWS_OF_CHOICES ? (wefti_u32)args.tables.route_header->rows : 0;
+        for (int source = 0; source < group.ranks && !LAYOUT::ROWS_OF_CHOICES; source++) {
             rows += ep_many_is_alive(call, source) ? (wefti_u32)args.tables.rows_of_source[source] : 0;
         }
-        const bool has_slots = BY_EXPERT ? args.experts.slots != 0 : args.slots != 0;
+        const bool has_slots = LAYOUT::ROWS_OF_CHOICES ? args.experts.slots != 0 : args.slots != 0;
         call->found = ep_is(args, WEFTI_CUDA_EP_MOVE) && !has_slots && rows > ep_many_limit(args, args.capacity);
     }
     __syncthreads();
@@ -397,7 +397,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_many_own_cached(const ep_dispatch &a
 }
 
 /* Hear the owners. All threads of the grid. */
-template <bool BY_EXPERT> EP_DEVICE void ep_many_await_owners(const ep_dispatch &args, ep_many_call *call)
+template <class LAYOUT> EP_DEVICE void ep_many_await_owners(const ep_dispatch &args, ep_many_call *call)
 {
     const ep_group &group = args.group;
     ep_directory *directory = ep_directory_of(group);
@@ -422,7 +422,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_many_await_owners(const ep_dispatch 
                              value);
         }
     }
-    if (!BY_EXPERT || !fresh) {
+    if (!LAYOUT::ROWS_OF_CHOICES || !fresh) {
         return;
     }
     const wefti_i32 *first = ep_many_first(args);
@@ -471,7 +471,7 @@ EP_DEVICE wefti_u32 ep_many_tokens_before(const ep_dispatch &args, const ep_many
 }
 
 /* How many of this rank's tokens each rank accepts, in place of `sent`. All threads of the grid. */
-template <bool BY_EXPERT> EP_DEVICE void ep_many_cut(const ep_dispatch &args, const ep_many_call *call)
+template <class LAYOUT> EP_DEVICE void ep_many_cut(const ep_dispatch &args, const ep_many_call *call)
 {
     const ep_group &group = args.group;
     const ep_directory *directory = ep_directory_of(group);
@@ -482,7 +482,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_many_cut(const ep_dispatch &args, co
         }
         const wefti_u32 limit = ep_many_limit(args, wefti_ld_relaxed(&directory->capacity[rank]));
         const wefti_u32 sent = args.tables.sent[rank];
-        if (!BY_EXPERT) {
+        if (!LAYOUT::ROWS_OF_CHOICES) {
             const wefti_u32 place = args.tables.place[rank];
             const wefti_u32 left = place < limit ? limit - place : 0;
             args.tables.sent[rank] = sent < left ? sent : left;
@@ -514,7 +514,7 @@ EP_DEVICE void ep_many_accept(const ep_dispatch &args, const ep_many_call *call)
 /* ---- a new routing ---- */
 
 /* From the blocks' counts to the call header's words. `call->tokens` is known. All threads of all blocks. */
-template <bool BY_EXPERT> EP_DEVICE bool ep_many_open_routing(const ep_dispatch &args, ep_many_call *call)
+template <class LAYOUT> EP_DEVICE bool ep_many_open_routing(const ep_dispatch &args, ep_many_call *call)
 {
     ep_many_count(args, call);
     if (args.tables.goes != args.tables.bits) {
@@ -530,23 +530,23 @@ template <bool BY_EXPERT> EP_DEVICE bool ep_many_open_routing(const ep_dispatch 
     }
     wefti_fence_acq_rel();
     __syncthreads();
-    ep_many_prefix<BY_EXPERT>(args, call);
+    ep_many_prefix<LAYOUT>(args, call);
     return true;
 }
 
 /* The routes of ranks that call the same: everywhere whether rows fit, and of a new routing where they go. All threads
  * of all blocks. False: a rank or block did not come. */
-template <bool BY_EXPERT> EP_DEVICE bool ep_many_route(const ep_dispatch &args, ep_many_call *call)
+template <class LAYOUT> EP_DEVICE bool ep_many_route(const ep_dispatch &args, ep_many_call *call)
 {
     const ep_group &group = args.group;
     const ep_directory *directory = ep_directory_of(group);
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     if (blockIdx.x == 0 && fresh) {
-        ep_many_own<BY_EXPERT>(args, call);
+        ep_many_own<LAYOUT>(args, call);
     } else if (blockIdx.x == 0) {
-        ep_many_own_cached<BY_EXPERT>(args, call);
+        ep_many_own_cached<LAYOUT>(args, call);
     }
-    ep_many_await_owners<BY_EXPERT>(args, call);
+    ep_many_await_owners<LAYOUT>(args, call);
     if (!ep_many_meet(&group, &args.tables, call)) {
         return false;
     }
@@ -558,7 +558,7 @@ template <bool BY_EXPERT> EP_DEVICE bool ep_many_route(const ep_dispatch &args, 
         __syncthreads();
         return true;
     }
-    ep_many_cut<BY_EXPERT>(args, call);
+    ep_many_cut<LAYOUT>(args, call);
     if (!ep_many_meet(&group, &args.tables, call)) {
         return false;
     }
@@ -571,11 +571,11 @@ template <bool BY_EXPERT> EP_DEVICE bool ep_many_route(const ep_dispatch &args, 
         call->tag |= 1; /* the second round */
     }
     __syncthreads();
-    ep_many_prefix<BY_EXPERT>(args, call);
+    ep_many_prefix<LAYOUT>(args, call);
     if (blockIdx.x == 0) {
-        ep_many_own<BY_EXPERT>(args, call);
+        ep_many_own<LAYOUT>(args, call);
     }
-    ep_many_await_owners<BY_EXPERT>(args, call);
+    ep_many_await_owners<LAYOUT>(args, call);
     return ep_many_meet(&group, &args.tables, call);
 }
 
@@ -619,7 +619,7 @@ EP_DEVICE void ep_many_tell_one(const wefti_cuda_ep_told &told, void *array, wef
 }
 
 /* The counts to the caller's arrays, from the route tables. Block 0. */
-template <bool BY_EXPERT> EP_DEVICE void ep_many_tell(const ep_dispatch &args)
+template <class LAYOUT> EP_DEVICE void ep_many_tell(const ep_dispatch &args)
 {
     const ep_group &group = args.group;
     const wefti_cuda_ep_told &told = args.told;
@@ -630,11 +630,11 @@ template <bool BY_EXPERT> EP_DEVICE void ep_many_tell(const ep_dispatch &args)
         const wefti_u64 rows = told.has_no_experts != 0 ? 0 : (wefti_u32)args.tables.rows_of_expert[expert];
         ep_many_tell_one(told, told.rows_of_expert, at, rows);
         ep_many_tell_one(told, told.rows_of_expert_aligned, at,
-                         !BY_EXPERT                ? rows
+                         !LAYOUT::ROWS_OF_CHOICES  ? rows
                          : args.experts.slots != 0 ? args.experts.slots
                                                    : ep_many_aligned(args, rows));
         ep_many_tell_one(told, told.offset_of_expert, at,
-                         BY_EXPERT ? (wefti_u32)args.tables.offset_of_expert[expert] : 0);
+                         LAYOUT::ROWS_OF_CHOICES ? (wefti_u32)args.tables.offset_of_expert[expert] : 0);
     }
     for (int source = (int)threadIdx.x; source < group.ranks; source += (int)blockDim.x) {
         ep_many_tell_one(told, told.rows_of_source, slot * (wefti_u64)group.ranks + (wefti_u64)source,

@@ -5,6 +5,7 @@
  *                    results are added; by source the sums of its own weights; by expert its own choices to their
  *                    owners */
 #include "cuda/ep/device/combine_options.cuh"
+#include "cuda/ep/device/layout.cuh"
 #include "cuda/ep/routing/count.cuh"
 
 /* Destinations as ids: choice k of a token is rank k, or none. All threads of a grid. */
@@ -84,7 +85,7 @@ EP_DEVICE void ep_send_own_choices(const ep_combine &args, wefti_u64 epoch, int 
 }
 
 /* The kernel `order`: a warp a token; no block waits for another. */
-template <bool BY_EXPERT> EP_DEVICE void ep_combine_order(const ep_combine &args)
+template <class LAYOUT> EP_DEVICE void ep_combine_order(const ep_combine &args)
 {
     const ep_group &group = args.group;
     const ep_tables &tables = args.tables;
@@ -109,15 +110,15 @@ template <bool BY_EXPERT> EP_DEVICE void ep_combine_order(const ep_combine &args
         }
         const wefti_u32 ranks = __ballot_sync(~0u, going.goes);
         ep_write_order(args, token, ranks, share.last);
-        if (!BY_EXPERT && rank < group.ranks) {
+        if (LAYOUT::KEEPS_WEIGHTS && rank < group.ranks) {
             tables.own_weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)rank] = share.weight;
         }
-        if (BY_EXPERT && ep_has_own_choices(args)) {
+        if (LAYOUT::SUMS_AT_OWNER && ep_has_own_choices(args)) {
             ep_send_own_choices(args, epoch, token, ranks, place);
         }
     }
 }
 
 EP_KERNEL(12destinations, C1, ep_dispatch, ep_make_ids)
-EP_KERNEL(5order, C1, ep_combine, ep_combine_order<false>)
-EP_KERNEL(12order_expert, C1, ep_combine, ep_combine_order<true>)
+EP_KERNEL(5order, C1, ep_combine, ep_combine_order<ep_by_source>)
+EP_KERNEL(12order_expert, C1, ep_combine, ep_combine_order<ep_by_expert>)

@@ -274,14 +274,15 @@ EP_DEVICE void ep_study_calls(const ep_group &group, ep_call *call, const ep_cal
 
 /* ---- the call headers of dispatches and combines ---- */
 
-template <bool BY_EXPERT> EP_DEVICE ep_call_header ep_dispatch_header(const ep_dispatch &args, const ep_call *call)
+template <class LAYOUT> EP_DEVICE ep_call_header ep_dispatch_header(const ep_dispatch &args, const ep_call *call)
 {
     ep_call_header header;
     header.signature = args.signature;
-    header.by_expert = BY_EXPERT;
+    header.by_expert = LAYOUT::ROWS_OF_CHOICES;
     header.route = call->route;
     if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
-        header.route = BY_EXPERT ? args.experts.alignment + args.experts.slots : args.slots; /* equal on all ranks */
+        header.route =
+            LAYOUT::ROWS_OF_CHOICES ? args.experts.alignment + args.experts.slots : args.slots; /* equal on all ranks */
     }
     header.place = args.place;
     header.pitch = ep_is(args, WEFTI_CUDA_EP_MOVE) ? args.pitch : 0;

@@ -66,9 +66,9 @@ EP_DEVICE void ep_label(const ep_dispatch &args, const wefti_u32 *record, int so
 
 /* The caller's arrays in a call on a cached route. This block's share of each source's tokens, also of
  * those that have been masked since: nothing comes from them now, but their rows are the route's. */
-template <bool BY_EXPERT> EP_DEVICE void ep_receive_cached(const ep_dispatch &args, const ep_call *call)
+template <class LAYOUT> EP_DEVICE void ep_receive_cached(const ep_dispatch &args, const ep_call *call)
 {
-    const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
+    const int words = LAYOUT::record_words(args.topk);
     const int warps = ep_warps() - args.blocks.sender_warps;
     for (int source = 0; source < args.group.ranks; source++) {
         int first;
@@ -77,7 +77,7 @@ template <bool BY_EXPERT> EP_DEVICE void ep_receive_cached(const ep_dispatch &ar
         for (int i = first + ep_warp() - args.blocks.sender_warps; i < end; i += warps) {
             const wefti_u64 place = (wefti_u64)call->from[source] + (wefti_u64)i;
             const wefti_u32 *record = args.tables.records + place * (wefti_u64)words;
-            if constexpr (BY_EXPERT) {
+            if constexpr (LAYOUT::ROWS_OF_CHOICES) {
                 ep_label(args, record, source);
             } else {
                 for (int word = ep_lane(); word < words; word += 32) {

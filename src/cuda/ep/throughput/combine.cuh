@@ -23,6 +23,7 @@
 #define WEFTI_CUDA_EP_THROUGHPUT_COMBINE_CUH
 
 #include "cuda/ep/device/combine_options.cuh"
+#include "cuda/ep/device/layout.cuh"
 #include "cuda/ep/device/pipe.cuh"
 #include "cuda/ep/routing/count.cuh"
 
@@ -39,16 +40,16 @@ typedef struct ep_push {
 } ep_push;
 
 /* The i-th in the order in which all sender warps of this rank go: units ascending, the other ranks in turn. */
-template <bool BY_EXPERT> EP_DEVICE ep_push ep_push_of(const ep_combine &args, const ep_call *call, int i)
+template <class LAYOUT> EP_DEVICE ep_push ep_push_of(const ep_combine &args, const ep_call *call, int i)
 {
     const ep_group &group = args.group;
     ep_push push;
-    int others = BY_EXPERT ? group.ranks : group.ranks - 1;
+    int others = LAYOUT::receivers(group);
     push.word = i / others;
     push.source = (group.rank + 1 + i % others) % group.ranks;
     int rows = (int)call->count[push.source];
     int unit_rows = wefti_cuda_ep_push_unit(rows);
-    push.parts = BY_EXPERT ? wefti_cuda_ep_push_parts(rows, group.ranks, args.row_bytes) : 1;
+    push.parts = LAYOUT::push_parts(rows, group.ranks, args.row_bytes);
     push.part = push.word % push.parts;
     push.first = push.word / push.parts * unit_rows;
     push.rows = rows - push.first < unit_rows ? rows - push.first : unit_rows;
@@ -57,26 +58,25 @@ template <bool BY_EXPERT> EP_DEVICE ep_push ep_push_of(const ep_combine &args, c
 }
 
 /* The first from i on, in steps, that has rows; `end` if there is none. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE int ep_push_next(const ep_combine &args, const ep_call *call, int i, int step, int end)
 {
-    while (i < end && ep_push_of<BY_EXPERT>(args, call, i).rows == 0) {
+    while (i < end && ep_push_of<LAYOUT>(args, call, i).rows == 0) {
         i += step;
     }
     return i < end ? i : end;
 }
 
 /* The number behind the last. */
-template <bool BY_EXPERT> EP_DEVICE int ep_push_end(const ep_combine &args, const ep_call *call)
+template <class LAYOUT> EP_DEVICE int ep_push_end(const ep_combine &args, const ep_call *call)
 {
     const ep_group &group = args.group;
     int end = 0;
     for (int rank = 0; rank < group.ranks; rank++) {
-        int rows = !BY_EXPERT && rank == group.rank ? 0 : (int)call->count[rank];
+        int rows = LAYOUT::returns(group.rank, rank) ? (int)call->count[rank] : 0;
         int unit_rows = wefti_cuda_ep_push_unit(rows);
         int words = (rows + unit_rows - 1) / unit_rows;
-        words *=
-            !BY_EXPERT ? group.ranks - 1 : group.ranks * wefti_cuda_ep_push_parts(rows, group.ranks, args.row_bytes);
+        words *= LAYOUT::receivers(group) * LAYOUT::push_parts(rows, group.ranks, args.row_bytes);
         end = words > end ? words : end;
     }
     return end;
@@ -88,12 +88,12 @@ template <ep_kind KIND> EP_DEVICE void ep_push_sums(const ep_combine &args, cons
 {
     const ep_group &group = args.group;
     const int step = args.blocks.sender_warps * (int)gridDim.x;
-    const int end = ep_push_end<true>(args, call);
+    const int end = ep_push_end<ep_by_expert>(args, call);
     const int words = wefti_cuda_ep_record_words(args.topk, 1);
     const int vectors = (int)(args.row_bytes / 16);
-    for (int i = ep_push_next<true>(args, call, ep_warp() * (int)gridDim.x + (int)blockIdx.x, step, end); i < end;
-         i = ep_push_next<true>(args, call, i + step, step, end)) {
-        const ep_push push = ep_push_of<true>(args, call, i);
+    for (int i = ep_push_next<ep_by_expert>(args, call, ep_warp() * (int)gridDim.x + (int)blockIdx.x, step, end);
+         i < end; i = ep_push_next<ep_by_expert>(args, call, i + step, step, end)) {
+        const ep_push push = ep_push_of<ep_by_expert>(args, call, i);
         const int each = (vectors + push.parts - 1) / push.parts;
         const int from = push.part * each;
         const int to_end = from + each < vectors ? from + each : vectors;
@@ -103,10 +103,10 @@ template <ep_kind KIND> EP_DEVICE void ep_push_sums(const ep_combine &args, cons
             unsigned char *to = (unsigned char *)call->to[push.source] + (wefti_u64)(push.first + row) * args.row_bytes;
             ep_fold_any<KIND>(ep_in_vectors(), args, call, place, to, from, to_end);
             if (KIND == EP_GRADIENTS && push.part == 0) {
-                ep_return_given<true>(group, args.backward.given, record, args.topk, push.source, place);
+                ep_return_given<ep_by_expert>(group, args.backward.given, record, args.topk, push.source, place);
             }
             if (KIND == EP_WITH_OPTIONS && args.options.values_in != 0 && push.part == 0) {
-                ep_return_given<true>(group, args.options.values_in, record, args.topk, push.source, place);
+                ep_return_given<ep_by_expert>(group, args.options.values_in, record, args.topk, push.source, place);
             }
         }
         __syncwarp();
@@ -127,8 +127,8 @@ template <ep_kind KIND> EP_DEVICE void ep_push_values(const ep_combine &args, co
             ep_send_values(args, push.source, place);
             continue;
         }
-        ep_return_given<false>(args.group, args.backward.given, args.tables.records + place * words, args.topk,
-                               push.source, place);
+        ep_return_given<ep_by_source>(args.group, args.backward.given, args.tables.records + place * words, args.topk,
+                                      push.source, place);
     }
 }
 
@@ -140,7 +140,7 @@ EP_DEVICE int ep_next_push(const ep_combine &args, ep_call *call, int end)
     if (ep_lane() == 0) {
         do {
             i = (int)blockIdx.x + (int)atomicAdd(&call->next_push, 1u) * (int)gridDim.x;
-        } while (i < end && ep_push_of<false>(args, call, i).rows == 0);
+        } while (i < end && ep_push_of<ep_by_source>(args, call, i).rows == 0);
     }
     i = __shfl_sync(~0u, i, 0);
     return i < end ? i : end;
@@ -160,7 +160,7 @@ typedef struct ep_pusher {
 EP_DEVICE void ep_pusher_next(const ep_combine &args, ep_call *call, ep_pusher *pusher)
 {
     pusher->load.unit = ep_next_push(args, call, pusher->end);
-    pusher->loading = ep_push_of<false>(args, call, pusher->load.unit);
+    pusher->loading = ep_push_of<ep_by_source>(args, call, pusher->load.unit);
     pusher->pushes = ep_lane() == pusher->begun % 32 ? pusher->load.unit : pusher->pushes;
     pusher->begun++;
 }
@@ -183,7 +183,7 @@ EP_DEVICE void ep_pusher_load(const ep_combine &args, ep_call *call, ep_pusher *
 EP_DEVICE ep_pusher ep_pusher_open(const ep_combine &args, ep_call *call, unsigned char *shared)
 {
     ep_pusher pusher;
-    pusher.end = call->route_status == WEFT_ERR_OVERFLOW ? 0 : ep_push_end<false>(args, call);
+    pusher.end = call->route_status == WEFT_ERR_OVERFLOW ? 0 : ep_push_end<ep_by_source>(args, call);
     pusher.cut = ep_cut_of(args.row_bytes, args.blocks.stage_bytes);
     pusher.pipe = ep_pipe_open(shared + ep_warp() * ep_pipe_bytes(args.blocks.stage_bytes), args.blocks.stage_bytes);
     pusher.load = {0, 0, 0};
@@ -204,7 +204,7 @@ EP_DEVICE void ep_pushed(const ep_combine &args, const ep_call *call, const ep_p
         wefti_fence_acq_rel();
     }
     for (; posted < stored; posted++) {
-        const ep_push push = ep_push_of<false>(args, call, __shfl_sync(~0u, pusher.pushes, posted % 32));
+        const ep_push push = ep_push_of<ep_by_source>(args, call, __shfl_sync(~0u, pusher.pushes, posted % 32));
         if (ep_lane() == 0) {
             wefti_st_relaxed(ep_rows_ready(args.group, push.source, args.group.rank) + push.word,
                              ep_packed(call->tag, (wefti_u32)push.rows));
@@ -218,7 +218,7 @@ template <ep_kind KIND> EP_DEVICE void ep_push_rows(const ep_combine &args, ep_c
     int posted = 0; /* pushes of this warp */
     for (int stored = 0;;) {
         ep_cursor store = {__shfl_sync(~0u, pusher->pushes, stored % 32), 0, 0};
-        const ep_push push = ep_push_of<false>(args, call, store.unit);
+        const ep_push push = ep_push_of<ep_by_source>(args, call, store.unit);
         if (store.unit == pusher->end) {
             return;
         }
@@ -255,22 +255,22 @@ typedef struct ep_source {
     int word; /* the last that is known to be here */
 } ep_source;
 
-template <bool BY_EXPERT> EP_DEVICE ep_source ep_source_of(const ep_combine &args, const ep_call *call)
+template <class LAYOUT> EP_DEVICE ep_source ep_source_of(const ep_combine &args, const ep_call *call)
 {
     const int vectors = (int)(args.row_bytes / 16);
     ep_source source = {0, args.row_bytes, 1, 1, vectors, -1};
     int rank = ep_lane();
-    if (!BY_EXPERT && rank == args.group.rank) {
+    if (!LAYOUT::returns(args.group.rank, rank)) {
         source.rows = (wefti_u64)(args.in + (wefti_u64)call->from[rank] * args.in_pitch);
         source.pitch = args.in_pitch;
     } else if (rank < args.group.ranks) {
         wefti_u64 first = 0;
         for (int before = 0; before < rank; before++) {
-            first += !BY_EXPERT && before == args.group.rank ? 0 : call->total[before];
+            first += LAYOUT::returns(before, args.group.rank) ? call->total[before] : 0;
         }
         source.rows = args.group.area[args.group.rank] + args.group.at.rows + first * args.row_bytes;
         source.unit_rows = wefti_cuda_ep_push_unit((int)call->total[rank]);
-        if (BY_EXPERT) {
+        if (LAYOUT::SUMS_AT_OWNER) {
             source.parts = wefti_cuda_ep_push_parts((int)call->total[rank], args.group.ranks, args.row_bytes);
             source.each = (vectors + source.parts - 1) / source.parts;
         }
@@ -279,15 +279,15 @@ template <bool BY_EXPERT> EP_DEVICE ep_source ep_source_of(const ep_combine &arg
 }
 
 /* Wait until vectors first .. end - 1 of the lane's rank's number `index` are here. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE bool ep_await_sum(const ep_combine &args, const ep_call *call, ep_source *source, int index, int first,
                             int end)
 {
     const ep_group &group = args.group;
     const int unit = index / source->unit_rows * source->parts;
-    const int last = unit + (BY_EXPERT ? (end - 1) / source->each : 0);
+    const int last = unit + (LAYOUT::SUMS_AT_OWNER ? (end - 1) / source->each : 0);
     bool well = true;
-    for (int word = unit + (BY_EXPERT ? first / source->each : 0); word <= last && well; word++) {
+    for (int word = unit + (LAYOUT::SUMS_AT_OWNER ? first / source->each : 0); word <= last && well; word++) {
         wefti_u32 count;
         well = word == source->word || ep_await(group, ep_rows_ready(group, group.rank, ep_lane()) + word, call->tag,
                                                 ep_lane(), args.blocks.rest_ns, &count);
@@ -298,22 +298,22 @@ EP_DEVICE bool ep_await_sum(const ep_combine &args, const ep_call *call, ep_sour
 
 /* The gradients of a token's weights, which lie here; by source those of this rank lie where the caller has them. A
  * warp. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE void ep_take_gradients(const ep_combine &args, const ep_call *call, int token, wefti_u32 ranks,
                                  wefti_u32 index)
 {
     const ep_group &group = args.group;
     __syncwarp();
     ep_take_values(group, args.backward.grad_weights, args.topk, token);
-    if (BY_EXPERT || (ranks >> group.rank & 1) == 0) {
+    if (LAYOUT::SUMS_AT_OWNER || (ranks >> group.rank & 1) == 0) {
         return;
     }
     const wefti_u64 place = (wefti_u64)call->from[group.rank] + __shfl_sync(~0u, index, group.rank);
     const wefti_u32 *record = args.tables.records + place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 0);
     float *to = args.backward.grad_weights + (wefti_u64)token * (wefti_u64)args.topk;
     for (int k = ep_lane(); k < args.topk; k += 32) {
-        if (ep_is_here<false>(record, args.topk, k)) {
-            to[k] = ep_given_value<false>(args.backward.given, record, args.topk, place, k);
+        if (ep_is_here<ep_by_source>(record, args.topk, k)) {
+            to[k] = ep_given_value<ep_by_source>(args.backward.given, record, args.topk, place, k);
         }
     }
 }
@@ -322,17 +322,17 @@ EP_DEVICE void ep_take_gradients(const ep_combine &args, const ep_call *call, in
 #define EP_PARTS_A_WARP 8
 
 /* The sum of a token's results, whose addresses and weights the lanes of `ranks` have. A warp. */
-template <bool BY_EXPERT, ep_kind KIND>
+template <class LAYOUT, ep_kind KIND>
 EP_DEVICE void ep_sum_token(const ep_combine &args, const ep_call *call, int token, wefti_u32 ranks, ep_going going,
                             wefti_u64 row, float weight, int first, int end)
 {
-    const bool scaled = !BY_EXPERT && (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
+    const bool scaled = LAYOUT::KEEPS_WEIGHTS && (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
     unsigned char *out = args.out + (wefti_u64)token * args.out_pitch;
     if constexpr (KIND == EP_WITH_OPTIONS) {
         if (args.options.values_in != 0 && first == 0) {
             const int own = args.group.rank;
             const wefti_u64 place = (wefti_u64)call->from[own] + (wefti_u64)__shfl_sync(~0u, going.index, own);
-            ep_take_values_with<BY_EXPERT>(args, token, ranks, place);
+            ep_take_values_with<LAYOUT>(args, token, ranks, place);
         }
         const ep_lineup line = ep_line_up(args, token, ranks, row, weight);
         ep_sum_as(ep_in_vectors(), args.dtype, scaled, line.lanes, line.row, line.weight, out, first, end,
@@ -342,7 +342,7 @@ EP_DEVICE void ep_sum_token(const ep_combine &args, const ep_call *call, int tok
     }
 }
 
-template <bool BY_EXPERT, ep_kind KIND> EP_DEVICE void ep_add_up(const ep_combine &args, const ep_call *call)
+template <class LAYOUT, ep_kind KIND> EP_DEVICE void ep_add_up(const ep_combine &args, const ep_call *call)
 {
     const ep_group &group = args.group;
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
@@ -352,7 +352,7 @@ template <bool BY_EXPERT, ep_kind KIND> EP_DEVICE void ep_add_up(const ep_combin
     const int vectors = (int)(args.row_bytes / 16);
     const int parts = ep_parts<ep_in_vectors>(call->tokens, EP_PARTS_A_WARP * step, vectors);
     const int part_vectors = (vectors + parts - 1) / parts;
-    ep_source source = ep_source_of<BY_EXPERT>(args, call);
+    ep_source source = ep_source_of<LAYOUT>(args, call);
     for (int i = mine; i < call->tokens * parts; i += step) {
         int token = i / parts;
         int first = i % parts * part_vectors;
@@ -362,14 +362,14 @@ template <bool BY_EXPERT, ep_kind KIND> EP_DEVICE void ep_add_up(const ep_combin
         if (rank < group.ranks) {
             going = ep_going_of(group, args.tables, token, unit_tokens, rank);
             going.goes = going.goes && (call->alive >> rank & 1) != 0;
-            weight = BY_EXPERT ? 0.0f
+            weight = !LAYOUT::KEEPS_WEIGHTS ? 0.0f
                      : KIND == EP_WITH_OPTIONS
                          ? ep_weight_of_rank(args, token, rank)
                          : args.tables.weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)rank];
         }
         int end = first + part_vectors < vectors ? first + part_vectors : vectors;
-        if (going.goes && (BY_EXPERT || rank != group.rank)) {
-            well = ep_await_sum<BY_EXPERT>(args, call, &source, (int)going.index, first, end);
+        if (going.goes && LAYOUT::returns(group.rank, rank)) {
+            well = ep_await_sum<LAYOUT>(args, call, &source, (int)going.index, first, end);
         }
         if (!__all_sync(~0u, well)) {
             return;
@@ -377,45 +377,45 @@ template <bool BY_EXPERT, ep_kind KIND> EP_DEVICE void ep_add_up(const ep_combin
         __syncwarp(); /* what a lane has acquired is every lane's; before the vote it takes more instructions */
         wefti_u32 ranks = __ballot_sync(~0u, going.goes);
         if (KIND == EP_GRADIENTS && first == 0) {
-            ep_take_gradients<BY_EXPERT>(args, call, token, ranks, going.index);
+            ep_take_gradients<LAYOUT>(args, call, token, ranks, going.index);
         }
         wefti_u64 row = source.rows + going.index * source.pitch;
-        ep_sum_token<BY_EXPERT, KIND>(args, call, token, ranks, going, row, weight, first, end);
+        ep_sum_token<LAYOUT, KIND>(args, call, token, ranks, going, row, weight, first, end);
     }
 }
 
 /* ---- the call ---- */
 
 /* Behind what the ranks before this one sent to the source: where this rank's results begin there. */
-template <bool BY_EXPERT> EP_DEVICE void ep_find_staging(const ep_combine &args, ep_call *call)
+template <class LAYOUT> EP_DEVICE void ep_find_staging(const ep_combine &args, ep_call *call)
 {
     int source = ep_lane();
     if (source < args.group.ranks && call->to[source] != 0) {
         wefti_u64 first = 0;
         for (int before = 0; before < args.group.rank; before++) {
-            first += !BY_EXPERT && before == source ? 0 : call->headers[source][WEFTI_CUDA_EP_HEADER_WORDS + before];
+            first += LAYOUT::returns(before, source) ? call->headers[source][WEFTI_CUDA_EP_HEADER_WORDS + before] : 0;
         }
         call->to[source] += first * args.row_bytes;
     }
 }
 
 /* Whether this warp pushes rows as they are. */
-template <bool BY_EXPERT> EP_DEVICE bool ep_pushes(const ep_combine &args)
+template <class LAYOUT> EP_DEVICE bool ep_pushes(const ep_combine &args)
 {
-    return !BY_EXPERT && args.group.ranks > 1 && ep_warp() < args.blocks.sender_warps;
+    return !LAYOUT::SUMS_AT_OWNER && args.group.ranks > 1 && ep_warp() < args.blocks.sender_warps;
 }
 
 /* Once this rank's call header is posted: until all has been added up. All threads of all blocks. */
-template <bool BY_EXPERT, ep_kind KIND>
+template <class LAYOUT, ep_kind KIND>
 EP_DEVICE void ep_finish_combine(const ep_combine &args, ep_call *call, const ep_call_header &header,
                                  unsigned char *stages)
 {
     ep_pusher pusher;
-    if (ep_pushes<BY_EXPERT>(args)) {
+    if (ep_pushes<LAYOUT>(args)) {
         pusher = ep_pusher_open(args, call, stages);
     }
     const bool headers_here = ep_wait_headers(args.group, call);
-    if (KIND == EP_WITH_OPTIONS && BY_EXPERT) {
+    if (KIND == EP_WITH_OPTIONS && LAYOUT::SUMS_AT_OWNER) {
         wefti_fence_acq_rel(); /* own choices came before the call headers, and any thread may read them */
         __syncthreads();
     }
@@ -423,20 +423,20 @@ EP_DEVICE void ep_finish_combine(const ep_combine &args, ep_call *call, const ep
         ep_study_calls(args.group, call, header, false);
     } else if (headers_here && ep_warp() == ep_warps() - 2) {
         ep_study_buffers(args.group, call, header);
-        ep_find_staging<BY_EXPERT>(args, call);
+        ep_find_staging<LAYOUT>(args, call);
     }
     __syncthreads();
     if (!headers_here || call->status != WEFT_OK || call->route_status == WEFT_ERR_OVERFLOW) {
-        if (ep_pushes<BY_EXPERT>(args)) {
+        if (ep_pushes<LAYOUT>(args)) {
             ep_pipe_drain(&pusher.pipe);
         }
-    } else if (ep_pushes<BY_EXPERT>(args)) {
+    } else if (ep_pushes<LAYOUT>(args)) {
         ep_push_rows<KIND>(args, call, &pusher);
-    } else if (BY_EXPERT && ep_warp() < args.blocks.sender_warps) {
+    } else if (LAYOUT::SUMS_AT_OWNER && ep_warp() < args.blocks.sender_warps) {
         ep_push_sums<KIND>(args, call);
     } else if (ep_warp() >= args.blocks.sender_warps &&
                ep_warp() < args.blocks.sender_warps + args.blocks.receiver_warps) {
-        ep_add_up<BY_EXPERT, KIND>(args, call);
+        ep_add_up<LAYOUT, KIND>(args, call);
     }
 }
 
@@ -453,7 +453,7 @@ EP_DEVICE void ep_combine_open(const ep_combine &args, ep_call *call)
 }
 
 /* All threads of all blocks. */
-template <bool BY_EXPERT, ep_kind KIND> EP_DEVICE void ep_combine_all(const ep_combine &args)
+template <class LAYOUT, ep_kind KIND> EP_DEVICE void ep_combine_all(const ep_combine &args)
 {
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(stages);
@@ -480,7 +480,7 @@ template <bool BY_EXPERT, ep_kind KIND> EP_DEVICE void ep_combine_all(const ep_c
     if (posts_header) {
         ep_post_header(group, &call, header);
     }
-    ep_finish_combine<BY_EXPERT, KIND>(args, &call, header, stages);
+    ep_finish_combine<LAYOUT, KIND>(args, &call, header, stages);
 }
 
 /* ---- halves ---- */
@@ -502,7 +502,7 @@ EP_DEVICE void ep_combine_send(const ep_combine &args)
     }
 }
 
-template <bool BY_EXPERT, ep_kind KIND> EP_DEVICE void ep_combine_recv(const ep_combine &args)
+template <class LAYOUT, ep_kind KIND> EP_DEVICE void ep_combine_recv(const ep_combine &args)
 {
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(shared);
@@ -513,7 +513,7 @@ template <bool BY_EXPERT, ep_kind KIND> EP_DEVICE void ep_combine_recv(const ep_
         return;
     }
     ep_forget_masked(args.group, &call);
-    ep_finish_combine<BY_EXPERT, KIND>(args, &call, ep_combine_header(args, &call), shared);
+    ep_finish_combine<LAYOUT, KIND>(args, &call, ep_combine_header(args, &call), shared);
 }
 
 #endif

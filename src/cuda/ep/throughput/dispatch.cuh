@@ -30,6 +30,7 @@
 #ifndef WEFTI_CUDA_EP_THROUGHPUT_DISPATCH_CUH
 #define WEFTI_CUDA_EP_THROUGHPUT_DISPATCH_CUH
 
+#include "cuda/ep/device/layout.cuh"
 #include "cuda/ep/device/values.cuh"
 #include "cuda/ep/routing/overflow.cuh"
 #include "cuda/ep/routing/told.cuh"
@@ -50,7 +51,7 @@ EP_DEVICE wefti_i32 ep_dropped_rows(const ep_dispatch &args, const ep_call *call
 }
 
 /* The route header of a new routing, by one warp. */
-template <bool BY_EXPERT> EP_DEVICE void ep_note(const ep_dispatch &args, const ep_call *call)
+template <class LAYOUT> EP_DEVICE void ep_note(const ep_dispatch &args, const ep_call *call)
 {
     int rank = ep_lane();
     const ep_group &group = args.group;
@@ -67,10 +68,10 @@ template <bool BY_EXPERT> EP_DEVICE void ep_note(const ep_dispatch &args, const 
     if (rank == 0) {
         args.tables.offset_of_source[group.ranks] = (wefti_i32)call->from[group.ranks];
         route_header->tokens = call->tokens;
-        if (BY_EXPERT) {
+        if (LAYOUT::ROWS_OF_CHOICES) {
             route_header->dropped_rows = ep_dropped_rows(args, call);
         }
-        route_header->rows = !BY_EXPERT ? (wefti_i32)call->from[group.ranks]
+        route_header->rows = !LAYOUT::ROWS_OF_CHOICES ? (wefti_i32)call->from[group.ranks]
                              : ep_owns_experts(group, group.rank)
                                  ? (wefti_i32)wefti_ld_relaxed(&args.tables.full[group.rank])
                                  : 0;
@@ -85,42 +86,44 @@ template <bool BY_EXPERT> EP_DEVICE void ep_note(const ep_dispatch &args, const 
 }
 
 /* What the other warps do. `goes`: not when the routing overflows; also then the caller learns what would have come. */
-template <bool BY_EXPERT, class WAY>
+template <class LAYOUT, class WAY>
 EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes, unsigned char *stages)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     const int skip = args.blocks.sender_warps;
     if (goes && ep_has_meta(args)) {
-        ep_send_meta<BY_EXPERT>(args, call, stages);
+        ep_send_meta<LAYOUT>(args, call, stages);
     }
     if (goes && !fresh) {
-        ep_receive_cached<BY_EXPERT>(args, call);
+        ep_receive_cached<LAYOUT>(args, call);
     }
     if (fresh) {
-        if (!BY_EXPERT) {
+        if (!LAYOUT::ROWS_OF_CHOICES) {
             ep_post_choices(args.group, call, args.tables, skip);
         }
         if (blockIdx.x == 0 && ep_warp() == ep_warps() - 1) {
-            ep_note<BY_EXPERT>(args, call);
+            ep_note<LAYOUT>(args, call);
         }
         if (ep_tells(args) && blockIdx.x == gridDim.x - 1 && ep_warp() == ep_warps() - 2) {
-            const wefti_u64 *words = BY_EXPERT
+            const wefti_u64 *words = LAYOUT::ROWS_OF_CHOICES
                                          ? ep_counts(args.group, call, args.group.rank, 0) + ep_first_own(args.group)
                                          : ep_choices_from(args.group, 0);
-            ep_tell_counts(&args, call, BY_EXPERT, ep_lane() < args.group.ranks ? call->count[ep_lane()] : 0, words,
-                           BY_EXPERT ? (wefti_u32)args.group.first_expert[args.group.ranks] : args.group.at.local_max);
+            ep_tell_counts(&args, call, LAYOUT::ROWS_OF_CHOICES,
+                           ep_lane() < args.group.ranks ? call->count[ep_lane()] : 0, words,
+                           LAYOUT::ROWS_OF_CHOICES ? (wefti_u32)args.group.first_expert[args.group.ranks]
+                                                   : args.group.at.local_max);
         }
     }
-    if (BY_EXPERT && goes && args.experts.slots == 0 && !ep_pad(args, call, skip)) {
+    if (LAYOUT::ROWS_OF_CHOICES && goes && args.experts.slots == 0 && !ep_pad(args, call, skip)) {
         return;
     }
     if (goes) {
-        ep_receive<BY_EXPERT, WAY>(args, call);
+        ep_receive<LAYOUT, WAY>(args, call);
     }
     if constexpr (WAY::IS_BACKWARD) {
         WAY::finish(args, call, goes, skip);
     }
-    if (!BY_EXPERT && fresh) {
+    if (!LAYOUT::ROWS_OF_CHOICES && fresh) {
         ep_wait_choices(args.group, call, args.tables, skip);
     }
 }
@@ -155,13 +158,13 @@ EP_DEVICE bool ep_find_rows(const ep_dispatch &args, ep_call *call, unsigned cha
 }
 
 /* Once this rank's call header is posted: until all has come. All threads of all blocks. */
-template <bool BY_EXPERT, class WAY>
+template <class LAYOUT, class WAY>
 EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const ep_call_header &header,
                                   ep_sender *sender, bool moves, unsigned char *stages, int first_unit, int end_unit)
 {
     const ep_group &group = args.group;
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    if (BY_EXPERT && fresh && group.drops == 0) {
+    if (LAYOUT::ROWS_OF_CHOICES && fresh && group.drops == 0) {
         ep_number_share(args, call, first_unit, end_unit, (wefti_u32 *)(stages + args.experts.starts_at));
     }
     if (!ep_wait_headers(group, call)) {
@@ -178,7 +181,7 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
             /* This rank's own rows are never staged. */
             call->to[group.rank] = (wefti_u64)args.out;
             call->pitch[group.rank] = args.out_pitch;
-            if (BY_EXPERT) {
+            if (LAYOUT::ROWS_OF_CHOICES) {
                 call->staged &= ~(1u << group.rank);
             }
         }
@@ -191,7 +194,8 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
     if (fresh && call->status == WEFT_ERR_MISMATCH && blockIdx.x == 0 && ep_warp() == 0) {
         ep_forget_routing(group, args.tables);
     }
-    if (BY_EXPERT && call->status != WEFT_ERR_MISMATCH && !ep_find_rows(args, call, stages, first_unit, end_unit)) {
+    if (LAYOUT::ROWS_OF_CHOICES && call->status != WEFT_ERR_MISMATCH &&
+        !ep_find_rows(args, call, stages, first_unit, end_unit)) {
         if (moves) {
             ep_pipe_drain(&sender->pipe);
         }
@@ -201,7 +205,7 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
         /* Some rank's buffer may be too small for this dispatch; the next may fit. */
         args.tables.route_header->status = call->status != WEFT_OK ? call->status : call->route_status;
     }
-    if (!BY_EXPERT && fresh && group.drops != 0 && call->status == WEFT_OK) {
+    if (!LAYOUT::ROWS_OF_CHOICES && fresh && group.drops != 0 && call->status == WEFT_OK) {
         ep_drop_by_source(&args, call, first_unit, end_unit, (wefti_u32 *)(stages + args.experts.starts_at));
     }
     const bool goes = call->status == WEFT_OK &&
@@ -211,12 +215,12 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
     }
     if (moves) {
         if (goes) {
-            ep_sender_run<BY_EXPERT, WAY>(args, call, sender);
+            ep_sender_run<LAYOUT, WAY>(args, call, sender);
         } else {
             ep_pipe_drain(&sender->pipe);
         }
     } else if (call->status != WEFT_ERR_MISMATCH) {
-        ep_serve<BY_EXPERT, WAY>(args, call, goes, stages);
+        ep_serve<LAYOUT, WAY>(args, call, goes, stages);
     }
 }
 
@@ -237,18 +241,19 @@ EP_DEVICE void ep_open(const ep_dispatch &args, ep_call *call, unsigned char *sh
 }
 
 /* How many tokens of this rank go to each rank. False: a block did not count in time. All threads. */
-template <bool BY_EXPERT> EP_DEVICE bool ep_find_totals(const ep_dispatch &args, ep_call *call, unsigned char *shared)
+template <class LAYOUT> EP_DEVICE bool ep_find_totals(const ep_dispatch &args, ep_call *call, unsigned char *shared)
 {
     if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
-        return ep_count(args.group, call, args.tables, args.choices, args.topk, BY_EXPERT && args.experts.slots != 0,
-                        BY_EXPERT || args.group.drops == 0, (wefti_u32 *)(shared + args.experts.starts_at));
+        return ep_count(
+            args.group, call, args.tables, args.choices, args.topk, LAYOUT::ROWS_OF_CHOICES && args.experts.slots != 0,
+            LAYOUT::ROWS_OF_CHOICES || args.group.drops == 0, (wefti_u32 *)(shared + args.experts.starts_at));
     }
     ep_forget_masked(args.group, call);
     return true;
 }
 
 /* All threads of all blocks. */
-template <bool BY_EXPERT, class WAY> EP_DEVICE void ep_dispatch_all(const ep_dispatch &args)
+template <class LAYOUT, class WAY> EP_DEVICE void ep_dispatch_all(const ep_dispatch &args)
 {
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(stages);
@@ -268,10 +273,10 @@ template <bool BY_EXPERT, class WAY> EP_DEVICE void ep_dispatch_all(const ep_dis
     int first_unit;
     int end_unit;
     ep_share(wefti_cuda_ep_units(call.tokens), &first_unit, &end_unit);
-    if (!ep_find_totals<BY_EXPERT>(args, &call, stages)) {
+    if (!ep_find_totals<LAYOUT>(args, &call, stages)) {
         return;
     }
-    const ep_call_header header = ep_dispatch_header<BY_EXPERT>(args, &call);
+    const ep_call_header header = ep_dispatch_header<LAYOUT>(args, &call);
     if (WAY::IS_BACKWARD && ep_is(args, WEFTI_CUDA_EP_VALUES) && blockIdx.x == 0) {
         ep_clear_values(group, &call, args.topk);
         if (posts_header) {
@@ -290,15 +295,15 @@ template <bool BY_EXPERT, class WAY> EP_DEVICE void ep_dispatch_all(const ep_dis
     if (moves) {
         sender = ep_sender_open<WAY::QUANTISES>(args, &call, stages);
     }
-    if (BY_EXPERT && fresh) {
+    if (LAYOUT::ROWS_OF_CHOICES && fresh) {
         ep_post_counts(args, &call);
     }
-    ep_finish_dispatch<BY_EXPERT, WAY>(args, &call, header, &sender, moves, stages, first_unit, end_unit);
+    ep_finish_dispatch<LAYOUT, WAY>(args, &call, header, &sender, moves, stages, first_unit, end_unit);
 }
 
 /* ---- halves ---- */
 
-template <bool BY_EXPERT> EP_DEVICE void ep_dispatch_send(const ep_dispatch &args)
+template <class LAYOUT> EP_DEVICE void ep_dispatch_send(const ep_dispatch &args)
 {
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(shared);
@@ -316,21 +321,21 @@ template <bool BY_EXPERT> EP_DEVICE void ep_dispatch_send(const ep_dispatch &arg
     int first_unit;
     int end_unit;
     ep_share(wefti_cuda_ep_units(call.tokens), &first_unit, &end_unit);
-    if (!ep_find_totals<BY_EXPERT>(args, &call, shared)) {
+    if (!ep_find_totals<LAYOUT>(args, &call, shared)) {
         return;
     }
     if (ep_posts_header()) {
-        ep_post_header(group, &call, ep_dispatch_header<BY_EXPERT>(args, &call));
+        ep_post_header(group, &call, ep_dispatch_header<LAYOUT>(args, &call));
     }
     if (fresh) {
         ep_write_before(group, &call, args.tables, first_unit, end_unit);
     }
-    if (BY_EXPERT && fresh) {
+    if (LAYOUT::ROWS_OF_CHOICES && fresh) {
         ep_post_counts(args, &call);
     }
 }
 
-template <bool BY_EXPERT, class WAY> EP_DEVICE void ep_dispatch_recv(const ep_dispatch &args)
+template <class LAYOUT, class WAY> EP_DEVICE void ep_dispatch_recv(const ep_dispatch &args)
 {
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(shared);
@@ -355,8 +360,8 @@ template <bool BY_EXPERT, class WAY> EP_DEVICE void ep_dispatch_recv(const ep_di
     if (moves) {
         sender = ep_sender_open<WAY::QUANTISES>(args, &call, shared);
     }
-    ep_finish_dispatch<BY_EXPERT, WAY>(args, &call, ep_dispatch_header<BY_EXPERT>(args, &call), &sender, moves, shared,
-                                       first_unit, end_unit);
+    ep_finish_dispatch<LAYOUT, WAY>(args, &call, ep_dispatch_header<LAYOUT>(args, &call), &sender, moves, shared,
+                                    first_unit, end_unit);
 }
 
 #endif

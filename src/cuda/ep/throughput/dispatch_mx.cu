@@ -2,9 +2,9 @@
  * send, recv. */
 #include "cuda/ep/throughput/dispatch.cuh"
 
-EP_KERNEL(28dispatch_kernel_quantised_mx, C1, ep_dispatch, ep_dispatch_all<false, ep_as_mxfp8>)
-EP_KERNEL(28dispatch_kernel_quantised_mx, C2, ep_dispatch, ep_dispatch_send<false>)
-EP_KERNEL(28dispatch_kernel_quantised_mx, C3, ep_dispatch, ep_dispatch_recv<false, ep_as_mxfp8>)
-EP_KERNEL(35dispatch_kernel_expert_quantised_mx, C1, ep_dispatch, ep_dispatch_all<true, ep_as_mxfp8>)
-EP_KERNEL(35dispatch_kernel_expert_quantised_mx, C2, ep_dispatch, ep_dispatch_send<true>)
-EP_KERNEL(35dispatch_kernel_expert_quantised_mx, C3, ep_dispatch, ep_dispatch_recv<true, ep_as_mxfp8>)
+EP_KERNEL(28dispatch_kernel_quantised_mx, C1, ep_dispatch, ep_dispatch_all<ep_by_source, ep_as_mxfp8>)
+EP_KERNEL(28dispatch_kernel_quantised_mx, C2, ep_dispatch, ep_dispatch_send<ep_by_source>)
+EP_KERNEL(28dispatch_kernel_quantised_mx, C3, ep_dispatch, ep_dispatch_recv<ep_by_source, ep_as_mxfp8>)
+EP_KERNEL(35dispatch_kernel_expert_quantised_mx, C1, ep_dispatch, ep_dispatch_all<ep_by_expert, ep_as_mxfp8>)
+EP_KERNEL(35dispatch_kernel_expert_quantised_mx, C2, ep_dispatch, ep_dispatch_send<ep_by_expert>)
+EP_KERNEL(35dispatch_kernel_expert_quantised_mx, C3, ep_dispatch, ep_dispatch_recv<ep_by_expert, ep_as_mxfp8>)

@@ -144,7 +144,7 @@ EP_DEVICE bool ep_await_coming(const ep_dispatch &args, const ep_call *call, boo
 
 /* What a unit's source sent beside its rows: records of a new routing, and scales given with the rows. `waits_rows`:
  * its rows are waited for as well. A warp. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE bool ep_receive_meta(const ep_dispatch &args, const ep_call *call, bool waits_rows, const ep_coming &coming)
 {
     const int source = coming.source;
@@ -153,7 +153,7 @@ EP_DEVICE bool ep_receive_meta(const ep_dispatch &args, const ep_call *call, boo
     if (!ep_await_coming(args, call, true, waits_rows, coming, &place, &count)) {
         return false;
     }
-    if constexpr (!BY_EXPERT) {
+    if constexpr (!LAYOUT::ROWS_OF_CHOICES) {
         if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
             ep_receive_records(args, source, place, count);
         }
@@ -236,13 +236,13 @@ EP_DEVICE void ep_await_rows(const ep_dispatch &args, const ep_call *call, const
     }
 }
 
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE bool ep_receive_all_meta(const ep_dispatch &args, const ep_call *call, const ep_incoming &incoming,
                                    bool waits_rows)
 {
     for (int i = incoming.first; i < incoming.end; i += incoming.step) {
         const ep_coming come = ep_coming_of(args, call, incoming, i);
-        if (come.unit >= 0 && !ep_receive_meta<BY_EXPERT>(args, call, waits_rows, come)) {
+        if (come.unit >= 0 && !ep_receive_meta<LAYOUT>(args, call, waits_rows, come)) {
             return false;
         }
     }
@@ -250,25 +250,25 @@ EP_DEVICE bool ep_receive_all_meta(const ep_dispatch &args, const ep_call *call,
 }
 
 /* What there is to do with what has come. */
-template <bool BY_EXPERT, class WAY>
+template <class LAYOUT, class WAY>
 EP_DEVICE bool ep_receive_coming(const ep_dispatch &args, const ep_call *call, const ep_coming &coming, int parts)
 {
     if constexpr (WAY::IS_BACKWARD) {
-        return WAY::template receive_unit<BY_EXPERT>(args, call, coming);
-    } else if constexpr (BY_EXPERT) {
+        return WAY::template receive_unit<LAYOUT>(args, call, coming);
+    } else if constexpr (LAYOUT::ROWS_OF_CHOICES) {
         return ep_receive_part(args, call, coming, parts);
     } else {
         return ep_receive_rows(args, call, coming);
     }
 }
 
-template <bool BY_EXPERT, class WAY> EP_DEVICE void ep_receive_all_rows(const ep_dispatch &args, const ep_call *call)
+template <class LAYOUT, class WAY> EP_DEVICE void ep_receive_all_rows(const ep_dispatch &args, const ep_call *call)
 {
-    const bool copies = BY_EXPERT && !WAY::IS_BACKWARD;
+    const bool copies = LAYOUT::ROWS_OF_CHOICES && !WAY::IS_BACKWARD;
     const ep_incoming incoming = ep_incoming_of(args, call, copies, copies ? ep_replica_parts(args) : 1);
     for (int i = incoming.first; i < incoming.end; i += incoming.step) {
         const ep_coming come = ep_coming_of(args, call, incoming, i);
-        if (come.unit >= 0 && !ep_receive_coming<BY_EXPERT, WAY>(args, call, come, incoming.parts)) {
+        if (come.unit >= 0 && !ep_receive_coming<LAYOUT, WAY>(args, call, come, incoming.parts)) {
             return;
         }
     }
@@ -276,20 +276,20 @@ template <bool BY_EXPERT, class WAY> EP_DEVICE void ep_receive_all_rows(const ep
 
 /* What comes beside rows is received before rows are waited for, which come last; but if no warp has two units, both
  * are waited for at once, which is sooner. */
-template <bool BY_EXPERT, class WAY> EP_DEVICE void ep_receive(const ep_dispatch &args, const ep_call *call)
+template <class LAYOUT, class WAY> EP_DEVICE void ep_receive(const ep_dispatch &args, const ep_call *call)
 {
     const bool moves = ep_is(args, WEFTI_CUDA_EP_MOVE);
-    const bool waits =
-        moves && !BY_EXPERT && !WAY::IS_BACKWARD && !ep_scales_move(args) && !ep_is(args, WEFTI_CUDA_EP_STAGE);
+    const bool waits = moves && !LAYOUT::ROWS_OF_CHOICES && !WAY::IS_BACKWARD && !ep_scales_move(args) &&
+                       !ep_is(args, WEFTI_CUDA_EP_STAGE);
     const ep_incoming units = ep_incoming_of(args, call, false, 1);
     const bool at_once = waits && ep_has_meta(args) && units.step >= units.end;
-    if (ep_has_meta(args) && !ep_receive_all_meta<BY_EXPERT>(args, call, units, at_once)) {
+    if (ep_has_meta(args) && !ep_receive_all_meta<LAYOUT>(args, call, units, at_once)) {
         return;
     }
     if (waits && !at_once) {
         ep_await_rows(args, call, units);
     } else if (moves && !at_once) {
-        ep_receive_all_rows<BY_EXPERT, WAY>(args, call);
+        ep_receive_all_rows<LAYOUT, WAY>(args, call);
     }
 }
 

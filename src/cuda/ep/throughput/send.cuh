@@ -75,9 +75,9 @@ EP_DEVICE wefti_u64 ep_unit_word(const ep_call *call, const ep_unit &unit)
 }
 
 /* Of how many tokens `rows_ready` has a word. */
-template <bool BY_EXPERT, class WAY> EP_DEVICE int ep_grain(int tokens)
+template <class LAYOUT, class WAY> EP_DEVICE int ep_grain(int tokens)
 {
-    return BY_EXPERT && !WAY::IS_BACKWARD ? wefti_cuda_ep_grain(tokens) : wefti_cuda_ep_unit(tokens);
+    return LAYOUT::ROWS_OF_CHOICES && !WAY::IS_BACKWARD ? wefti_cuda_ep_grain(tokens) : wefti_cuda_ep_unit(tokens);
 }
 
 /* Of the unit's first `rows` tokens all that went to this lane's rank are there: tell of the last grain of them. */
@@ -317,12 +317,12 @@ EP_DEVICE void ep_sender_quantise(const ep_dispatch &args, const ep_call *call, 
     }
 }
 
-template <bool BY_EXPERT, class WAY>
+template <class LAYOUT, class WAY>
 EP_DEVICE void ep_sender_run(const ep_dispatch &args, const ep_call *call, ep_sender *sender)
 {
     constexpr bool QUANTISES = WAY::QUANTISES;
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
-    const int grain = ep_grain<BY_EXPERT, WAY>(call->tokens);
+    const int grain = ep_grain<LAYOUT, WAY>(call->tokens);
     const ep_cut cut = sender->cut;
     ep_cursor store = {EP_NO_UNIT, 0, 0};
     ep_unit unit = {-1, 0, 0, 0, 0};
@@ -345,14 +345,14 @@ EP_DEVICE void ep_sender_run(const ep_dispatch &args, const ep_call *call, ep_se
         }
         const wefti_u32 shrinks = QUANTISES ? args.wide.element_bytes : 1;
         bool goes = (unit.bits >> store.row & 1) != 0;
-        if (BY_EXPERT && goes && store.at == 0) {
+        if (LAYOUT::ROWS_OF_CHOICES && goes && store.at == 0) {
             unit.to = ep_target_of(args, call, unit, number * unit_tokens + store.row, store.row);
         }
         if (goes) {
             wefti_bulk_store_add((void *)(unit.to + store.at / shrinks), piece, ep_cursor_bytes(store, cut) / shrinks);
         }
         ep_pipe_stored(&sender->pipe);
-        unit.to += !BY_EXPERT && goes && store.at + cut.piece_bytes >= cut.row_bytes ? unit.pitch : 0;
+        unit.to += !LAYOUT::ROWS_OF_CHOICES && goes && store.at + cut.piece_bytes >= cut.row_bytes ? unit.pitch : 0;
         const int rows = ep_rows_of_unit(call->tokens, unit_tokens, number);
         const bool ended = ep_cursor_advance(&store, cut, rows, 0) != 0;
         if (store.at == 0 && (store.row & (grain - 1)) == 0) {

@@ -26,10 +26,10 @@ EP_DEVICE wefti_u32 ep_choice_row(const ep_dispatch &args, const ep_call *call, 
 }
 
 /* Word `word` of the record of `token` for `rank`. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE wefti_u32 ep_record_word(const ep_dispatch &args, const ep_call *call, int token, int rank, int word)
 {
-    if (BY_EXPERT && word > 2 * args.topk) {
+    if (LAYOUT::ROWS_OF_CHOICES && word > 2 * args.topk) {
         return ep_choice_row(args, call, token, rank, word - 1 - 2 * args.topk);
     }
     if (word == 0) {
@@ -46,11 +46,11 @@ EP_DEVICE wefti_u32 ep_record_word(const ep_dispatch &args, const ep_call *call,
 }
 
 /* The records of a unit, which lie one behind the other at each rank. */
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE void ep_send_records(const ep_dispatch &args, const ep_call *call, int token, int rank, wefti_u32 bits,
                                wefti_u32 first)
 {
-    const int words = wefti_cuda_ep_record_words(args.topk, BY_EXPERT);
+    const int words = LAYOUT::record_words(args.topk);
     wefti_u32 *records = (wefti_u32 *)(args.group.area[rank] + args.group.at.records) +
                          (wefti_u64)(call->place[rank] + first) * (wefti_u64)words;
 #pragma unroll 2
@@ -59,7 +59,7 @@ EP_DEVICE void ep_send_records(const ep_dispatch &args, const ep_call *call, int
         for (int skip = i / words; skip > 0; skip--) {
             left &= left - 1;
         }
-        records[i] = ep_record_word<BY_EXPERT>(args, call, token + __ffs((int)left) - 1, rank, i % words);
+        records[i] = ep_record_word<LAYOUT>(args, call, token + __ffs((int)left) - 1, rank, i % words);
     }
 }
 
@@ -128,7 +128,7 @@ EP_DEVICE void ep_send_scales(const ep_dispatch &args, const ep_call *call, cons
     wefti_bulk_stores_complete();
 }
 
-template <bool BY_EXPERT>
+template <class LAYOUT>
 EP_DEVICE void ep_send_meta_of_unit(const ep_dispatch &args, const ep_call *call, int number, int unit_tokens,
                                     wefti_u32 *stage)
 {
@@ -139,7 +139,7 @@ EP_DEVICE void ep_send_meta_of_unit(const ep_dispatch &args, const ep_call *call
         const wefti_u32 bits = __shfl_sync(~0u, unit.bits, rank);
         const wefti_u32 first = __shfl_sync(~0u, unit.first, rank);
         if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
-            ep_send_records<BY_EXPERT>(args, call, token, rank, bits, first);
+            ep_send_records<LAYOUT>(args, call, token, rank, bits, first);
         }
     }
     if (args.given_words != 0 && unit_tokens < EP_META_BULK_TOKENS) {
@@ -147,7 +147,7 @@ EP_DEVICE void ep_send_meta_of_unit(const ep_dispatch &args, const ep_call *call
     } else if (args.given_words != 0) {
         ep_send_scales(args, call, unit, token, rows, stage);
     }
-    if (!BY_EXPERT && ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+    if (LAYOUT::KEEPS_WEIGHTS && ep_is(args, WEFTI_CUDA_EP_FRESH)) {
         ep_write_weights(args, call, token, rows);
     }
     __syncwarp();
@@ -157,8 +157,7 @@ EP_DEVICE void ep_send_meta_of_unit(const ep_dispatch &args, const ep_call *call
     }
 }
 
-template <bool BY_EXPERT>
-EP_DEVICE void ep_send_meta(const ep_dispatch &args, const ep_call *call, unsigned char *shared)
+template <class LAYOUT> EP_DEVICE void ep_send_meta(const ep_dispatch &args, const ep_call *call, unsigned char *shared)
 {
     const int mine = ep_warp() - args.blocks.sender_warps;
     wefti_u32 *stage = (wefti_u32 *)(shared + args.meta_stages_at) + mine * EP_META_STAGE_WORDS;
@@ -167,7 +166,7 @@ EP_DEVICE void ep_send_meta(const ep_dispatch &args, const ep_call *call, unsign
     int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
     for (int unit = first + mine; unit < end; unit += ep_warps() - args.blocks.sender_warps) {
-        ep_send_meta_of_unit<BY_EXPERT>(args, call, unit, unit_tokens, stage);
+        ep_send_meta_of_unit<LAYOUT>(args, call, unit, unit_tokens, stage);
     }
 }
 
