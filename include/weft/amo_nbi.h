@@ -14,12 +14,13 @@ extern "C" {
 #define WEFTI_DEFINE_EXTENDED_AMO_NBI(NAME, TYPE)                                                                      \
     WEFT_INLINE weft_status weft_##NAME##_atomic_fetch_nbi(weft_world *world, const TYPE *source, int pe, TYPE *value) \
     {                                                                                                                  \
-        return weft_##NAME##_atomic_fetch(world, source, pe, value);                                                   \
+        return wefti_amo_fetching_nbi(world, WEFTI_AMO_FETCH, sizeof(TYPE), wefti_writable(source), NULL, NULL, pe,    \
+                                      value);                                                                          \
     }                                                                                                                  \
     WEFT_INLINE weft_status weft_##NAME##_atomic_swap_nbi(weft_world *world, TYPE *dest, TYPE value, int pe,           \
                                                           TYPE *old)                                                   \
     {                                                                                                                  \
-        return weft_##NAME##_atomic_swap(world, dest, value, pe, old);                                                 \
+        return wefti_amo_fetching_nbi(world, WEFTI_AMO_SWAP, sizeof(TYPE), dest, &value, NULL, pe, old);               \
     }
 WEFT_EXTENDED_AMO_TYPES(WEFTI_DEFINE_EXTENDED_AMO_NBI)
 #undef WEFTI_DEFINE_EXTENDED_AMO_NBI
@@ -28,30 +29,30 @@ WEFT_EXTENDED_AMO_TYPES(WEFTI_DEFINE_EXTENDED_AMO_NBI)
     WEFT_INLINE weft_status weft_##NAME##_atomic_compare_swap_nbi(weft_world *world, TYPE *dest, TYPE cond,            \
                                                                   TYPE value, int pe, TYPE *old)                       \
     {                                                                                                                  \
-        return weft_##NAME##_atomic_compare_swap(world, dest, cond, value, pe, old);                                   \
+        return wefti_amo_fetching_nbi(world, WEFTI_AMO_COMPARE_SWAP, sizeof(TYPE), dest, &value, &cond, pe, old);      \
     }                                                                                                                  \
     WEFT_INLINE weft_status weft_##NAME##_atomic_fetch_add_nbi(weft_world *world, TYPE *dest, TYPE value, int pe,      \
                                                                TYPE *old)                                              \
     {                                                                                                                  \
-        return weft_##NAME##_atomic_fetch_add(world, dest, value, pe, old);                                            \
+        return wefti_amo_fetching_nbi(world, WEFTI_AMO_ADD, sizeof(TYPE), dest, &value, NULL, pe, old);                \
     }                                                                                                                  \
     WEFT_INLINE weft_status weft_##NAME##_atomic_fetch_inc_nbi(weft_world *world, TYPE *dest, int pe, TYPE *old)       \
     {                                                                                                                  \
-        return weft_##NAME##_atomic_fetch_inc(world, dest, pe, old);                                                   \
+        return weft_##NAME##_atomic_fetch_add_nbi(world, dest, (TYPE)1, pe, old);                                      \
     }
 WEFT_INTEGER_TYPES(WEFTI_DEFINE_STANDARD_AMO_NBI)
 #undef WEFTI_DEFINE_STANDARD_AMO_NBI
 
-#define WEFTI_DEFINE_BITWISE_AMO_NBI_OP(NAME, TYPE, OP)                                                                \
+#define WEFTI_DEFINE_BITWISE_AMO_NBI_OP(NAME, TYPE, OP, CODE)                                                          \
     WEFT_INLINE weft_status weft_##NAME##_atomic_fetch_##OP##_nbi(weft_world *world, TYPE *dest, TYPE value, int pe,   \
                                                                   TYPE *old)                                           \
     {                                                                                                                  \
-        return weft_##NAME##_atomic_fetch_##OP(world, dest, value, pe, old);                                           \
+        return wefti_amo_fetching_nbi(world, CODE, sizeof(TYPE), dest, &value, NULL, pe, old);                         \
     }
 #define WEFTI_DEFINE_BITWISE_AMO_NBI(NAME, TYPE)                                                                       \
-    WEFTI_DEFINE_BITWISE_AMO_NBI_OP(NAME, TYPE, and)                                                                   \
-    WEFTI_DEFINE_BITWISE_AMO_NBI_OP(NAME, TYPE, or)                                                                    \
-    WEFTI_DEFINE_BITWISE_AMO_NBI_OP(NAME, TYPE, xor)
+    WEFTI_DEFINE_BITWISE_AMO_NBI_OP(NAME, TYPE, and, WEFTI_AMO_AND)                                                    \
+    WEFTI_DEFINE_BITWISE_AMO_NBI_OP(NAME, TYPE, or, WEFTI_AMO_OR)                                                      \
+    WEFTI_DEFINE_BITWISE_AMO_NBI_OP(NAME, TYPE, xor, WEFTI_AMO_XOR)
 WEFT_BITWISE_TYPES(WEFTI_DEFINE_BITWISE_AMO_NBI)
 #undef WEFTI_DEFINE_BITWISE_AMO_NBI
 #undef WEFTI_DEFINE_BITWISE_AMO_NBI_OP

@@ -40,6 +40,16 @@ WEFT_API weft_team *weft_ctx_team(const weft_ctx *ctx);
 WEFT_INLINE weft_status weft_ctx_fence(weft_ctx *ctx);
 WEFT_INLINE weft_status weft_ctx_quiet(weft_ctx *ctx);
 
+/* A session: from start to stop the context's accesses are what `options` says, and nothing needs to be delivered
+ * before the stop, a fence or a quiet. A hint that changes no call's meaning; this version makes nothing of it before
+ * the stop, at which what is held back to go together (docs/several-hosts.md) goes. `operations`: how many there will
+ * be, about; 0 if it is not known. A start within a session replaces what was said. Any thread. WEFT_ERR_ARGUMENT.
+ * (OpenSHMEM 1.6, 9.5.) */
+#define WEFT_SESSION_BATCH 1u /* many accesses follow one another */
+#define WEFT_SESSION_SAME_AMO 2u /* its atomics are all of one operation and type */
+WEFT_API weft_status weft_ctx_session_start(weft_ctx *ctx, unsigned options, size_t operations);
+WEFT_API weft_status weft_ctx_session_stop(weft_ctx *ctx);
+
 /* ---- bytes ---- */
 
 WEFT_INLINE weft_status weft_ctx_putmem(weft_ctx *ctx, void *dest, const void *source, size_t bytes, int pe);
@@ -51,16 +61,16 @@ WEFT_INLINE weft_status weft_ctx_putmem_signal(weft_ctx *ctx, void *dest, const 
 WEFT_INLINE weft_status weft_ctx_putmem_signal_nbi(weft_ctx *ctx, void *dest, const void *source, size_t bytes,
                                                    uint64_t *signal, uint64_t value, weft_signal_op op, int pe);
 
-WEFT_INLINE weft_status weft_ctx_iputmem(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,
-                                         ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe);
-WEFT_INLINE weft_status weft_ctx_igetmem(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,
-                                         ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe);
-WEFT_INLINE weft_status weft_ctx_ibputmem(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,
-                                          ptrdiff_t source_stride, size_t block, size_t blocks, size_t element_bytes,
-                                          int pe);
-WEFT_INLINE weft_status weft_ctx_ibgetmem(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,
-                                          ptrdiff_t source_stride, size_t block, size_t blocks, size_t element_bytes,
-                                          int pe);
+WEFT_API weft_status weft_ctx_iputmem(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,
+                                      ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe);
+WEFT_API weft_status weft_ctx_igetmem(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,
+                                      ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe);
+WEFT_API weft_status weft_ctx_ibputmem(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,
+                                       ptrdiff_t source_stride, size_t block, size_t blocks, size_t element_bytes,
+                                       int pe);
+WEFT_API weft_status weft_ctx_ibgetmem(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,
+                                       ptrdiff_t source_stride, size_t block, size_t blocks, size_t element_bytes,
+                                       int pe);
 
 /* ---- for each size in bits of WEFT_SIZES ---- */
 

@@ -119,3 +119,109 @@ weft_team *weft_ctx_team(const weft_ctx *ctx)
 {
     return ctx == NULL || ctx->world == NULL || wefti_world_is_forked(ctx->world) ? NULL : ctx->team;
 }
+
+/* ---- out of line: all contexts of a world share its order and its completion ---- */
+
+weft_status wefti_ctx_put_slow(weft_ctx *ctx, void *dest, const void *source, size_t bytes, int pe)
+{
+    return wefti_put_slow(wefti_ctx_world(ctx), dest, source, bytes, wefti_ctx_pe(ctx, pe));
+}
+
+weft_status wefti_ctx_put_nbi_slow(weft_ctx *ctx, void *dest, const void *source, size_t bytes, int pe)
+{
+    return wefti_put_nbi_slow(wefti_ctx_world(ctx), dest, source, bytes, wefti_ctx_pe(ctx, pe));
+}
+
+weft_status wefti_ctx_get_slow(weft_ctx *ctx, void *dest, const void *source, size_t bytes, int pe)
+{
+    return wefti_get_slow(wefti_ctx_world(ctx), dest, source, bytes, wefti_ctx_pe(ctx, pe));
+}
+
+weft_status wefti_ctx_get_nbi_slow(weft_ctx *ctx, void *dest, const void *source, size_t bytes, int pe)
+{
+    return wefti_get_nbi_slow(wefti_ctx_world(ctx), dest, source, bytes, wefti_ctx_pe(ctx, pe));
+}
+
+weft_status wefti_ctx_put_signal_slow(weft_ctx *ctx, void *dest, const void *source, size_t bytes, uint64_t *signal,
+                                      uint64_t value, weft_signal_op op, int pe)
+{
+    return wefti_put_signal_slow(wefti_ctx_world(ctx), dest, source, bytes, signal, value, op, wefti_ctx_pe(ctx, pe));
+}
+
+weft_status wefti_ctx_put_signal_nbi_slow(weft_ctx *ctx, void *dest, const void *source, size_t bytes, uint64_t *signal,
+                                          uint64_t value, weft_signal_op op, int pe)
+{
+    return wefti_put_signal_nbi_slow(wefti_ctx_world(ctx), dest, source, bytes, signal, value, op,
+                                     wefti_ctx_pe(ctx, pe));
+}
+
+weft_status wefti_ctx_amo_slow(weft_ctx *ctx, wefti_amo_op op, int bits, void *dest, uint64_t value, uint64_t cond,
+                               int pe, uint64_t *old)
+{
+    return wefti_amo_slow(wefti_ctx_world(ctx), op, bits, dest, value, cond, wefti_ctx_pe(ctx, pe), old);
+}
+
+weft_status wefti_ctx_amo_nbi_slow(weft_ctx *ctx, wefti_amo_op op, int bits, void *dest, uint64_t value, uint64_t cond,
+                                   int pe, void *old)
+{
+    return wefti_amo_nbi_slow(wefti_ctx_world(ctx), op, bits, dest, value, cond, wefti_ctx_pe(ctx, pe), old);
+}
+
+weft_status wefti_ctx_fence_slow(weft_ctx *ctx)
+{
+    return wefti_fence_slow(wefti_ctx_world(ctx));
+}
+
+weft_status wefti_ctx_quiet_slow(weft_ctx *ctx)
+{
+    return wefti_quiet_slow(wefti_ctx_world(ctx));
+}
+
+weft_status weft_ctx_iputmem(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,
+                             ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe)
+{
+    return weft_iputmem(wefti_ctx_world(ctx), dest, source, dest_stride, source_stride, count, element_bytes,
+                        wefti_ctx_pe(ctx, pe));
+}
+
+weft_status weft_ctx_igetmem(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,
+                             ptrdiff_t source_stride, size_t count, size_t element_bytes, int pe)
+{
+    return weft_igetmem(wefti_ctx_world(ctx), dest, source, dest_stride, source_stride, count, element_bytes,
+                        wefti_ctx_pe(ctx, pe));
+}
+
+weft_status weft_ctx_ibputmem(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,
+                              ptrdiff_t source_stride, size_t block, size_t blocks, size_t element_bytes, int pe)
+{
+    return weft_ibputmem(wefti_ctx_world(ctx), dest, source, dest_stride, source_stride, block, blocks, element_bytes,
+                         wefti_ctx_pe(ctx, pe));
+}
+
+weft_status weft_ctx_ibgetmem(weft_ctx *ctx, void *dest, const void *source, ptrdiff_t dest_stride,
+                              ptrdiff_t source_stride, size_t block, size_t blocks, size_t element_bytes, int pe)
+{
+    return weft_ibgetmem(wefti_ctx_world(ctx), dest, source, dest_stride, source_stride, block, blocks, element_bytes,
+                         wefti_ctx_pe(ctx, pe));
+}
+
+/* ---- sessions ---- */
+
+weft_status weft_ctx_session_start(weft_ctx *ctx, unsigned options, size_t operations)
+{
+    static const char call[] = "weft_ctx_session_start";
+    (void)operations;
+    WEFT_TRY(wefti_world_expect(wefti_ctx_world(ctx), call));
+    if ((options & ~(WEFT_SESSION_BATCH | WEFT_SESSION_SAME_AMO)) != 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "%s: an option is none of WEFT_SESSION_BATCH, WEFT_SESSION_SAME_AMO; give those, or 0",
+                           call);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_ctx_session_stop(weft_ctx *ctx)
+{
+    WEFT_TRY(wefti_world_expect(wefti_ctx_world(ctx), "weft_ctx_session_stop"));
+    return weft_ctx_fence(ctx);
+}

@@ -264,6 +264,15 @@ weft_status wefti_amo_slow(weft_world *world, wefti_amo_op op, int bits, void *d
     return WEFT_OK;
 }
 
+weft_status wefti_amo_nbi_slow(weft_world *world, wefti_amo_op op, int bits, void *dest, uint64_t value, uint64_t cond,
+                               int pe, void *old)
+{
+    uint64_t before;
+    WEFT_TRY(wefti_amo_slow(old != NULL ? world : NULL, op, bits, dest, value, cond, pe, &before));
+    wefti_from_bits(old, before, (size_t)bits / 8);
+    return WEFT_OK;
+}
+
 weft_status wefti_rma_check(weft_world *world, const char *call, const void *address, size_t bytes, const void *local,
                             int pe)
 {

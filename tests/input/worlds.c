@@ -531,6 +531,17 @@ CASE(weft_ctx_create)
     CHECK(weft_ctx_team(NULL) == NULL);
 }
 
+COVERED(weft_ctx_session_stop)
+CASE(weft_ctx_session_start)
+{
+    CHECK_STATUS(weft_ctx_session_start(NULL, 0, 0), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ctx_session_start(s->ctx, 4, 0), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ctx_session_start(s->ctx, UINT_MAX, 0), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ctx_session_stop(NULL), WEFT_ERR_ARGUMENT);
+    CHECK_OK(weft_ctx_session_start(s->ctx, WEFT_SESSION_BATCH | WEFT_SESSION_SAME_AMO, SIZE_MAX));
+    CHECK_OK(weft_ctx_session_stop(s->ctx));
+}
+
 COVERED(weft_unregister)
 COVERED(weft_region_address)
 COVERED(weft_region_bytes)

@@ -24,7 +24,7 @@ CHANGES = [
     ("include/weft/protocol/layout.h", "uint64_t unused_abort[7]"),
     ("include/weft/protocol/ep_layout.h", "WEFTI_EP_CACHE_LINE_BYTES 64"),
     ("include/weft/device/dev.h", "WEFTI_DEV_RING_ENTRIES 128"),
-    ("include/weft/inline/view.h", "WEFTI_VIEW_ABI 2"),
+    ("include/weft/inline/view.h", "WEFTI_VIEW_ABI 3"),
     ("src/cuda/ep/abi.h", None),
     ("src/cuda/proxy/mail.c", None),
     ("src/world/tuning.c", "PAIRS_PES_MAX 63"),

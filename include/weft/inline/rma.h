@@ -24,6 +24,10 @@ WEFT_API weft_status wefti_put_signal_nbi_slow(weft_world *world, void *dest, co
 /* `bits` is 32 or 64; `old` receives the value before, as 64 bits, unless NULL. */
 WEFT_API weft_status wefti_amo_slow(weft_world *world, wefti_amo_op op, int bits, void *dest, uint64_t value,
                                     uint64_t cond, int pe, uint64_t *old);
+/* A fetching one without an answer on return: `old` is the caller's, of `bits` bits, and is written at weft_quiet at
+ * the latest. */
+WEFT_API weft_status wefti_amo_nbi_slow(weft_world *world, wefti_amo_op op, int bits, void *dest, uint64_t value,
+                                        uint64_t cond, int pe, void *old);
 WEFT_API weft_status wefti_fence_slow(weft_world *world);
 WEFT_API weft_status wefti_quiet_slow(weft_world *world);
 WEFT_API weft_status wefti_wait_slow(weft_world *world, const void *variable, wefti_word_kind kind, weft_cmp cmp,
@@ -268,25 +272,39 @@ static inline uint64_t wefti_amo_at(wefti_amo_op op, int bits, void *at, uint64_
     }
 }
 
-static inline weft_status wefti_amo(weft_world *world, wefti_amo_op op, int bits, void *dest, uint64_t value,
-                                    uint64_t cond, int pe, uint64_t *old)
+/* Whether it was done: the PE is in the link domain, and nothing is wrong. */
+static inline int wefti_amo_near(weft_world *world, wefti_amo_op op, int bits, void *dest, uint64_t value,
+                                 uint64_t cond, int pe, uint64_t *before)
 {
     size_t bytes = (size_t)bits / 8;
     if (WEFTI_FAST(world, dest, bytes, pe) && WEFTI_LIKELY(((uintptr_t)dest & (bytes - 1)) == 0)) {
-        uint64_t before = wefti_amo_at(op, bits, wefti_peer_address(world, dest, pe), value, cond);
-        if (old != NULL) {
-            *old = before;
-        }
-        return WEFT_OK;
+        *before = wefti_amo_at(op, bits, wefti_peer_address(world, dest, pe), value, cond);
+        return 1;
     }
-    return wefti_amo_slow(world, op, bits, dest, value, cond, pe, old);
+    return 0;
 }
 
-/* Bits of a value of `bytes` bytes, and back. */
+static inline weft_status wefti_amo(weft_world *world, wefti_amo_op op, int bits, void *dest, uint64_t value,
+                                    uint64_t cond, int pe, uint64_t *old)
+{
+    uint64_t before;
+    if (!wefti_amo_near(world, op, bits, dest, value, cond, pe, &before)) {
+        return wefti_amo_slow(world, op, bits, dest, value, cond, pe, old);
+    }
+    if (old != NULL) {
+        *old = before;
+    }
+    return WEFT_OK;
+}
+
+/* Bits of a value of `bytes` bytes, 0 for NULL; and back. */
 static inline uint64_t wefti_to_bits(const void *value, size_t bytes)
 {
     uint32_t b32;
     uint64_t b64;
+    if (value == NULL) {
+        return 0;
+    }
     if (bytes == 4) {
         memcpy(&b32, value, 4);
         return b32;
@@ -310,8 +328,8 @@ static inline weft_status wefti_amo_typed(weft_world *world, wefti_amo_op op, si
                                           const void *value, const void *cond, int pe, void *old)
 {
     uint64_t before = 0;
-    weft_status status = wefti_amo(world, op, (int)bytes * 8, dest, value != NULL ? wefti_to_bits(value, bytes) : 0,
-                                   cond != NULL ? wefti_to_bits(cond, bytes) : 0, pe, old != NULL ? &before : NULL);
+    weft_status status = wefti_amo(world, op, (int)bytes * 8, dest, wefti_to_bits(value, bytes),
+                                   wefti_to_bits(cond, bytes), pe, old != NULL ? &before : NULL);
     if (WEFTI_LIKELY(status == WEFT_OK) && old != NULL) {
         wefti_from_bits(old, before, bytes);
     }
@@ -326,6 +344,20 @@ static inline weft_status wefti_amo_fetching(weft_world *world, wefti_amo_op op,
         return wefti_amo_slow(NULL, op, (int)bytes * 8, dest, 0, 0, pe, NULL);
     }
     return wefti_amo_typed(world, op, bytes, dest, value, cond, pe, old);
+}
+
+static inline weft_status wefti_amo_fetching_nbi(weft_world *world, wefti_amo_op op, size_t bytes, void *dest,
+                                                 const void *value, const void *cond, int pe, void *old)
+{
+    const int bits = (int)bytes * 8;
+    const uint64_t value_bits = wefti_to_bits(value, bytes);
+    const uint64_t cond_bits = wefti_to_bits(cond, bytes);
+    uint64_t before;
+    if (WEFTI_UNLIKELY(old == NULL) || !wefti_amo_near(world, op, bits, dest, value_bits, cond_bits, pe, &before)) {
+        return wefti_amo_nbi_slow(world, op, bits, dest, value_bits, cond_bits, pe, old);
+    }
+    wefti_from_bits(old, before, bytes);
+    return WEFT_OK;
 }
 
 /* A fetch only reads, through what the other operations write. */

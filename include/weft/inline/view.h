@@ -7,7 +7,7 @@
 #ifndef WEFTI_INLINE_VIEW_H
 #define WEFTI_INLINE_VIEW_H
 
-#define WEFTI_VIEW_ABI 2 /* before other headers, which include this one and need it */
+#define WEFTI_VIEW_ABI 3 /* before other headers, which include this one and need it */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -230,21 +230,30 @@ WEAK_pshmem_ctx_destroy
 }
 WEAK_pshmem_ctx_get_team
 
-    /* ---- sessions: hints, of which loads and stores need none ---- */
+    /* ---- sessions: hints; the default context has none ---- */
 
-    void
-    pshmem_ctx_session_start(shmem_ctx_t ctx, long options, const shmem_ctx_session_config_t *config, long config_mask)
+    static int
+    has_session(shmem_ctx_t ctx)
 {
-    (void)ctx;
-    (void)options;
-    (void)config;
-    (void)config_mask;
+    return ctx != SHMEM_CTX_DEFAULT && ctx != SHMEM_CTX_INVALID;
+}
+
+void pshmem_ctx_session_start(shmem_ctx_t ctx, long options, const shmem_ctx_session_config_t *config, long config_mask)
+{
+    const unsigned known = ((options & SHMEM_CTX_SESSION_BATCH) != 0 ? WEFT_SESSION_BATCH : 0) |
+                           ((options & SHMEM_CTX_SESSION_SAME_AMO) != 0 ? WEFT_SESSION_SAME_AMO : 0);
+    const int has_total = config != NULL && (config_mask & SHMEM_CTX_SESSION_TOTAL_OPS) != 0;
+    if (has_session(ctx)) {
+        CHECK(weft_ctx_session_start(CTX(ctx), known, has_total ? config->total_ops : 0), 1);
+    }
 }
 WEAK_pshmem_ctx_session_start
 
     void
     pshmem_ctx_session_stop(shmem_ctx_t ctx)
 {
-    (void)ctx;
+    if (has_session(ctx)) {
+        CHECK(weft_ctx_session_stop(CTX(ctx)), 1);
+    }
 }
 WEAK_pshmem_ctx_session_stop
