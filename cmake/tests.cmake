@@ -213,12 +213,12 @@ function(weft_add_provider name)
         PREFIX "" OUTPUT_NAME libfabric SUFFIX .so.1 NO_SONAME ON C_VISIBILITY_PRESET default)
 endfunction()
 
-# The suite of transports over a libfabric that asks all that a provider may ask, by each order of large puts, and where
-# they are not to be had.
+# The suite of transports over a libfabric that asks all that a provider may ask, by each order of large puts, with keys
+# of more than 64 bits, and where those are too long, so that there are no writes and reads.
 function(weft_add_strict_tests)
     weft_add_provider(strict)
     foreach(variables "WEFT_RMA_ORDER=provider" "WEFT_RMA_ORDER=counted" "WEFT_RMA_ORDER=completion"
-            "STRICT_KEYS=long")
+            "STRICT_KEYS=long" "STRICT_KEYS=longer")
         string(REGEX REPLACE ".*=" "" word ${variables})
         add_test(NAME ofi_test.strict.${word} COMMAND ofi_test strict)
         weft_describe_test(ofi_test.strict.${word} "unit;network;slow")

@@ -9,11 +9,13 @@
  *              read; else, and sometimes for no reason, -FI_EAGAIN
  *   order      a write is complete before it goes, and goes behind later messages, unless FI_ORDER_SAW was asked for,
  *              or FI_DELIVERY_COMPLETE of it
+ *   keys       with STRICT_KEYS=long they have more than 64 bits (FI_MR_RAW): who writes or reads by one has made one
+ *              of its own of it for its domain, and takes back all that it made before it closes that; with
+ *              STRICT_KEYS=longer nobody has room for them, and nothing is to be written or read
  *   progress   completions come when the queue is read, some reads later, and in another order than the operations,
  *              but for those of messages received where FI_ORDER_STRICT was asked of them
  *
- * What does not keep to it ends the process. STRICT_KEYS=long asks for keys of more than 64 bits as well (FI_MR_RAW) of
- * who wants to write and read. */
+ * What does not keep to it ends the process, and so does a process that ends and never wrote or read. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <rdma/fabric.h>
@@ -35,6 +37,8 @@
 #define DEFERRED_MAX 16 /* writes */
 #define LATE_MAX 4 /* reads */
 #define KEY_BASE UINT64_C(0x5000000000000000)
+#define MAPPED_BASE UINT64_C(0x3000000000000000)
+#define LONGER_BYTES 4096 /* of a key that nobody has room for */
 
 typedef struct network {
     struct fid_fabric face;
@@ -44,7 +48,23 @@ typedef struct network {
 typedef struct interface {
     struct fid_domain face;
     struct fid_domain *real;
+    size_t mapped; /* keys */
 } interface;
+
+/* What FI_MR_RAW has others carry. */
+typedef struct long_key {
+    unsigned char mark[8];
+    uint64_t number;
+    uint64_t not_number;
+} long_key;
+
+/* A key that a domain has made of a long one. */
+typedef struct mapping {
+    const interface *domain;
+    uint64_t key;
+    uint64_t number; /* of the registration */
+    struct mapping *next;
+} mapping;
 
 typedef struct end end;
 
@@ -75,6 +95,7 @@ typedef struct deferred {
 struct end {
     struct fid_ep face;
     struct fid_ep *real;
+    const interface *domain;
     queue *completions;
     int keeps_order; /* of messages received */
     int orders_writes;
@@ -91,6 +112,7 @@ typedef struct region {
     struct fid_mr *real;
     const unsigned char *base;
     size_t bytes;
+    uint64_t number;
     end *user;
     int is_enabled;
     struct region *next;
@@ -107,9 +129,13 @@ static struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static region *regions;
 static uint64_t regions_made;
+static mapping *mappings;
+static uint64_t mappings_made;
+static uint64_t moves; /* writes and reads */
 static uint64_t drawn = 0x9e3779b97f4a7c15;
 /* What the provider itself asks and has. */
 static int real_modes;
+static size_t real_key;
 static size_t real_queue;
 static size_t real_inject;
 
@@ -149,6 +175,75 @@ static void *allocate(size_t bytes)
     void *memory = calloc(1, bytes);
     expect(memory != NULL, "no memory");
     return memory;
+}
+
+/* ---- long keys ---- */
+
+static size_t long_key_bytes(void)
+{
+    const char *keys = getenv("STRICT_KEYS");
+    return keys == NULL ? 0 : strcmp(keys, "longer") == 0 ? LONGER_BYTES : sizeof(long_key);
+}
+
+static __attribute__((destructor)) void check_moves(void)
+{
+    expect((moves > 0) == (long_key_bytes() < LONGER_BYTES), "a process writes and reads, unless keys are too long");
+}
+
+static int tell_long_key(region *of, const struct fi_mr_raw_attr *told)
+{
+    const long_key key = {.mark = "strict", .number = of->number, .not_number = ~of->number};
+    expect(long_key_bytes() > 0, "keys are not long");
+    expect(*told->key_size >= sizeof key, "a long key has room");
+    memcpy(told->raw_key, &key, sizeof key);
+    *told->key_size = sizeof key;
+    *told->base_addr = (uint64_t)(uintptr_t)of->base;
+    return 0;
+}
+
+static int map_long_key(interface *domain, const struct fi_mr_map_raw *given)
+{
+    long_key key;
+    expect(given->key_size == sizeof key, "a long key comes whole");
+    memcpy(&key, given->raw_key, sizeof key);
+    expect(memcmp(key.mark, "strict", 7) == 0 && key.not_number == ~key.number, "a long key is one of this provider's");
+    mapping *made = allocate(sizeof *made);
+    pthread_mutex_lock(&lock);
+    *made = (mapping){.domain = domain, .key = MAPPED_BASE + ++mappings_made, .number = key.number, .next = mappings};
+    mappings = made;
+    domain->mapped++;
+    pthread_mutex_unlock(&lock);
+    *given->key = made->key;
+    return 0;
+}
+
+static int unmap_key(interface *domain, uint64_t key)
+{
+    pthread_mutex_lock(&lock);
+    mapping **link = &mappings;
+    while (*link != NULL && ((*link)->key != key || (*link)->domain != domain)) {
+        link = &(*link)->next;
+    }
+    mapping *ended = *link;
+    expect(ended != NULL, "a key that is taken back was made for that domain");
+    *link = ended->next;
+    domain->mapped--;
+    pthread_mutex_unlock(&lock);
+    free(ended);
+    return 0;
+}
+
+/* Which registration a key means to an endpoint; under the lock. 0: none. */
+static uint64_t number_of(const end *user, uint64_t key)
+{
+    if (long_key_bytes() == 0) {
+        return key - KEY_BASE;
+    }
+    const mapping *of = mappings;
+    while (of != NULL && (of->key != key || of->domain != user->domain)) {
+        of = of->next;
+    }
+    return of != NULL ? of->number : 0;
 }
 
 /* ---- the library ---- */
@@ -199,9 +294,11 @@ struct fi_info *fi_dupinfo(const struct fi_info *info)
 static void tighten(struct fi_info *info, const struct fi_info *hints)
 {
     real_modes = info->domain_attr->mr_mode;
+    real_key = info->domain_attr->mr_key_size;
     real_queue = info->tx_attr->size;
     real_inject = info->tx_attr->inject_size;
-    info->domain_attr->mr_mode = MODES;
+    info->domain_attr->mr_mode = long_key_bytes() > 0 ? MODES | FI_MR_RAW : MODES;
+    info->domain_attr->mr_key_size = long_key_bytes() > 0 ? long_key_bytes() : info->domain_attr->mr_key_size;
     info->domain_attr->data_progress = FI_PROGRESS_MANUAL;
     info->domain_attr->control_progress = FI_PROGRESS_MANUAL;
     info->mode = FI_CONTEXT | FI_CONTEXT2;
@@ -218,7 +315,7 @@ int fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t
 {
     load_once();
     const int is_rma = (hints->caps & FI_RMA) != 0;
-    const int raw = getenv("STRICT_KEYS") != NULL ? FI_MR_RAW : 0;
+    const int raw = long_key_bytes() > 0 ? FI_MR_RAW : 0;
     const int needed = is_rma ? MODES | raw : FI_MR_LOCAL | FI_MR_ENDPOINT;
     if ((hints->domain_attr->mr_mode & needed) != needed || (hints->mode & FI_CONTEXT2) == 0) {
         return -FI_ENODATA;
@@ -236,6 +333,7 @@ static struct fi_info *loosen(const struct fi_info *info)
     struct fi_info *loose = real.dupinfo(info);
     expect(loose != NULL, "no memory");
     loose->domain_attr->mr_mode = real_modes;
+    loose->domain_attr->mr_key_size = real_key;
     loose->tx_attr->size = real_queue;
     loose->tx_attr->inject_size = real_inject;
     return loose;
@@ -270,10 +368,13 @@ static int bind_region(struct fid *fid, struct fid *to, uint64_t flags)
 static int control_region(struct fid *fid, int command, void *argument)
 {
     region *enabled = (region *)(void *)fid;
-    (void)argument;
+    if (command == FI_GET_RAW_MR) {
+        expect(enabled->is_enabled, "a registration is enabled before it is told");
+        return tell_long_key(enabled, argument);
+    }
     expect(command == FI_ENABLE && enabled->user != NULL, "a registration is bound before it is enabled");
     enabled->is_enabled = 1;
-    enabled->face.key = KEY_BASE + enabled->face.key;
+    enabled->face.key = long_key_bytes() > 0 ? FI_KEY_NOTAVAIL : KEY_BASE + enabled->number;
     return 0;
 }
 
@@ -310,7 +411,8 @@ static int register_memory(struct fid *fid, const void *memory, size_t bytes, ui
     made->bytes = bytes;
     made->face.fid = (struct fid){.fclass = FI_CLASS_MR, .ops = &region_ops};
     made->face.mem_desc = made;
-    made->face.key = number; /* not yet what others need */
+    made->number = number;
+    made->face.key = FI_KEY_NOTAVAIL;
     pthread_mutex_lock(&lock);
     made->next = regions;
     regions = made;
@@ -332,13 +434,15 @@ static void *check_local(const end *user, const void *memory, size_t bytes, cons
     return fi_mr_desc(in->real);
 }
 
-static void translate(struct fi_rma_iov *remote)
+static void translate(const end *user, struct fi_rma_iov *remote)
 {
     pthread_mutex_lock(&lock);
+    const uint64_t number = number_of(user, remote->key);
     const region *of = regions;
-    while (of != NULL && (!of->is_enabled || of->face.key != remote->key)) {
+    while (of != NULL && (!of->is_enabled || of->number != number)) {
         of = of->next;
     }
+    moves++;
     pthread_mutex_unlock(&lock);
     expect(of != NULL, "the key is one of a registration that is enabled");
     const uint64_t at = remote->addr - (uint64_t)(uintptr_t)of->base;
@@ -455,7 +559,7 @@ static ssize_t move(struct fid_ep *face, const struct fi_msg_rma *message, uint6
     struct fi_rma_iov remote = *message->rma_iov;
     expect(message->iov_count == 1 && message->rma_iov_count == 1, "a write or read has one piece");
     void *descriptor = check_local(user, message->msg_iov->iov_base, message->msg_iov->iov_len, message->desc[0]);
-    translate(&remote);
+    translate(user, &remote);
     loose.desc = &descriptor;
     loose.rma_iov = &remote;
     if (is_unwilling(user, 1)) {
@@ -643,6 +747,7 @@ static int open_end(struct fid_domain *face, struct fi_info *info, struct fid_ep
     made->sending_max = queue_of != NULL ? atoi(queue_of) : 1;
     made->orders_writes = (info->tx_attr->msg_order & FI_ORDER_SAW) != 0;
     made->keeps_order = (info->rx_attr->comp_order & FI_ORDER_STRICT) != 0;
+    made->domain = (const interface *)(const void *)face;
     made->face.fid = (struct fid){.fclass = FI_CLASS_EP, .ops = &end_ops};
     made->face.cm = &name_ops;
     made->face.msg = &message_ops;
@@ -661,12 +766,20 @@ static int open_addresses(struct fid_domain *face, struct fi_av_attr *attributes
 static int close_domain(struct fid *fid)
 {
     interface *closed = (interface *)(void *)fid;
+    expect(closed->mapped == 0, "what was made of long keys is taken back before its domain is closed");
     int error = fi_close(&closed->real->fid);
     free(closed);
     return error;
 }
 
-static struct fi_ops domain_fid_ops = {.size = sizeof(struct fi_ops), .close = close_domain};
+static int control_domain(struct fid *fid, int command, void *argument)
+{
+    interface *of = (interface *)(void *)fid;
+    expect(command == FI_MAP_RAW_MR || command == FI_UNMAP_KEY, "a domain is asked for keys alone");
+    return command == FI_MAP_RAW_MR ? map_long_key(of, argument) : unmap_key(of, *(const uint64_t *)argument);
+}
+
+static struct fi_ops domain_fid_ops = {.size = sizeof(struct fi_ops), .close = close_domain, .control = control_domain};
 static struct fi_ops_domain domain_ops = {
     .size = sizeof(struct fi_ops_domain), .av_open = open_addresses, .cq_open = open_queue, .endpoint = open_end};
 

@@ -308,7 +308,7 @@ static int wire_share(wefti_wire *wire, void *memory, size_t bytes, wefti_wire_r
     }
     end->ranges[end->range_count] = (range){.base = memory, .bytes = bytes, .is_shared = 1};
     out->registration = &end->ranges[end->range_count];
-    out->keys[0] = (wefti_wire_key){.base = (uint64_t)(uintptr_t)memory, .key = end->range_count++};
+    out->told[0].at = (wefti_wire_key){.base = (uint64_t)(uintptr_t)memory, .key = end->range_count++};
     return 1;
 }
 

@@ -89,7 +89,11 @@ typedef struct wefti_am_peer {
     uint64_t fenced_put; /* the last message before the last fence */
     uint64_t flags; /* to it that are not among `puts`, since no quiet asks after them */
     uint64_t key_asked_ns; /* 0: not yet */
-    wefti_am_key range; /* of its memory; no bytes: none */
+    struct {
+        uint64_t first; /* counted in its slot */
+        uint64_t bytes;
+        wefti_wire_key keys[WEFTI_WIRE_RAILS_MAX];
+    } range; /* of its memory; no bytes: none */
     uint32_t rma; /* writes and reads under way to it, or not yet taken by who waits for them */
     uint32_t writes; /* under way to it */
     uint64_t received_ns; /* when a message last came from it */

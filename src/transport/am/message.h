@@ -45,7 +45,7 @@ _Static_assert(sizeof(wefti_am_header) == 64, "no padding is sent");
 typedef struct wefti_am_key {
     uint64_t first;
     uint64_t bytes;
-    wefti_wire_key keys[WEFTI_WIRE_RAILS_MAX];
+    wefti_wire_told told[WEFTI_WIRE_RAILS_MAX];
 } wefti_am_key;
 
 /* Of several puts in one message: where `bytes` bytes go, which follow, padded to whole words. */

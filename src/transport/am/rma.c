@@ -130,17 +130,31 @@ static int has_key(const wefti_am_peer *peer, uint64_t offset, size_t bytes)
     return holds(peer->range.first, peer->range.bytes, offset, bytes);
 }
 
+/* Keys that are of no use here leave those that there are. */
+static void take_key(wefti_am *am, int pe, const wefti_am_key *told)
+{
+    wefti_am_peer *peer = &am->peers[pe];
+    wefti_wire_key keys[WEFTI_WIRE_RAILS_MAX];
+    for (int i = 0; i < WEFTI_WIRE_RAILS_MAX; i++) {
+        keys[i] = told->told[i].at;
+    }
+    if (told->bytes > 0 && (am->wire.ops->learn == NULL || am->wire.ops->learn(&am->wire, pe, told->told, keys))) {
+        peer->range.first = told->first;
+        peer->range.bytes = told->bytes;
+        memcpy(peer->range.keys, keys, sizeof keys);
+    }
+}
+
 /* What the PE's memory is now; it may be too small to be asked for again at once. */
 static weft_status ask_key(wefti_am_wait *now)
 {
-    wefti_am_peer *peer = &now->am->peers[now->pe];
     wefti_am_buffer *buffer;
     wefti_am_request *request;
     wefti_am_key told;
     WEFT_TRY(wefti_am_begin_request(now, WEFTI_AM_KEY, &told, sizeof told, &buffer, &request));
     WEFT_TRY(wefti_am_submit(now, buffer));
     WEFT_TRY(wefti_am_close_request(now, request, NULL));
-    peer->range = told;
+    take_key(now->am, now->pe, &told);
     return WEFT_OK;
 }
 

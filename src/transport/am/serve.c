@@ -131,7 +131,7 @@ static size_t serve_key(wefti_am *am, wefti_am_header *header)
     if (range != NULL) {
         told->first = range->first;
         told->bytes = range->bytes;
-        memcpy(told->keys, range->at.keys, sizeof told->keys);
+        memcpy(told->told, range->at.told, sizeof told->told);
     }
     header->kind = WEFTI_AM_DATA;
     header->bytes = sizeof *told;

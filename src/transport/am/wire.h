@@ -51,10 +51,19 @@ typedef struct wefti_wire_key {
     uint64_t key;
 } wefti_wire_key;
 
+/* The same as a PE tells others. A key that is too long for `at` each of them makes one of its own of. */
+#define WEFTI_WIRE_LONG_KEY_MAX 96
+typedef struct wefti_wire_told {
+    wefti_wire_key at;
+    uint64_t long_base;
+    uint64_t long_bytes; /* 0: `at` is all */
+    unsigned char long_key[WEFTI_WIRE_LONG_KEY_MAX];
+} wefti_wire_told;
+
 /* Memory that others may read and write. */
 typedef struct wefti_wire_range {
-    void *registration; /* NULL: of another PE */
-    wefti_wire_key keys[WEFTI_WIRE_RAILS_MAX];
+    void *registration;
+    wefti_wire_told told[WEFTI_WIRE_RAILS_MAX];
 } wefti_wire_range;
 
 /* What one write or read moves, and where. */
@@ -107,6 +116,9 @@ typedef struct wefti_wire_ops {
     /* Let others read and write memory; whether it is taken. */
     int (*share)(wefti_wire *wire, void *memory, size_t bytes, wefti_wire_range *range);
     void (*unshare)(wefti_wire *wire, wefti_wire_range *range);
+    /* Keys of memory of `pe` as that told them, for move; whether they can be had. They last until `close`. NULL: they
+     * are what was told. */
+    int (*learn)(wefti_wire *wire, int pe, const wefti_wire_told *told, wefti_wire_key *keys);
     /* How one names another interface, for errors. */
     const char *remedy;
     /* Of several rails, behind the words of an error, which of them has not done yet what it was to do for a PE; else

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "base/library.h"
 #include "os/os.h"
@@ -68,7 +69,8 @@ static struct fi_info *make_hints(uint64_t caps, uint64_t order)
         hints->ep_attr->type = FI_EP_RDM;
         hints->tx_attr->msg_order = FI_ORDER_SAS | order;
         hints->rx_attr->msg_order = FI_ORDER_SAS | order;
-        hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+        hints->domain_attr->mr_mode =
+            FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ENDPOINT | FI_MR_RAW;
         hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
     }
     return hints;
@@ -144,11 +146,17 @@ static struct fi_info *find_again(const struct fi_info *chosen, uint64_t caps, u
     return found;
 }
 
+static int has_long_keys(const struct fi_info *info)
+{
+    return (info->domain_attr->mr_mode & FI_MR_RAW) != 0;
+}
+
 /* The same with RMA of that kind. */
 static struct fi_info *find_rma(const struct fi_info *chosen, wefti_fabric_rma wanted)
 {
     struct fi_info *found = find_again(chosen, FI_RMA, wanted == WEFTI_FABRIC_RMA_ORDERED ? ORDER : 0);
-    if (found != NULL && wanted == WEFTI_FABRIC_RMA_COUNTED && found->domain_attr->cq_data_size < sizeof(uint32_t)) {
+    if (found != NULL && ((wanted == WEFTI_FABRIC_RMA_COUNTED && found->domain_attr->cq_data_size < sizeof(uint32_t)) ||
+                          (has_long_keys(found) && found->domain_attr->mr_key_size > WEFTI_WIRE_LONG_KEY_MAX))) {
         lib.freeinfo(found);
         found = NULL;
     }
@@ -231,21 +239,35 @@ static int register_memory(wefti_fabric_rail *rail, int which, void *memory, siz
     return error;
 }
 
+/* What others need for a registration; whether there is room for it. */
+static int tell(const wefti_fabric_rail *rail, struct fid_mr *registration, void *memory, wefti_wire_told *told)
+{
+    const int is_by_address = (rail->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
+    size_t bytes = sizeof told->long_key;
+    told->at.base = is_by_address ? (uint64_t)(uintptr_t)memory : 0;
+    if (!has_long_keys(rail->info)) {
+        told->at.key = fi_mr_key(registration);
+        return 1;
+    }
+    const int error = fi_mr_raw_attr(registration, &told->long_base, told->long_key, &bytes, 0);
+    told->long_bytes = bytes;
+    return error == 0 && bytes > 0;
+}
+
 int wefti_fabric_share(wefti_fabric *fabric, void *memory, size_t bytes, wefti_fabric_range *range)
 {
     const uint64_t access = FI_REMOTE_READ | FI_REMOTE_WRITE | FI_READ | FI_WRITE;
     memset(range, 0, sizeof *range);
     for (int i = 0; i < fabric->count; i++) {
         wefti_fabric_rail *rail = &fabric->rails[i];
-        if (register_memory(rail, WEFTI_FABRIC_REQUESTS, memory, bytes, access, &range->registrations[i]) != 0) {
-            range->registrations[i] = NULL;
+        struct fid_mr **made = &range->registrations[i];
+        const int error = register_memory(rail, WEFTI_FABRIC_REQUESTS, memory, bytes, access, made);
+        if (error != 0) {
+            *made = NULL;
+        }
+        if (error != 0 || (i < fabric->own && !tell(rail, *made, memory, &range->told[i]))) {
             wefti_fabric_unshare(range);
             return 0;
-        }
-        const int is_by_address = (rail->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
-        if (i < fabric->own) {
-            range->keys[i] = (wefti_wire_key){.base = is_by_address ? (uint64_t)(uintptr_t)memory : 0,
-                                              .key = fi_mr_key(range->registrations[i])};
         }
     }
     return 1;
@@ -256,6 +278,32 @@ void wefti_fabric_unshare(wefti_fabric_range *range)
     for (int i = 0; i < WEFTI_TOPO_RAILS_MAX; i++) {
         close_one(range->registrations[i]);
     }
+}
+
+/* ---- others' memory ---- */
+
+int wefti_fabric_map(wefti_fabric_rail *rail, const wefti_wire_told *told, uint64_t *key)
+{
+    wefti_wire_told mine = *told;
+    uint64_t *mapped = wefti_realloc(rail->mapped, (rail->mapped_count + 1) * sizeof *mapped);
+    if (mapped == NULL) {
+        return 0;
+    }
+    rail->mapped = mapped;
+    if (told->long_bytes > sizeof mine.long_key ||
+        fi_mr_map_raw(rail->domain, mine.long_base, mine.long_key, mine.long_bytes, key, 0) != 0) {
+        return 0;
+    }
+    rail->mapped[rail->mapped_count++] = *key;
+    return 1;
+}
+
+static void unmap_all(wefti_fabric_rail *rail)
+{
+    for (size_t i = 0; i < rail->mapped_count; i++) {
+        (void)fi_mr_unmap_key(rail->domain, rail->mapped[i]);
+    }
+    wefti_free(rail->mapped);
 }
 
 /* ---- opening ---- */
@@ -398,6 +446,7 @@ void wefti_fabric_close_endpoints(wefti_fabric *fabric)
 
 static void close_rail(wefti_fabric_rail *rail)
 {
+    unmap_all(rail);
     for (int which = 0; which < WEFTI_FABRIC_ENDPOINTS; which++) {
         close_one(rail->buffers[which]);
         close_one(rail->completions[which]);

@@ -32,7 +32,7 @@ typedef enum wefti_fabric_rma {
 /* Memory that others may read and write by any of this PE's own rails. */
 typedef struct wefti_fabric_range {
     struct fid_mr *registrations[WEFTI_TOPO_RAILS_MAX];
-    wefti_wire_key keys[WEFTI_WIRE_RAILS_MAX];
+    wefti_wire_told told[WEFTI_WIRE_RAILS_MAX];
 } wefti_fabric_range;
 
 typedef struct wefti_fabric_name {
@@ -60,6 +60,8 @@ typedef struct wefti_fabric_rail {
     /* Registrations of the memory for messages, where the provider needs one, or one for each endpoint. */
     struct fid_mr *buffers[WEFTI_FABRIC_ENDPOINTS];
     void *descriptors[WEFTI_FABRIC_ENDPOINTS]; /* of that memory */
+    uint64_t *mapped; /* keys made of others' long ones */
+    size_t mapped_count;
     int wake[WEFTI_FABRIC_ENDPOINTS]; /* readable when something completes, once fi_trywait says so; or -1 */
     int slot;
     int port; /* of a NIC that has several; 0: it has one, or which it is is not known */
@@ -96,6 +98,9 @@ weft_status wefti_fabric_insert(wefti_fabric_rail *rail, const wefti_fabric_name
 /* Let others read and write memory. Whether the provider has taken it. */
 int wefti_fabric_share(wefti_fabric *fabric, void *memory, size_t bytes, wefti_fabric_range *range);
 void wefti_fabric_unshare(wefti_fabric_range *range);
+
+/* Make a key for this rail of a long one (FI_MR_RAW), until the rail is closed. Whether the provider has taken it. */
+int wefti_fabric_map(wefti_fabric_rail *rail, const wefti_wire_told *told, uint64_t *key);
 
 /* The library's words for an error number. */
 const char *wefti_fabric_error(int error);

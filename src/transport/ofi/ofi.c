@@ -383,7 +383,7 @@ static int ofi_share(wefti_wire *wire, void *memory, size_t bytes, wefti_wire_ra
         return 0;
     }
     range->registration = shared;
-    memcpy(range->keys, shared->keys, sizeof range->keys);
+    memcpy(range->told, shared->told, sizeof range->told);
     return 1;
 }
 
@@ -392,6 +392,19 @@ static void ofi_unshare(wefti_wire *wire, wefti_wire_range *range)
     (void)wire;
     wefti_fabric_unshare(range->registration);
     wefti_free(range->registration);
+}
+
+static int ofi_learn(wefti_wire *wire, int pe, const wefti_wire_told *told, wefti_wire_key *keys)
+{
+    wire_state *state = wire->state;
+    const peer *of = &state->peers[pe];
+    int has_all = 1;
+    for (int i = 0; i < of->count && has_all; i++) {
+        const int other = of->paths[i].other;
+        wefti_fabric_rail *rail = &state->fabric.rails[of->paths[i].rail];
+        has_all = told[other].long_bytes == 0 || wefti_fabric_map(rail, &told[other], &keys[other].key);
+    }
+    return has_all;
 }
 
 static const wefti_wire_ops wire_ops = {
@@ -410,6 +423,7 @@ static const wefti_wire_ops wire_ops = {
     .can_sleep = ofi_can_sleep,
     .share = ofi_share,
     .unshare = ofi_unshare,
+    .learn = ofi_learn,
     .tell_rails = ofi_tell_rails,
     .remedy = "with the provider's variable, as FI_TCP_IFACE",
 };
