@@ -2,7 +2,7 @@
 # access to symmetric memory. Users of an installed weft know it as weft::sim.
 file(GLOB_RECURSE weft_sim_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
 list(FILTER weft_sim_sources EXCLUDE REGEX "(_test|/conformance)\\.c$")
-list(FILTER weft_sim_sources EXCLUDE REGEX "/src/(tools|ffi|faces|cuda|testing/fake_driver|os/posix|transport/(ofi|ucx)|bootstrap/(job|pmix|pmi|collective|mpi|shmem|plugin))/")
+list(FILTER weft_sim_sources EXCLUDE REGEX "/src/(tools|ffi|faces|cuda|testing/fake_driver|os/posix|transport/(ofi|ucx|plugin)|bootstrap/(job|pmix|pmi|collective|mpi|shmem|plugin))/")
 list(FILTER weft_sim_sources EXCLUDE REGEX "/src/(common/copy|base/thread_state)\\.c$")
 
 add_library(weft_sim STATIC ${weft_sim_sources})

@@ -372,6 +372,16 @@ if(CMOCKA_FOUND)
             ${CMAKE_C_COMPILER} ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/examples/bootstrap_plugin/files.c
             $<TARGET_FILE:launched>)
         weft_describe_test(bootstrap_plugin "process;tools")
+        if(TARGET weftrun)
+            weft_add_test_program(plugin_conformance ${PROJECT_SOURCE_DIR}/tests/tools/plugin_conformance.c)
+            add_test(NAME transport_plugin COMMAND sh ${PROJECT_SOURCE_DIR}/tests/tools/transport_plugin.sh
+                ${CMAKE_C_COMPILER} ${PROJECT_SOURCE_DIR}/include
+                ${PROJECT_SOURCE_DIR}/examples/transport_plugin/sockets.c $<TARGET_FILE:plugin_conformance>
+                $<TARGET_FILE:launched> $<TARGET_FILE:weftrun> ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh
+                $<TARGET_FILE:multi_rma_order> $<TARGET_FILE:multi_coll>)
+            weft_describe_test(transport_plugin "process;tools;network")
+            set_tests_properties(transport_plugin PROPERTIES PROCESSORS 4)
+        endif()
         if(TARGET weft_shmem)
             add_test(NAME launchers.slurm COMMAND sh ${PROJECT_SOURCE_DIR}/tests/tools/slurm.sh $<TARGET_FILE:launched>
                 ${PROJECT_BINARY_DIR}/oshrun ${PROJECT_BINARY_DIR}/tests/shmem_setup)

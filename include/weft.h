@@ -1,4 +1,4 @@
-/* weft.h: symmetric memory for CPUs. Includes every public header but weft_ep.h. */
+/* weft.h: symmetric memory for CPUs. Includes every public header but weft_ep.h and weft/transport.h. */
 #ifndef WEFT_H
 #define WEFT_H
 

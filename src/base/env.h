@@ -39,7 +39,8 @@
       "ranks up to which a group of expert parallelism on GPUs has the kernels for few, at most 32: for tests of the " \
       "others; the same on all ranks")                                                                                 \
     X(TRANSPORT, "WEFT_TRANSPORT", WORD, "",                                                                           \
-      "what may connect nodes, in order: map, ofi, ucx, or ^ and what is not to be used; else all of this build")      \
+      "what may connect nodes, in order: map, ofi, ucx, a library's path; or ^ and what is not; else all of this "     \
+      "build")                                                                                                         \
     X(PROGRESS, "WEFT_PROGRESS", WORD, "auto",                                                                         \
       "who sees to what comes from other nodes while nobody waits: thread, inline (calls), or auto (thread)")          \
     X(RMA_BYTES, "WEFT_RMA_BYTES", SIZE, "16K",                                                                        \

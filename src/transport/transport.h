@@ -109,8 +109,9 @@ struct wefti_transport {
 };
 
 /* `self`: this PE. `map`: PEs of the link domain, by load and store. `ofi` and `ucx`: PEs of other nodes, over
- * libfabric and UCX. `sim`: all PEs of a simulation, by a network that is modelled as a whole; `messages`: those of
- * other nodes, by the protocol of ofi and ucx over a wire that is modelled. */
+ * libfabric and UCX; `plugin` (plugin/plugin.h): those, over a library that is named. `sim`: all PEs of a simulation,
+ * by a network that is modelled as a whole; `messages`: those of other nodes, by the protocol of ofi and ucx over a
+ * wire that is modelled. */
 extern const wefti_transport_ops wefti_transport_self;
 extern const wefti_transport_ops wefti_transport_map;
 extern const wefti_transport_ops wefti_transport_ofi; /* in builds that found libfabric */

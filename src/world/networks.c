@@ -1,10 +1,15 @@
-/* Which transports between nodes this PE can use, those of this build that WEFT_TRANSPORT allows, and who sees to
- * them. */
+/* Which transports between nodes this PE can use, those of this build that WEFT_TRANSPORT allows or the library that it
+ * names, and who sees to them. */
 #include <string.h>
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/library.h"
+#include "base/log.h"
 #include "world/world.h"
+#ifndef WEFT_SIM
+#include "transport/plugin/plugin.h"
+#endif
 
 #ifdef WEFT_HAVE_OFI
 #define OFI &wefti_transport_ofi
@@ -30,6 +35,10 @@ const wefti_transport_ops *wefti_network_ops(uint32_t network)
 #ifdef WEFT_SIM
     if (network == WEFTI_NETWORK_SIM) { /* without messages its transport is open already */
         return wefti_network_has_messages() ? &wefti_transport_sim_messages : NULL;
+    }
+#else
+    if (network == WEFTI_NETWORK_PLUGIN) {
+        return wefti_transport_plugin();
     }
 #endif
     return network < NETWORKS ? rows[network].ops : NULL;
@@ -101,19 +110,41 @@ static uint32_t find(const char *name, size_t length)
     return network;
 }
 
-/* The networks of a list with commas. */
-static weft_status read_list(const char *list, uint32_t *listed)
+/* A library by its path, which a process with more rights than who started it does not follow; 0: none. */
+static weft_status load(const char *path, size_t length, uint32_t *network)
+{
+    *network = 0;
+    if (wefti_library_is_secure()) {
+        wefti_log(WEFTI_LOG_WARN,
+                  "WEFT_TRANSPORT names the library %.*s, which is not followed in a program that has more rights than "
+                  "its user (setuid, capabilities)",
+                  (int)length, path);
+        return WEFT_OK;
+    }
+#ifndef WEFT_SIM
+    WEFT_TRY(wefti_transport_plugin_load(path, length));
+    *network = WEFTI_NETWORK_PLUGIN;
+#endif
+    return WEFT_OK;
+}
+
+/* The networks of a list with commas; libraries: one may be named by its path. */
+static weft_status read_list(const char *list, int libraries, uint32_t *listed)
 {
     *listed = 0;
     for (int is_more = 1; is_more; list++) {
         const size_t length = strcspn(list, ",");
-        const uint32_t network = find(list, length);
-        if (network == NETWORKS) {
-            return wefti_error(
-                WEFT_ERR_ARGUMENT,
-                "weft_world_create: WEFT_TRANSPORT names \"%.*s\"; give a list of map, ofi and ucx, the first to be "
-                "tried first, or ^ and what is not to be used",
-                (int)length, list);
+        uint32_t network = find(list, length);
+        if (network == NETWORKS && libraries && memchr(list, '/', length) != NULL) {
+            WEFT_TRY(load(list, length, &network));
+        } else if (network == NETWORKS) {
+            return wefti_error(WEFT_ERR_ARGUMENT,
+                               "weft_world_create: WEFT_TRANSPORT names \"%.*s\"; give a list of map, ofi and ucx or "
+                               "the absolute path "
+                               "of a library (weft/transport.h), the first to be tried first, or ^ and which of these "
+                               "names are not to "
+                               "be used",
+                               (int)length, list);
         }
         *listed = network != 0 ? wefti_networks_append(*listed, network) : *listed;
         list += length;
@@ -126,14 +157,16 @@ weft_status wefti_world_networks(uint32_t *networks)
 {
     const char *word = wefti_env_word(WEFTI_ENV_TRANSPORT);
     const uint32_t built = of_this_build();
+    const int is_without = *word == '^';
     uint32_t listed;
     *networks = built;
     if (*word == '\0') {
         return WEFT_OK;
     }
-    WEFT_TRY(read_list(word + (*word == '^'), &listed));
+    WEFT_TRY(read_list(word + is_without, !is_without, &listed));
     if (!has(built, WEFTI_NETWORK_SIM)) {
-        *networks = *word == '^' ? without(built, listed) : wefti_networks_common(listed, built);
+        *networks = is_without ? without(built, listed)
+                               : wefti_networks_common(listed, wefti_networks_append(built, WEFTI_NETWORK_PLUGIN));
     }
     return WEFT_OK;
 }

@@ -64,7 +64,7 @@ static void test_common(void **state)
 static void test_refused(void **state)
 {
     (void)state;
-    static const char *const values[] = {"tcp", "ofi,", "ofi;map", "^", "OFI", "ofi,^map", ",", "of"};
+    static const char *const values[] = {"tcp", "ofi,", "ofi;map", "^", "OFI", "ofi,^map", ",", "of", "^/lib/x.so"};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         uint32_t networks;
         assert_int_equal(setenv("WEFT_TRANSPORT", values[i], 1), 0);
@@ -72,6 +72,26 @@ static void test_refused(void **state)
         assert_non_null(strstr(weft_last_error(), "WEFT_TRANSPORT"));
         assert_non_null(strstr(weft_last_error(), "map, ofi and ucx"));
     }
+}
+
+/* Of a library what is wrong with the path; what is wrong with the library: tests/tools/transport_plugin.sh. */
+static void test_paths(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value;
+        const char *text;
+    } values[] = {{"ofi,./mine.so", "\"./mine.so\"; give an absolute path"},
+                  {"lib/mine.so", "\"lib/mine.so\"; give an absolute path"},
+                  {"/nowhere/mine.so,ofi", "/nowhere/mine.so cannot be loaded"}};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        uint32_t networks;
+        assert_int_equal(setenv("WEFT_TRANSPORT", values[i].value, 1), 0);
+        assert_int_equal(wefti_world_networks(&networks), WEFT_ERR_ARGUMENT);
+        assert_non_null(strstr(weft_last_error(), "WEFT_TRANSPORT"));
+        assert_non_null(strstr(weft_last_error(), values[i].text));
+    }
+    assert_null(wefti_network_ops(WEFTI_NETWORK_PLUGIN));
 }
 
 static void test_progress(void **state)
@@ -98,10 +118,8 @@ static void test_progress(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_common),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_values), cmocka_unit_test(test_common),   cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_paths),  cmocka_unit_test(test_progress),
     };
     setenv("WEFT_LOG", "none", 1);
     return cmocka_run_group_tests_name("networks", tests, NULL, NULL);

@@ -182,7 +182,8 @@ typedef struct wefti_world_settings {
 #define WEFTI_NETWORK_OFI ((uint32_t)1)
 #define WEFTI_NETWORK_UCX ((uint32_t)2)
 #define WEFTI_NETWORK_SIM ((uint32_t)3)
-/* What this build has and WEFT_TRANSPORT allows. */
+#define WEFTI_NETWORK_PLUGIN ((uint32_t)4)
+/* What this build has, and a library that is named, and WEFT_TRANSPORT allows. */
 weft_status wefti_world_networks(uint32_t *networks);
 /* Its transport; NULL: not in this build, or the simulator's, which is open already. */
 const wefti_transport_ops *wefti_network_ops(uint32_t network);
