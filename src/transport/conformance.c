@@ -368,6 +368,7 @@ static void part_signal_in_data(tester *t)
     for (int to = 0; to < t->pes; to++) {
         if (must_reach(t->pe, to)) {
             CHECK_OK(ops_under_test->put_signal(&t->transport, to, at, data, sizeof data, at + 24, 5, WEFT_SIGNAL_SET));
+            CHECK_OK(ops_under_test->quiet(&t->transport)); /* an atomic may come before a put */
             CHECK_OK(amo(t, to, word, WEFTI_AMO_FETCH, 64, 0, 0, &seen));
             CHECK(seen == 5);
             CHECK_OK(amo(t, to, word + 1, WEFTI_AMO_FETCH, 64, 0, 0, &seen));
