@@ -84,6 +84,7 @@ typedef struct weft_sim_config {
     int silent; /* not 0: a failing run prints nothing */
     weft_sim_result *result; /* may be NULL */
     int messages; /* not 0: between link domains run the messages of the library's networks, over a simulated wire */
+    uint32_t rest_one_in; /* at an access or before an atomic a PE rests for up to 0.3 ms; 16 times at most */
 } weft_sim_config;
 
 #define WEFT_SIM_CONFIG_INIT WEFTI_SIZED(weft_sim_config)

@@ -750,7 +750,7 @@ DEFINE_ACCESS(64)
 /* Everything this fiber stored is visible before, and it sees everything after. */
 static void rmw_begin(wefti_sim *sim, uint64_t offset)
 {
-    wefti_sim_step(sim);
+    wefti_sim_before_atomic(sim);
     wefti_memory_check_reserved(sim, offset, sim->running->pe);
     wefti_memory_drain(sim, sim->running);
     wefti_memory_acquire_all(sim, sim->running);

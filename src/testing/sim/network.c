@@ -220,7 +220,9 @@ int wefti_network_amo(int port, uint64_t offset, wefti_amo_op op, int bits, uint
     }
     wefti_memory_drain_messages(sim, self, port, self->messages.group);
     sim->gap += 2; /* nothing happens between here and the access */
+    sim->may_not_rest = 1;
     *old = wefti_amo_at(op, bits, sim->ports[port].slot + offset, value, cond);
+    sim->may_not_rest = 0;
     return travel(sim, port);
 }
 

@@ -21,6 +21,7 @@
 #define EVENTS_MAX ((uint64_t)1 << 36)
 #define HEAP_MAX_BYTES ((size_t)4 << 20)
 #define DEADLINE_NS ((uint64_t)10 * 1000000000)
+#define RESTS_MAX 16
 
 /* ---- what the seed decides ---- */
 
@@ -43,6 +44,7 @@ static void draw_rates(wefti_sim *sim)
     static const uint32_t splits[] = {WEFT_SIM_NEVER, 2, 8};
     static const uint32_t commits[] = {1, 2, 8, 64};
     static const uint32_t entries[] = {1, 2, 8, 32, 64};
+    static const uint32_t rests[] = {WEFT_SIM_NEVER, WEFT_SIM_NEVER, 2, 8, 64, 1024};
     const weft_sim_config *config = &sim->config;
     wefti_random *random = &sim->random;
     sim->rates.switch_one_in = rate(random, config->switch_one_in, switches, 6);
@@ -51,6 +53,9 @@ static void draw_rates(wefti_sim *sim)
     sim->rates.split = wefti_random_threshold(rate(random, config->split_one_in, splits, 3));
     sim->rates.commit = wefti_random_threshold(rate(random, config->land_one_in, commits, 4));
     sim->rates.buffer_entries = rate(random, config->buffer_entries, entries, 5);
+    sim->rates.rest = wefti_random_threshold(rate(random, config->rest_one_in, rests, 6));
+    sim->rates.rests_at_atomics = (int)wefti_random_below(random, 2);
+    sim->rests_left = RESTS_MAX;
     uint32_t order = wefti_random_below(random, 5);
     sim->rates.order = order == 3 ? WEFT_SIM_ORDER_FIFO : order == 4 ? WEFT_SIM_ORDER_LIFO : WEFT_SIM_ORDER_RANDOM;
     if (config->order != WEFT_SIM_ORDER_DRAWN) {

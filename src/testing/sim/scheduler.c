@@ -359,6 +359,32 @@ static void wake_spuriously(wefti_sim *sim)
     }
 }
 
+/* A pause of any length between two steps of a protocol shows what may happen between them, however short they are. */
+static void rest(wefti_sim *sim)
+{
+    wefti_fiber *fiber = sim->running;
+    const uint32_t scale = 1u << wefti_random_below(&sim->random, 10);
+    const uint64_t until_ns = sim->now_ns + UINT64_C(600) * wefti_random_below(&sim->random, scale);
+    fiber->stalled_until_ns = until_ns > fiber->stalled_until_ns ? until_ns : fiber->stalled_until_ns;
+    sim->rests_left--;
+}
+
+static int may_rest(wefti_sim *sim, int at_atomic)
+{
+    return at_atomic == sim->rates.rests_at_atomics && sim->rests_left > 0 && !sim->may_not_rest &&
+           wefti_random_hit(&sim->random, sim->rates.rest);
+}
+
+void wefti_sim_before_atomic(wefti_sim *sim)
+{
+    if (may_rest(sim, 1)) {
+        rest(sim);
+        wefti_sim_event(sim);
+    } else {
+        wefti_sim_step(sim);
+    }
+}
+
 void wefti_sim_event(wefti_sim *sim)
 {
     uint32_t one_in = sim->rates.switch_one_in;
@@ -369,6 +395,9 @@ void wefti_sim_event(wefti_sim *sim)
     }
     if (wefti_random_below(&sim->random, SPURIOUS_ONE_IN) == 0) {
         wake_spuriously(sim);
+    }
+    if (may_rest(sim, 0)) {
+        rest(sim);
     }
     wefti_sim_yield(sim);
 }

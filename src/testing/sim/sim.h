@@ -106,6 +106,8 @@ typedef struct wefti_sim_rates {
     uint32_t delay;
     uint32_t split;
     uint32_t commit;
+    uint32_t rest; /* a threshold: of events, or of atomics */
+    int rests_at_atomics;
     uint32_t switch_one_in;
     unsigned buffer_entries;
     weft_sim_order order;
@@ -167,6 +169,8 @@ struct wefti_sim {
     size_t alive; /* fibers that are neither done nor dead */
     size_t sleepers;
     uint32_t gap; /* accesses until the next event */
+    int rests_left;
+    int may_not_rest; /* for now */
 
     uint64_t now_ns;
     uint64_t progress; /* counts what could end a wait */
@@ -238,6 +242,7 @@ int wefti_sim_block(wefti_sim *sim, wefti_fiber_state state, uint64_t wake_ns);
 void wefti_sim_wake(wefti_sim *sim, wefti_fiber *fiber);
 /* An event is due: something may commit, another fiber may run. */
 void wefti_sim_event(wefti_sim *sim);
+void wefti_sim_before_atomic(wefti_sim *sim);
 /* The run has failed with sim->text: back to the thread itself, for good. From a fiber only. */
 void wefti_sim_stop(wefti_sim *sim, weft_status status) __attribute__((noreturn));
 /* PE `pe` has done what must not be: the run ends as failed at the next event. From anywhere. */

@@ -1,0 +1,94 @@
+/* sim/threads.c: threads of a PE use its world at once. Each one's quiet completes what that thread has put, whatever
+ * the others do meanwhile, and each hears the answers to what it has asked. */
+#include "os/os.h"
+#include "sim/cases.h"
+
+#define THREADS 3
+#define ROUNDS 4
+#define PUTS 5
+
+/* What a thread has put into a PE; the words of the PE's board tell where those are. */
+typedef struct words {
+    uint64_t put[THREADS][PUTS];
+    uint64_t added[THREADS];
+} words;
+
+typedef struct one_thread {
+    wefti_os_thread *thread;
+    const case_run *run;
+    weft_world *world;
+    words *of_sources; /* [PEs] */
+    int number;
+} one_thread;
+
+/* The words of this PE's threads at PE `to`, in its memory itself: what is there has arrived. */
+static const volatile words *arrived(const one_thread *one, int to)
+{
+    const words *there = (const words *)(uintptr_t)one->run->board[to];
+    return &there[weft_world_pe(one->world)];
+}
+
+static void put_some(const one_thread *one, int to, uint64_t round)
+{
+    const int pe = weft_world_pe(one->world);
+    uint64_t *at = one->of_sources[pe].put[one->number];
+    uint64_t values[PUTS];
+    for (int i = 0; i < PUTS; i++) {
+        values[i] = case_value(pe, to, round) + (uint64_t)i;
+    }
+    if (weft_sim_random(2) == 0) {
+        MUST(weft_uint64_put_nbi(one->world, at, values, PUTS, to));
+        return;
+    }
+    for (int i = 0; i < PUTS; i++) { /* which a network may gather */
+        MUST(weft_uint64_p(one->world, &at[i], values[i], to));
+    }
+}
+
+static void work(void *argument)
+{
+    const one_thread *one = argument;
+    const int pe = weft_world_pe(one->world);
+    uint64_t added[64] = {0};
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        const int to = (pe + 1 + (int)weft_sim_random((uint64_t)one->run->pes - 1)) % one->run->pes;
+        uint64_t before = 0;
+        put_some(one, to, round);
+        dawdle(4, 3000);
+        if (weft_sim_random(2) == 0) {
+            MUST(weft_uint64_atomic_fetch_add(one->world, &one->of_sources[pe].added[one->number], 1, to, &before));
+            if (before != added[to]++) {
+                weft_sim_fail("round %d: PE %d has %d from thread %d, and it is told %d", (int)round, to,
+                              (int)added[to] - 1, one->number, (int)before);
+            }
+        }
+        MUST(weft_quiet(one->world));
+        for (int i = 0; i < PUTS; i++) {
+            const uint64_t seen = arrived(one, to)->put[one->number][i];
+            if (seen != case_value(pe, to, round) + (uint64_t)i) {
+                weft_sim_fail("round %d: after a quiet of thread %d word %d at PE %d is %llx", (int)round, one->number,
+                              i, to, (unsigned long long)seen);
+            }
+        }
+    }
+}
+
+void case_threads(void *argument)
+{
+    case_run *run = argument;
+    one_thread threads[THREADS];
+    weft_world *world = case_world("threads");
+    words *of_sources;
+    MUST(weft_calloc(world, (size_t)run->pes, sizeof *of_sources, (void **)&of_sources));
+    run->board[weft_sim_pe()] = (uint64_t)(uintptr_t)of_sources;
+    MUST(weft_sync(world));
+    for (int i = 0; i < THREADS; i++) {
+        threads[i] = (one_thread){.run = run, .world = world, .of_sources = of_sources, .number = i};
+        MUST(wefti_os_thread_start(&threads[i].thread, work, &threads[i]));
+    }
+    for (int i = 0; i < THREADS; i++) {
+        wefti_os_thread_join(threads[i].thread);
+    }
+    MUST(weft_barrier(world));
+    MUST(weft_world_destroy(world));
+}
