@@ -10,7 +10,8 @@
  *
  * or, with weft_ep_route_choose, the update is part of the next dispatch. Both moves have halves, for overlap, and
  * backwards, for training. A whole program: examples/moe_least.c. This header includes what it needs beside: weft_ep.h
- * alone has weft_world_create, weft_team_world and weft_last_error. Its calls, with what is set at least:
+ * alone has weft_world_create, weft_world_pe, weft_world_pes, weft_team_world and weft_last_error. Its calls, with what
+ * is set at least (with one row a token and K over 1 the expert's rank adds the results of a row's local choices):
  *
  *     weft_ep_create         on weft_team_world(world); config: experts, tokens_max, topk_max, row_bytes_max
  *     weft_ep_route_create   plan: topk

@@ -71,7 +71,7 @@ static weft_status make_area(weft_team *team, const char *call)
 #define CHANNELS_MAX 24u
 #define STREAM_SLOT_UNITS 512u
 #define STREAM_STEP_UNITS                                                                                              \
-    1536u /* of all slots of a member: in a small team they are larger, and 512 KiB still go in one step */
+    1536u /* of all slots of a member together: a small team's are larger, so that 512 KiB go in one step there, too */
 #define CHANNELS_BYTES_MAX ((uint64_t)16 << 20) /* with smaller slots in a large team */
 
 static uint32_t stream_slot_units(const weft_team *team)

@@ -18,7 +18,7 @@ static inline int wefti_team_after(const weft_team *team, unsigned round)
 weft_status wefti_team_sync(weft_team *team, const char *call);
 /* count.c: the same, by a count. */
 weft_status wefti_team_sync_by_count(weft_team *team, const char *call);
-/* The last call of a team that counts: all members count themselves in, and the first, which has the words, waits for
+/* To part, the last call of a team that counts: all members count themselves in, and the first, which has the words, waits for
  * them. */
 weft_status wefti_team_part_by_count(weft_team *team, const char *call);
 

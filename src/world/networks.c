@@ -103,9 +103,11 @@ static uint32_t without(uint32_t list, uint32_t other)
 static uint32_t find(const char *name, size_t length)
 {
     uint32_t network = 0;
-    while (network < NETWORKS &&
-           (strlen(rows[network].name) != length || memcmp(rows[network].name, name, length) != 0)) {
-        network++;
+    for (; network < NETWORKS; network++) {
+        const char *known = rows[network].name; /* NULL: a number that is none of the table's */
+        if (known != NULL && strlen(known) == length && memcmp(known, name, length) == 0) {
+            break;
+        }
     }
     return network;
 }

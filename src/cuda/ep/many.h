@@ -7,7 +7,7 @@
  *   headers     [2][R][HEADER_WORDS + 1 + L] packed words, by the parity of the epoch: the call header of source s to
  *               this rank: behind what is called, of a dispatch the tokens that come here and the choices of each
  *               expert here, of a combine the first of the rows where this rank's results are staged at the source
- *   meta_ready  the directory, this rank's own
+ *   meta_ready  not that: its place has a directory of this rank's own, where what is for each rank lies
  *   rows_ready  [WORDS_OF_RANK][R] packed words: DONE: rank s has stored all that it stores here in this call;
  *               RETURNED: likewise values
  *   choices     [R][1 + L] packed words, in the second round of a dispatch that drops rows: the tokens of source s

@@ -138,7 +138,8 @@ WEFTI_CUDA_EP_FN int wefti_cuda_ep_push_unit(int rows)
     return wefti_cuda_ep_unit_of(rows, WEFTI_CUDA_EP_PUSHES_MAX);
 }
 
-/* Tokens of a grain: no more than a unit has. */
+/* Tokens of a grain: no more than a unit has. A rank has as many words for the grains of a dispatch as for what a
+ * combine pushes, so both have one limit. */
 WEFTI_CUDA_EP_FN int wefti_cuda_ep_grain(int tokens)
 {
     return wefti_cuda_ep_push_unit(tokens);

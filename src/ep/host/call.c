@@ -154,7 +154,7 @@ static void WEFT_PRINTF(2, 3) append(text *to, const char *format, ...)
 static void append_plan(text *to, uint64_t plan)
 {
     unsigned layout = plan & 3;
-    append(to, " of topk %u, %s, %s %u", (unsigned)(plan >> 8 & 0xffffff), wefti_ep_layout_name((weft_ep_layout)layout),
+    append(to, ", topk %u, %s, %s %u", (unsigned)(plan >> 8 & 0xffffff), wefti_ep_layout_name((weft_ep_layout)layout),
            layout >= WEFT_EP_SLOTS_SOURCE ? "Tmax" : "alignment", (unsigned)(plan >> 32));
     append(to, "%s%s", (plan >> 2 & 1) != 0 ? ", summed by choice" : "",
            (plan >> 3 & 1) != 0 ? ", of destinations" : "");
@@ -181,21 +181,21 @@ static text describe(const wefti_ep_call_header *header)
         append(&to, ", %s scales", names[parts.scale_type & 3]);
     }
     if ((parts.flags & WEFT_EP_WEIGHTED) != 0) {
-        append(&to, ", weighted,");
+        append(&to, ", weighted");
     }
     if ((parts.flags & WEFTI_EP_FORWARDED) != 0) {
-        append(&to, ", forwarded,");
+        append(&to, ", forwarded");
     }
     if ((parts.flags & WEFTI_EP_OWN_CHOICES) != 0) {
-        append(&to, ", with choices of its own,");
+        append(&to, ", with weights or choices of its own");
     }
     if ((parts.flags & WEFTI_EP_GRADIENTS) != 0) {
-        append(&to, parts.kind == WEFTI_EP_COMBINE ? ", with values," : ", with weights,");
+        append(&to, parts.kind == WEFTI_EP_COMBINE ? ", with values" : ", with weights");
     }
     if (header->plan != 0) {
         append_plan(&to, header->plan);
     } else {
-        append(&to, " on the route updated in call %" PRIu64, header->route);
+        append(&to, ", on the route updated in call %" PRIu64, header->route);
     }
     return to;
 }

@@ -28,7 +28,8 @@ typedef struct wefti_ep_call {
 
 wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_signature_fields *parts);
 
-/* The call agrees on the route's routing, of so many tokens of this rank, or is about the one it has. */
+/* Fill in what the call is about: a new routing that it agrees on, of so many tokens of this rank, or the one that the
+ * route has. */
 void wefti_ep_call_agrees(wefti_ep_call *call, const wefti_ep_routing *route, int tokens);
 void wefti_ep_call_follows(wefti_ep_call *call, const wefti_ep_routing *route);
 

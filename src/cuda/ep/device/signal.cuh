@@ -153,7 +153,7 @@ EP_DEVICE bool ep_await_values(const ep_group &group, const wefti_u64 *words, in
 /* ---- the words of units ---- */
 
 /* The words of `rank`'s units in `meta_ready`, and of its units or grains in `rows_ready`, in the memory of
- * `reader`. */
+ * `reader`; a row of the latter has as many words as a combine pushes, which is the most (`at.pushes`). */
 EP_DEVICE wefti_u64 *ep_meta_ready(const ep_group &group, int reader, int rank)
 {
     return (wefti_u64 *)(group.area[reader] + group.at.meta_ready) + (wefti_u64)rank * group.at.units;

@@ -76,7 +76,7 @@ static void append_route(text *to, int is_fresh, weft_ep_layout layout, uint32_t
     append(to, ", %s", wefti_ep_layout_name(layout));
     if (!is_fresh) {
         append(to, ", on the route updated in call %u", route / 2);
-    } else if (layout != WEFT_EP_RANK_MAJOR) { /* slots by expert: 1 + R * Tmax */
+    } else if (layout != WEFT_EP_RANK_MAJOR) { /* of slots by expert 1 + R * Tmax: divided by R that is Tmax */
         append(to, "%s%u", words[layout], layout == WEFT_EP_SLOTS_EXPERT ? route / (uint32_t)ranks : route);
     }
 }

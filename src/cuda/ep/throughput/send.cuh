@@ -1,5 +1,5 @@
-/* cuda/ep/throughput/send.cuh: the rows of a block's units to all their ranks, and the word of each unit in
- * `rows_ready`. */
+/* cuda/ep/throughput/send.cuh: the rows of a block's units to all their ranks, and the word in `rows_ready`
+ * of each unit or, by expert, of each grain. */
 #ifndef WEFTI_CUDA_EP_THROUGHPUT_SEND_CUH
 #define WEFTI_CUDA_EP_THROUGHPUT_SEND_CUH
 
