@@ -193,7 +193,8 @@ static void aborted_in_a_mask(weft_world *world, int which)
 #define OWN_DEADLINE_NS UINT64_C(300000000)
 
 typedef struct own_header {
-    uint64_t words[WEFTI_CUDA_EP_HEADER_WORDS + EP_RIG_PES];
+    uint64_t words[WEFTI_CUDA_EP_HEADER_WORDS + 1 + EP_RIG_LOCAL_EXPERTS];
+    size_t count;
     uint64_t *there;
     pthread_t thread;
 } own_header;
@@ -203,10 +204,16 @@ static void *put_back(void *argument)
     own_header *header = argument;
     const struct timespec rest = {0, OWN_DEADLINE_NS / 2 * 3};
     (void)nanosleep(&rest, NULL);
-    for (size_t i = 0; i < sizeof header->words / sizeof header->words[0]; i++) {
+    for (size_t i = 0; i < header->count; i++) {
         __atomic_store_n(&header->there[i], header->words[i], __ATOMIC_RELAXED);
     }
     return NULL;
+}
+
+/* Whether the rig's groups have the kernels of groups of many ranks. */
+static int is_of_many(void)
+{
+    return getenv("WEFT_EP_FEW_RANKS") != NULL;
 }
 
 /* As if the block that posts this rank's call header to itself had not come yet. */
@@ -214,11 +221,12 @@ static void take_own_header(const ep_rig *rig, own_header *header)
 {
     const wefti_cuda_ep_group *group = wefti_cuda_ep_group_of(rig->ep);
     const uint64_t parity = ep_rig_control(rig)->epoch & 1;
-    const size_t words = sizeof header->words / sizeof header->words[0];
-    header->there = (uint64_t *)(uintptr_t)(group->area[rig->rank] + group->at.headers) +
-                    (parity * EP_RIG_PES + (uint64_t)rig->rank) * words;
-    memcpy(header->words, header->there, sizeof header->words);
-    memset(header->there, 0, sizeof header->words);
+    header->count = WEFTI_CUDA_EP_HEADER_WORDS + (is_of_many() ? 1 + (size_t)group->at.local_max : EP_RIG_PES);
+    header->there = (uint64_t *)(uintptr_t)(wefti_cuda_ep_own_area(rig->ep, 0) + group->at.headers) +
+                    (parity * EP_RIG_PES + (uint64_t)rig->rank) * header->count;
+    CHECK(header->count <= sizeof header->words / sizeof header->words[0]);
+    memcpy(header->words, header->there, header->count * sizeof *header->words);
+    memset(header->there, 0, header->count * sizeof *header->words);
 }
 
 /* They come between the first and the second deadline (which 0): the call is right; or never (1): it names nobody, and
@@ -292,6 +300,15 @@ static void alone(void **state)
     ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});
 }
 
+static void alone_of_many(void **state)
+{
+    static const ep_rig_case cases[] = {{own_blocks_late, 2}, {after_a_fault, 2}};
+    (void)state;
+    (void)setenv("WEFT_EP_FEW_RANKS", "0", 1);
+    ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});
+    (void)unsetenv("WEFT_EP_FEW_RANKS");
+}
+
 static void aborted(void **state)
 {
     static const ep_rig_case cases[] = {{aborted_in_a_mask, 1}};
@@ -301,7 +318,7 @@ static void aborted(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {CHECKED_TEST(alone), CHECKED_TEST(aborted)};
+    const struct CMUnitTest tests[] = {CHECKED_TEST(alone), CHECKED_TEST(alone_of_many), CHECKED_TEST(aborted)};
     (void)setenv("WEFT_FAKE_SMS", "4", 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ void ep_rig_expect_step(ep_rig *rig)
 wefti_cuda_ep_control *ep_rig_control(const ep_rig *rig)
 {
     const wefti_cuda_ep_group *group = wefti_cuda_ep_group_of(rig->ep);
-    return (wefti_cuda_ep_control *)(uintptr_t)(group->area[rig->rank] + group->at.control);
+    return (wefti_cuda_ep_control *)(uintptr_t)(wefti_cuda_ep_own_area(rig->ep, 0) + group->at.control);
 }
 
 int ep_rig_attach(weft_world *world)
@@ -85,7 +85,7 @@ int ep_rig_attach(weft_world *world)
 weft_ep_config ep_rig_config(void)
 {
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
-    config.experts = 2 * EP_RIG_PES;
+    config.experts = EP_RIG_LOCAL_EXPERTS * EP_RIG_PES;
     config.tokens_max = EP_RIG_TOKENS;
     config.topk_max = EP_RIG_TOPK;
     config.row_bytes_max = sizeof(ep_rig_row);

@@ -13,6 +13,7 @@
 #define EP_RIG_PES 2
 #define EP_RIG_TOKENS 8
 #define EP_RIG_TOPK 2
+#define EP_RIG_LOCAL_EXPERTS 2
 #define EP_RIG_HIDDEN 16
 #define EP_RIG_ROWS 64 /* more than ever come */
 #define EP_RIG_MARK 0x5a
@@ -45,7 +46,7 @@ void ep_rig_close(ep_rig *rig);
 /* Close it where rank 0 has masked rank 1; the deadline is a long one again. */
 void ep_rig_close_alone(ep_rig *rig);
 
-/* All tokens to one expert; ranks have two each. */
+/* All tokens to one expert; ranks have EP_RIG_LOCAL_EXPERTS each. */
 void ep_rig_choose(ep_rig *rig, int expert);
 weft_status ep_rig_status(const ep_rig *rig); /* of the route */
 int ep_rig_rows_written(const ep_rig *rig);

@@ -58,7 +58,21 @@ EP_DEVICE ep_warp_group ep_many_warps()
 
 /* ---- waiting ---- */
 
-/* Whether to go on waiting for `rank`, or, -1, for another block of this rank, which ends its waiting by itself. */
+/* A call of the group fails; ranks that were waited for in vain have been noted. */
+EP_DEVICE_SLOW void ep_many_fail(const ep_group *group, int status)
+{
+    const ep_directory *directory = ep_directory_of(*group);
+    atomicCAS(&ep_many_control(*group)->failed, 0u, (wefti_u32)-status);
+    for (int i = 0; i < WEFTI_CUDA_EP_MANY_WORDS / 2; i++) {
+        wefti_st_relaxed(&group->host_status[WEFTI_CUDA_EP_HOST_STATUS_MISSING + i],
+                         (wefti_u64)wefti_ld_relaxed(&directory->missing[2 * i + 1]) << 32 |
+                             wefti_ld_relaxed(&directory->missing[2 * i]));
+    }
+    wefti_st_release(&group->host_status[WEFTI_CUDA_EP_HOST_STATUS_FAILED], (wefti_u64)(wefti_u32)-status);
+}
+
+/* Whether to go on waiting for `rank`, or, -1, for another block of this rank, which ends its waiting by itself. A word
+ * of this rank's own comes from its blocks: as ep_go_on_slow says, they have one more deadline, and nobody is named. */
 EP_DEVICE_SLOW bool ep_many_go_on_slow(const ep_group *group, wefti_u64 start_ns, int rank)
 {
     wefti_cuda_ep_control *control = ep_many_control(*group);
@@ -67,22 +81,19 @@ EP_DEVICE_SLOW bool ep_many_go_on_slow(const ep_group *group, wefti_u64 start_ns
         return false;
     }
     const int status = wefti_dev_pause_slow(&group->dev, rank < 0 ? wefti_time_ns() : start_ns);
-    if (rank >= 0 && rank != group->rank) {
+    const bool is_late = status == WEFT_ERR_TIMEOUT;
+    const bool is_own = rank == group->rank;
+    if (rank >= 0 && !is_own) {
         ep_note_wait(control, rank, start_ns);
     }
-    if (status == WEFT_OK) {
+    if (status == WEFT_OK ||
+        (is_late && is_own && (wefti_time_ns() - start_ns) / 2 < wefti_ld_relaxed(&group->dev.control->deadline_ns))) {
         return true;
     }
-    if (status == WEFT_ERR_TIMEOUT && rank >= 0) {
+    if (is_late && rank >= 0 && !is_own) {
         atomicOr(&directory->missing[rank >> 5], 1u << (rank & 31));
     }
-    atomicCAS(&control->failed, 0u, (wefti_u32)-status);
-    for (int i = 0; i < WEFTI_CUDA_EP_MANY_WORDS / 2; i++) {
-        wefti_st_relaxed(&group->host_status[WEFTI_CUDA_EP_HOST_STATUS_MISSING + i],
-                         (wefti_u64)wefti_ld_relaxed(&directory->missing[2 * i + 1]) << 32 |
-                             wefti_ld_relaxed(&directory->missing[2 * i]));
-    }
-    wefti_st_release(&group->host_status[WEFTI_CUDA_EP_HOST_STATUS_FAILED], (wefti_u64)(wefti_u32)-status);
+    ep_many_fail(group, status);
     return false;
 }
 
@@ -187,7 +198,12 @@ EP_DEVICE bool ep_many_begin(const ep_group &group, const ep_tables &tables, ep_
         call->epoch = PART == EP_MANY_RECV ? control->half_epoch : wefti_ld_relaxed(&control->epoch) + 1;
         call->tag = (wefti_u32)call->epoch << 1;
         call->step = PART == EP_MANY_RECV ? 1u << 8 : 0;
-        call->failed = wefti_ld_relaxed(&control->failed) != 0;
+        const wefti_u32 failed = wefti_ld_relaxed(&control->failed);
+        const wefti_u64 fault = wefti_ld_relaxed(&group.dev.control->fault); /* as ep_begin_at says */
+        call->failed = failed != 0 || fault != 0;
+        if (fault != 0) {
+            ep_many_fail(&group, wefti_dev_fault_status(fault));
+        }
         call->status = WEFT_OK;
         call->route = tables.route_header->epoch;
         call->route_status = tables.route_header->routed;
