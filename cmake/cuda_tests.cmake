@@ -248,7 +248,8 @@ if(TARGET weftrun)
 endif()
 
 if(CMOCKA_FOUND)
-    foreach(name attach_torture attach_peers ep_alone ep_created ep_passing ep_refused ep_statistics ep_wrap headers shared_streams watch)
+    foreach(name attach_torture attach_peers ep_alone ep_created ep_passing ep_refused ep_statistics ep_weigh ep_wrap headers
+            shared_streams watch)
         weft_add_test_program(${name}_test ${PROJECT_SOURCE_DIR}/tests/gpu/${name}_test.c)
         if(name MATCHES "^ep_(alone|created|passing|refused|wrap)$")
             target_sources(${name}_test PRIVATE ${PROJECT_SOURCE_DIR}/tests/gpu/support/ep_rig.c)

@@ -439,6 +439,14 @@ WEFT_API weft_status weft_ep_route_update(weft_ep_route *route, const weft_ep_ch
  * and an update drops it. Errors: WEFT_ERR_ARGUMENT; WEFT_ERR_STATE between the halves of a dispatch of this route. */
 WEFT_API weft_status weft_ep_route_choose(weft_ep_route *route, const weft_ep_choices *choices) WEFT_MUST_CHECK;
 
+/* Give the route's routing other weights [T][K], NULL: all 1: the next dispatch (or dispatch_send) of this route brings
+ * them, as if it had been made with them, without agreeing on it once more: for weights that are known later than the
+ * choices. All ranks do, or none. Local, moves nothing; they must stay as they are until that dispatch completes.
+ * Weighing again replaces them, an update, choice or attachment drops them. Errors: WEFT_ERR_ARGUMENT; WEFT_ERR_STATE
+ * without a routing, after route_choose, or between the halves of a call; WEFT_ERR_UNSUPPORTED: the group is not on
+ * GPUs, or of more than 32 ranks or several domains: choose again instead. */
+WEFT_API weft_status weft_ep_route_weigh(weft_ep_route *route, const float *weights) WEFT_MUST_CHECK;
+
 /* Where the counts of a route lie: memory of the route, which the next route_update overwrites. After an overflow they
  * tell what would have come (at most INT32_MAX). */
 typedef struct weft_ep_counts {

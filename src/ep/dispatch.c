@@ -102,12 +102,13 @@ static const weft_ep_choices *take_choices(weft_ep_route *route)
 
 /* What was refused before anything moved has used up nothing. Where calls have streams, a mismatch is that of an
  * earlier call, told instead of making this one. */
-static void give_choices_back(weft_ep_route *route, const weft_ep_choices *fresh, weft_status status)
+static void use_up(weft_ep_route *route, const weft_ep_choices *fresh, weft_status status)
 {
     int is_late = status == WEFT_ERR_MISMATCH && route->ep->backend->has_streams;
     int is_refused = status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_RANGE || status == WEFT_ERR_STATE ||
                      status == WEFT_ERR_UNSUPPORTED;
     route->is_chosen = fresh != NULL && (is_refused || is_late);
+    route->is_weighed = route->is_weighed && (is_refused || is_late);
     route->generation -= (uint64_t)(route->is_chosen != 0);
 }
 
@@ -120,7 +121,7 @@ weft_status weft_ep_dispatch(weft_ep_route *route, const weft_ep_rows *in, const
     WEFT_TRY(wefti_ep_enter(route->ep, call));
     const weft_ep_choices *fresh = take_choices(route);
     weft_status status = route->ep->backend->dispatch(route, fresh, in, out, stream);
-    give_choices_back(route, fresh, status);
+    use_up(route, fresh, status);
     return wefti_ep_leave(route->ep, status);
 }
 
@@ -133,7 +134,7 @@ weft_status weft_ep_dispatch_send(weft_ep_route *route, const weft_ep_rows *in, 
     WEFT_TRY(wefti_ep_enter(route->ep, call));
     const weft_ep_choices *fresh = take_choices(route);
     weft_status status = route->ep->backend->dispatch_send(route, fresh, in, out, stream);
-    give_choices_back(route, fresh, status);
+    use_up(route, fresh, status);
     wefti_ep_open_half(route->ep, WEFTI_EP_HALF_DISPATCH, route, stream, status);
     return wefti_ep_leave(route->ep, status);
 }

@@ -11,6 +11,8 @@ struct weft_ep_route {
     weft_ep_plan plan; /* alignment is at least 1, and 1 unless expert-major; slot_tokens 0 unless a slot layout */
     int is_chosen; /* the next dispatch agrees on these choices */
     weft_ep_choices choices;
+    int is_weighed; /* the next dispatch, on the routing that is there, brings these weights */
+    const float *weights;
     uint64_t generation; /* routings begun */
     int is_routed; /* has a routing, of an update that did not fail */
     weft_ep_count_arrays counts_to; /* generation NULL: nowhere */

@@ -1,4 +1,4 @@
-/* weft_ep_route_update and weft_ep_route_choose. */
+/* weft_ep_route_update, weft_ep_route_choose and weft_ep_route_weigh. */
 #include "base/error.h"
 #include "ep/backend.h"
 #include "ep/check.h"
@@ -26,6 +26,7 @@ weft_status weft_ep_route_update(weft_ep_route *route, const weft_ep_choices *ch
     WEFT_TRY(wefti_ep_check_unused(route, call));
     WEFT_TRY(wefti_ep_enter(ep, call));
     route->is_chosen = 0;
+    route->is_weighed = 0;
     route->generation++;
     return wefti_ep_leave(ep, ep->backend->update(route, choices, stream));
 }
@@ -39,5 +40,33 @@ weft_status weft_ep_route_choose(weft_ep_route *route, const weft_ep_choices *ch
     WEFT_TRY(wefti_ep_check_unused(route, call));
     route->choices = *choices;
     route->is_chosen = 1;
+    route->is_weighed = 0;
+    return WEFT_OK;
+}
+
+weft_status weft_ep_route_weigh(weft_ep_route *route, const float *weights)
+{
+    static const char call[] = "weft_ep_route_weigh";
+    WEFT_TRY(wefti_ep_route_check(route, call));
+    WEFT_TRY(wefti_ep_check_unused(route, call));
+    if (route->is_chosen) {
+        return wefti_error(WEFT_ERR_STATE,
+                           "%s: the route waits for a dispatch of a choice, which has weights; choose "
+                           "again with these",
+                           call);
+    }
+    if ((uintptr_t)weights % sizeof(float) != 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: weights is at %p; align it to its elements", call,
+                           (const void *)weights);
+    }
+    if (route->ep->backend->weigh == NULL) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           "%s: a group of the host's memory or of several domains does not have that; choose or "
+                           "update again",
+                           call);
+    }
+    WEFT_TRY(route->ep->backend->weigh(route));
+    route->weights = weights;
+    route->is_weighed = 1;
     return WEFT_OK;
 }

@@ -147,6 +147,7 @@ static void use_destroyed_group(scene *s)
     CHECK_STATUS(weft_ep_route_destroy(route), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_update(route, &choices, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_choose(route, &choices), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_weigh(route, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_counts(route, &counts), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_move(route, more, 64), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_attach(route, more, 64, WEFT_EP_CONTENTS_NONE, NULL), WEFT_ERR_ARGUMENT);

@@ -509,6 +509,22 @@ CASE(weft_ep_route_choose)
     party_fini(&p, s);
 }
 
+CASE(weft_ep_route_weigh)
+{
+    party p;
+    party_init(&p, s);
+    const float weights[64] = {0};
+    CHECK_STATUS(weft_ep_route_weigh(NULL, weights), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_weigh(p.unrouted, weights), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_route_weigh(p.route, (const float *)(const void *)((const char *)weights + 1)),
+                 WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_weigh(p.route, weights), WEFT_ERR_UNSUPPORTED); /* on the host */
+    CHECK_OK(weft_ep_route_choose(p.route, &p.choices));
+    CHECK_STATUS(weft_ep_route_weigh(p.route, weights), WEFT_ERR_STATE);
+    CHECK_OK(weft_ep_dispatch(p.route, &p.in, &p.received, NULL));
+    party_fini(&p, s);
+}
+
 COVERED(weft_ep_dispatch_recv)
 COVERED(weft_ep_combine_send)
 COVERED(weft_ep_combine_recv)

@@ -112,7 +112,9 @@ enum {
     WEFTI_CUDA_EP_ONCE = 4, /* of a combine: a row that choices share is added once */
     WEFTI_CUDA_EP_OWN_WEIGHTS = 1, /* a combine with weights of its own */
     WEFTI_CUDA_EP_OWN_IDS = 2, /* a combine with choices of its own */
-    WEFTI_CUDA_EP_BY_CHOICE = 32 /* of a combine: WEFT_EP_ORDER_CHOICE */
+    WEFTI_CUDA_EP_BY_CHOICE = 32, /* of a combine: WEFT_EP_ORDER_CHOICE */
+    WEFTI_CUDA_EP_NEW_WEIGHTS = 64, /* of a dispatch on the route's routing: `choices` has other weights for it */
+    WEFTI_CUDA_EP_WITH_NEW_WEIGHTS = 4 /* the same in a signature, which does not have STAGE */
 };
 
 /* Scales of fp8 rows: word w of row i is at words[i * row_stride + w * word_stride]. */
@@ -174,7 +176,7 @@ typedef struct wefti_cuda_ep_told {
 typedef struct wefti_cuda_ep_dispatch_args {
     wefti_cuda_ep_group group;
     wefti_cuda_ep_tables tables;
-    wefti_cuda_ep_choices choices; /* with FRESH only */
+    wefti_cuda_ep_choices choices; /* with FRESH; with NEW_WEIGHTS only weights */
     wefti_cuda_ep_told told; /* with FRESH only */
     wefti_cuda_ep_arrays arrays;
     wefti_cuda_ep_blocks blocks;

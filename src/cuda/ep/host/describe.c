@@ -36,6 +36,7 @@ static const struct {
     unsigned value;
     const char *text;
 } flag_texts[] = {
+    {DISPATCHES, FLAG(WITH_NEW_WEIGHTS), ", new weights"},
     {DISPATCHES, SCALES(WEFT_EP_SCALE_F32), ", float32 scales"},
     {DISPATCHES, SCALES(WEFT_EP_SCALE_UE8M0), ", ue8m0 scales"},
     {DISPATCHES, SCALES(WEFT_EP_SCALE_UE8M0_32), ", ue8m0 (of 32) scales"},

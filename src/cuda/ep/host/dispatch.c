@@ -159,7 +159,9 @@ static uint64_t signature_of(const wefti_cuda_ep_dispatch_args *args, const weft
 {
     /* WEFT_EP_SCALE_BYTES is in the width. */
     unsigned scales = ((unsigned)out->scale_type & WEFTI_CUDA_EP_SCALES_MASK) << WEFTI_CUDA_EP_SCALES_SHIFT;
-    unsigned flags = (args->flags & ~(unsigned)WEFTI_CUDA_EP_STAGE) | scales | wefti_cuda_ep_layout_flags(route);
+    unsigned flags = args->flags & ~(unsigned)(WEFTI_CUDA_EP_STAGE | WEFTI_CUDA_EP_NEW_WEIGHTS);
+    flags |= (args->flags & WEFTI_CUDA_EP_NEW_WEIGHTS) != 0 ? WEFTI_CUDA_EP_WITH_NEW_WEIGHTS : 0;
+    flags |= scales | wefti_cuda_ep_layout_flags(route);
     return wefti_cuda_ep_signature(call, flags,
                                    (unsigned)in->dtype | (is_quantised(in, out) ? WEFTI_CUDA_EP_TO_FP8 : 0),
                                    wefti_ep_width(in) | hidden_bits(route), (unsigned)args->topk);
@@ -200,6 +202,17 @@ static weft_status check_dispatch(const weft_ep_route *route, const weft_ep_choi
     return WEFT_OK;
 }
 
+weft_status wefti_cuda_ep_weigh(const weft_ep_route *route)
+{
+    if (route->ep->device->is_many) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           "weft_ep_route_weigh: the group has %d ranks, and on GPUs more than %d do not have that; "
+                           "choose or update again",
+                           route->ep->ranks, WEFTI_CUDA_EP_RANKS_MAX);
+    }
+    return WEFT_OK;
+}
+
 weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                                            const weft_ep_received *out, wefti_cuda_ep_call call,
                                            wefti_cuda_ep_dispatch_args *args, wefti_cuda_ep_work *work)
@@ -221,6 +234,10 @@ weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_c
         args->flags |= WEFTI_CUDA_EP_FRESH;
         args->choices = choices_of(route, fresh);
         args->told = wefti_cuda_ep_told_of(route, route->device->tables.counted);
+    } else if (route->is_weighed) {
+        args->flags |= WEFTI_CUDA_EP_NEW_WEIGHTS;
+        args->choices.weights = route->weights;
+        args->choices.all_weights = (route->plan.flags & WEFT_EP_ALL_WEIGHTS) != 0;
     }
     if (out->scale_group_stride != 0) {
         args->scale_group_step = out->scale_group_stride - (uint64_t)args->experts.slots * args->out_scales.row_stride;
@@ -233,11 +250,12 @@ wefti_cuda_ep_launch_plan wefti_cuda_ep_dispatch_plan(const weft_ep_route *route
                                                       wefti_cuda_ep_part part, wefti_cuda_ep_dispatch_args *args)
 {
     const size_t row_bytes = wefti_cuda_ep_quantises(work) ? args->wide.row_bytes : args->row_bytes;
+    const int has_new_weights = (args->flags & WEFTI_CUDA_EP_NEW_WEIGHTS) != 0; /* which low-latency kernels lack */
     const wefti_cuda_ep_launch_plan plan =
         wefti_cuda_ep_plan_launch(route, (wefti_cuda_ep_kernel){.work = work,
                                                                 .part = part,
                                                                 .row_bytes = part != WEFTI_CUDA_EP_SEND ? row_bytes : 0,
-                                                                .may_be_low_latency = 1,
+                                                                .may_be_low_latency = !has_new_weights,
                                                                 .counted = WEFTI_CUDA_EP_COUNTED_DISPATCH,
                                                                 .is_fresh = (args->flags & WEFTI_CUDA_EP_FRESH) != 0});
     wefti_cuda_ep_dispatch_take_plan(args, &plan);

@@ -71,6 +71,9 @@ template <class LAYOUT> EP_DEVICE void ep_receive_cached(const ep_dispatch &args
     const int words = LAYOUT::record_words(args.topk);
     const int warps = ep_warps() - args.blocks.sender_warps;
     for (int source = 0; source < args.group.ranks; source++) {
+        if (ep_is(args, WEFTI_CUDA_EP_NEW_WEIGHTS) && (call->alive >> source & 1) != 0) {
+            continue; /* with its weights, as they come */
+        }
         int first;
         int end;
         ep_share(args.tables.rows_of_source[source], &first, &end);

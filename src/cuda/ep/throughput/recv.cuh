@@ -33,6 +33,28 @@ EP_DEVICE void ep_receive_records(const ep_dispatch &args, int source, wefti_u32
     }
 }
 
+/* New weights of a unit: into the records of the route, and what those say to the caller's arrays. A warp. */
+template <class LAYOUT>
+EP_DEVICE_SLOW void ep_receive_new_weights(const ep_dispatch *args, int source, wefti_u32 place, wefti_u32 count)
+{
+    const int topk = args->topk;
+    const int words = LAYOUT::record_words(topk);
+    const wefti_u64 first = (wefti_u64)place * (wefti_u64)words;
+    const wefti_u32 *from = (const wefti_u32 *)(args->group.area[args->group.rank] + args->group.at.records) + first;
+    wefti_u32 *records = args->tables.records + first;
+    for (int i = ep_lane(); i < (int)count * topk; i += 32) {
+        const int at = i / topk * words + 1 + topk + i % topk;
+        records[at] = from[at];
+    }
+    __syncwarp();
+    for (int i = ep_lane(); !LAYOUT::ROWS_OF_CHOICES && i < (int)count * words; i += 32) {
+        ep_spread(*args, (wefti_u64)place + (wefti_u64)(i / words), i % words, records[i], source);
+    }
+    for (int i = 0; LAYOUT::ROWS_OF_CHOICES && i < (int)count; i++) {
+        ep_label(*args, records + i * words, source);
+    }
+}
+
 /* The scales of a unit: to the caller's. A warp. */
 EP_DEVICE void ep_receive_scales(const ep_dispatch &args, wefti_u32 place, wefti_u32 count)
 {
@@ -142,8 +164,8 @@ EP_DEVICE bool ep_await_coming(const ep_dispatch &args, const ep_call *call, boo
     return true;
 }
 
-/* What a unit's source sent beside its rows: records of a new routing, and scales given with the rows. `waits_rows`:
- * its rows are waited for as well. A warp. */
+/* What a unit's source sent beside its rows: records of a new routing, or new weights, and scales given with the rows.
+ * `waits_rows`: its rows are waited for as well. A warp. */
 template <class LAYOUT>
 EP_DEVICE bool ep_receive_meta(const ep_dispatch &args, const ep_call *call, bool waits_rows, const ep_coming &coming)
 {
@@ -152,6 +174,9 @@ EP_DEVICE bool ep_receive_meta(const ep_dispatch &args, const ep_call *call, boo
     wefti_u32 count;
     if (!ep_await_coming(args, call, true, waits_rows, coming, &place, &count)) {
         return false;
+    }
+    if (ep_is(args, WEFTI_CUDA_EP_NEW_WEIGHTS)) {
+        ep_receive_new_weights<LAYOUT>(&args, source, place, count);
     }
     if constexpr (!LAYOUT::ROWS_OF_CHOICES) {
         if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {

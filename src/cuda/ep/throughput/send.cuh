@@ -18,10 +18,10 @@ struct ep_as_mxfp8 {
     enum { QUANTISES = 1, IS_BACKWARD = 0, GROUP = WEFTI_FP8_GROUP_MX };
 };
 
-/* Whether something is sent beside the rows of units: records or scales. */
+/* Whether something is sent beside the rows of units: records, new weights or scales. */
 EP_DEVICE bool ep_has_meta(const ep_dispatch &args)
 {
-    return ep_is(args, WEFTI_CUDA_EP_FRESH) || args.given_words != 0;
+    return (args.flags & (WEFTI_CUDA_EP_FRESH | WEFTI_CUDA_EP_NEW_WEIGHTS)) != 0 || args.given_words != 0;
 }
 
 /* What a lane knows of a unit: its tokens that go to the lane's rank. */

@@ -1,5 +1,6 @@
 /* cuda/ep/throughput/send_meta.cuh: what ranks are sent of a block's units beside their rows: records of a new routing,
- * scales of fp8 rows; then the word of each unit in `meta_ready`. And the sums of weights that stay here. */
+ * or new weights into those that they have, and scales of fp8 rows; then the word of each unit in `meta_ready`. And the
+ * sums of weights that stay here. */
 #ifndef WEFTI_CUDA_EP_THROUGHPUT_SEND_META_CUH
 #define WEFTI_CUDA_EP_THROUGHPUT_SEND_META_CUH
 
@@ -60,6 +61,42 @@ EP_DEVICE void ep_send_records(const ep_dispatch &args, const ep_call *call, int
             left &= left - 1;
         }
         records[i] = ep_record_word<LAYOUT>(args, call, token + __ffs((int)left) - 1, rank, i % words);
+    }
+}
+
+/* What ep_send_records and ep_write_weights do, of weights only: the other words of records are as they were. `bits`
+ * and `first` are those of the lane's rank. A warp. */
+template <class LAYOUT>
+EP_DEVICE_SLOW void ep_send_new_weights(const ep_dispatch *args, const ep_call *call, int token, int rows,
+                                        wefti_u32 bits, wefti_u32 first)
+{
+    const ep_group &group = args->group;
+    const int topk = args->topk;
+    const int words = LAYOUT::record_words(topk);
+    const float *weights = args->choices.weights;
+    for (int rank = 0; rank < group.ranks; rank++) {
+        const wefti_u32 there = __shfl_sync(~0u, bits, rank);
+        const wefti_u64 place = call->place[rank] + __shfl_sync(~0u, first, rank);
+        wefti_u32 *records = (wefti_u32 *)(group.area[rank] + group.at.records) + place * (wefti_u64)words;
+        for (int i = ep_lane(); i < __popc(there) * topk; i += 32) {
+            wefti_u32 left = there;
+            for (int skip = i / topk; skip > 0; skip--) {
+                left &= left - 1;
+            }
+            const wefti_u64 at = (wefti_u64)(token + __ffs((int)left) - 1) * (wefti_u64)topk + (wefti_u64)(i % topk);
+            const bool goes = args->tables.owner[at] == rank || args->choices.all_weights != 0;
+            const float weight = !goes ? 0.0f : weights != 0 ? weights[at] : 1.0f;
+            records[i / topk * words + 1 + topk + i % topk] = __float_as_uint(weight);
+        }
+    }
+    for (int pair = ep_lane(); LAYOUT::KEEPS_WEIGHTS && pair < rows * group.ranks; pair += 32) {
+        const wefti_u64 choice = (wefti_u64)(token + pair / group.ranks) * (wefti_u64)topk;
+        float sum = 0.0f;
+        for (int k = 0; k < topk; k++) {
+            const bool is = args->tables.owner[choice + (wefti_u64)k] == pair % group.ranks;
+            sum += !is ? 0.0f : weights != 0 ? weights[choice + (wefti_u64)k] : 1.0f;
+        }
+        args->tables.weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)pair] = sum;
     }
 }
 
@@ -141,6 +178,9 @@ EP_DEVICE void ep_send_meta_of_unit(const ep_dispatch &args, const ep_call *call
         if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
             ep_send_records<LAYOUT>(args, call, token, rank, bits, first);
         }
+    }
+    if (ep_is(args, WEFTI_CUDA_EP_NEW_WEIGHTS)) {
+        ep_send_new_weights<LAYOUT>(&args, call, token, rows, unit.bits, unit.first);
     }
     if (args.given_words != 0 && unit_tokens < EP_META_BULK_TOKENS) {
         ep_send_few_scales(args, call, unit, token, rows);
