@@ -82,6 +82,8 @@ struct ncclEpGroup {
     int handles; /* that live */
     int has_timed_out;
     uint64_t *known; /* ceil(R / 64) words of ranks that are known to be masked: others were by calls that timed out */
+    int mask_changes; /* before which routings of HT may be none */
+    int cannot_weigh; /* weft_ep_route_weigh is not of such groups */
     uint64_t *calls; /* [2] in the symmetric heap: this rank's number of calls, and the most of all ranks */
     ncclEpGroupConfig_t config;
     pthread_mutex_t mask_lock;
@@ -107,6 +109,8 @@ struct ncclEpHandle {
     int topk_most; /* that there is memory for */
     weft_ep_choices choices; /* the routing; ids in `memory` */
     int is_routed;
+    int is_agreed; /* HT: all ranks have this routing, so that a dispatch has but to bring its weights */
+    int agreed_at; /* group->mask_changes then */
     int ids_are_global; /* HT: as the routing's layout_info says */
     int has_sent; /* ncclEpComplete is to come: 1 of a dispatch, 2 of a combine */
 };
@@ -123,6 +127,9 @@ typedef struct nep_counters {
 /* Have the handle's next routings counted there, by their calls; checked tensors, of one type. `to` of zeroes:
  * nowhere. */
 ncclResult_t nep_count_to(const char *call, struct ncclEpHandle *handle, const nep_counters *to);
+
+/* A call has been made that agrees on the handle's routing, with room for as many rows as the group allows. */
+void nep_agreed(struct ncclEpHandle *handle);
 
 /* How many handles of the group live. Any thread. */
 int nep_handles_of(const struct ncclEpGroup *group);

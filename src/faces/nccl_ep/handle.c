@@ -169,6 +169,7 @@ static ncclResult_t have_route(struct ncclEpHandle *handle, int topk)
         (void)weft_ep_route_destroy(handle->route);
         handle->route = NULL;
         handle->is_routed = 0;
+        handle->is_agreed = 0;
     }
     NEP_TRY(nep_result_of(weft_ep_route_create(handle->group->ep, &plan, handle->memory, &handle->route)));
     handle->plan = plan;
@@ -329,6 +330,12 @@ static int asks_counts(const nep_counters *of)
     return of->experts.magic != 0 || of->offsets.magic != 0 || of->total.magic != 0 || of->sources.magic != 0;
 }
 
+void nep_agreed(struct ncclEpHandle *handle)
+{
+    handle->is_agreed = 1;
+    handle->agreed_at = __atomic_load_n(&handle->group->mask_changes, __ATOMIC_RELAXED);
+}
+
 static ncclResult_t route(const char *call, struct ncclEpHandle *handle, const ncclEpTensor_t *idx,
                           const nep_counters *to, cudaStream_t stream)
 {
@@ -351,11 +358,15 @@ static ncclResult_t route(const char *call, struct ncclEpHandle *handle, const n
     }
     handle->choices = choices;
     handle->ids_are_global = to->ids_are_global;
+    handle->is_agreed = 0;
     if (!nep_is_ll(group) && asks_counts(to)) {
         const nep_counters nowhere = {0};
         NEP_TRY(nep_count_to(call, handle, to));
         ncclResult_t result = nep_group_result(group, weft_ep_route_update(handle->route, &choices, stream));
         handle->is_routed = result == ncclSuccess;
+        if (result == ncclSuccess) {
+            nep_agreed(handle);
+        }
         NEP_TRY(nep_count_to(call, handle, &nowhere)); /* the tensors are this call's */
         return result;
     }

@@ -51,6 +51,7 @@ static ncclResult_t set_masks(struct ncclEpGroup *group, const int *mask)
     for (int rank = 0; rank < group->ranks; rank++) {
         int alive = mask == NULL || mask[rank] != 0;
         if (rank != group->rank && alive != is_alive(words, rank)) {
+            (void)__atomic_add_fetch(&group->mask_changes, 1, __ATOMIC_RELAXED);
             NEP_TRY(nep_result_of(weft_ep_mask(group->ep, rank, alive)));
         }
     }
@@ -69,6 +70,7 @@ static ncclResult_t meet(const char *call, struct ncclEpGroup *group, cudaStream
     NEP_TRY(
         nep_result_of(weft_uint64_max_reduce(weft_team_world(group->world), &group->calls[1], &group->calls[0], 1)));
     look_for_timeout(group);
+    (void)__atomic_add_fetch(&group->mask_changes, 1, __ATOMIC_RELAXED);
     NEP_TRY(nep_result_of(weft_ep_rejoin(group->ep, group->calls[1])));
     know_masks(group);
     return ncclSuccess;

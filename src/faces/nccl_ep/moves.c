@@ -492,6 +492,42 @@ static ncclResult_t prepare_dispatch(struct ncclEpHandle *handle, dispatch_argum
     return count_to(handle, &a->info);
 }
 
+/* Whether the ranks have agreed on the routing, so that weights need no agreement. Equal on all ranks, which have made
+ * the same calls. */
+static int is_agreed(const struct ncclEpHandle *handle)
+{
+    const struct ncclEpGroup *group = handle->group;
+    return handle->is_agreed && handle->agreed_at == __atomic_load_n(&group->mask_changes, __ATOMIC_RELAXED) &&
+           !__atomic_load_n(&group->cannot_weigh, __ATOMIC_RELAXED);
+}
+
+/* The weights of a forward dispatch go with its rows, else with the routing. */
+static ncclResult_t bring_weights(struct ncclEpHandle *handle, const float *weights)
+{
+    struct ncclEpGroup *group = handle->group;
+    weft_ep_choices choices = handle->choices;
+    choices.weights = weights;
+    if (is_agreed(handle)) {
+        weft_status status = weft_ep_route_weigh(handle->route, weights);
+        if (status != WEFT_ERR_UNSUPPORTED) {
+            return nep_group_result(group, status);
+        }
+        __atomic_store_n(&group->cannot_weigh, 1, __ATOMIC_RELAXED);
+    }
+    handle->is_agreed = 0;
+    return nep_group_result(group, weft_ep_route_choose(handle->route, &choices));
+}
+
+/* A dispatch has agreed on its routing: for further ones, too, where its buffer holds as many rows as the group allows,
+ * whose limit has decided. */
+static void note_agreed(struct ncclEpHandle *handle)
+{
+    if (!nep_is_ll(handle->group) && !handle->is_agreed &&
+        handle->group->config.max_recv_tokens_per_rank != NCCL_EP_AUTO) {
+        nep_agreed(handle);
+    }
+}
+
 ncclResult_t ncclEpDispatch(ncclEpHandle_t handle, const ncclEpDispatchInputs_t *inputs,
                             const ncclEpDispatchOutputs_t *outputs, const ncclEpLayoutInfo_t *layout_info,
                             const ncclEpDispatchConfig_t *config, cudaStream_t stream)
@@ -501,10 +537,8 @@ ncclResult_t ncclEpDispatch(ncclEpHandle_t handle, const ncclEpDispatchInputs_t 
     NEP_TRY(read_dispatch(inputs, outputs, layout_info, config, &a));
     NEP_TRY(prepare_dispatch(handle, &a));
     struct ncclEpGroup *group = handle->group;
-    if (a.config.pass_direction == NCCL_EP_FWD_PASS) { /* weights travel with the routing */
-        weft_ep_choices choices = handle->choices;
-        choices.weights = a.weights;
-        NEP_TRY(nep_group_result(group, weft_ep_route_choose(handle->route, &choices)));
+    if (a.config.pass_direction == NCCL_EP_FWD_PASS) {
+        NEP_TRY(bring_weights(handle, a.weights));
     }
     NEP_TRY(empty_received(handle, &a, stream));
     if (a.config.send_only) {
@@ -513,6 +547,7 @@ ncclResult_t ncclEpDispatch(ncclEpHandle_t handle, const ncclEpDispatchInputs_t 
         return ncclSuccess;
     }
     NEP_TRY(nep_group_result(group, weft_ep_dispatch(handle->route, &a.in, &a.out, stream)));
+    note_agreed(handle);
     if (a.has_scale_rows) { /* on the routing that is agreed on now */
         NEP_TRY(nep_group_result(group, weft_ep_dispatch(handle->route, &a.scales_in, &a.scales_out, stream)));
     }

@@ -294,6 +294,16 @@ static void one_step(rig *r, step *s, ncclEpHandle_t handle, int line)
     check_result(r, line);
 }
 
+/* Other weights of the same choices: a dispatch brings its own. */
+static void weigh(rig *r, float factor)
+{
+    for (unsigned t = 0; t < MOST; t++) {
+        for (int k = 0; k < TOPK; k++) {
+            r->weights[t][k] *= factor;
+        }
+    }
+}
+
 static ncclEpGroupConfig_t config_of(const rig *r, ncclEpAlgorithm_t algorithm)
 {
     ncclEpGroupConfig_t config = NCCL_EP_GROUP_CONFIG_INIT;
@@ -492,6 +502,7 @@ static void ht_layout(rig *r, ncclEpLayout_t layout)
     OK(ncclEpCreateHandle(&handle, r->group, layout, &s.ids, &info, &config, NULL));
     one_step(r, &s, handle, __LINE__);
     s.is_global = 1;
+    weigh(r, 4);
     one_step(r, &s, handle, __LINE__);
     backward(r, &s, handle);
     choose(r, 5);
@@ -503,6 +514,8 @@ static void ht_layout(rig *r, ncclEpLayout_t layout)
     }
     update_in_turn(r, handle, &s.ids); /* the counters are as they were, and so are the choices */
     one_step(r, &s, handle, __LINE__);
+    weigh(r, 0.5f);
+    one_step(r, &s, handle, __LINE__);
     update_in_turn(r, handle, &s.ids);
     backward(r, &s, handle); /* which has the weights of the step before */
     padded.datatype = ncclInt64;
@@ -512,9 +525,10 @@ static void ht_layout(rig *r, ncclEpLayout_t layout)
     EXPECT(ncclEpHandleDestroy(handle), ncclInvalidArgument, "was destroyed");
 }
 
-static void ht(rig *r)
+static void ht(rig *r, unsigned most_rows)
 {
     ncclEpGroupConfig_t config = config_of(r, NCCL_EP_ALGO_HIGH_THROUGHPUT);
+    config.max_recv_tokens_per_rank = most_rows;
     OK(ncclEpCreateGroup(&r->group, r->comm, &config));
     int gathers = standin_gathers(r->comm);
     if (r->group == NULL) {
@@ -731,7 +745,8 @@ static void *run(void *argument)
         return NULL;
     }
     wrong_groups(r);
-    ht(r);
+    ht(r, NCCL_EP_AUTO);
+    ht(r, ROWS);
     ll(r);
     return NULL;
 }

@@ -1,5 +1,6 @@
 /* Goal: what the calls of the NCCL EP face and of TransformerEngine's add to weft's own is at most 3 us of the CPU;
- * they allocate nothing, on the host or on the device, and wait for no stream.
+ * they allocate nothing, on the host or on the device, and wait for no stream; a dispatch of HT does not agree on a
+ * routing that was agreed on with its counters.
  *
  * Method: one PE on the fake driver. The linker puts functions of this file before weft's, as the faces call them
  * (--wrap), and before malloc and its like. First some calls of each kind pass through to weft: what was allocated is
@@ -54,7 +55,16 @@ WRAP(weft_ep_route_attach,
 WRAP(weft_ep_route_counts_to, (weft_ep_route * route, const weft_ep_count_arrays *arrays), (route, arrays))
 WRAP(weft_ep_route_update, (weft_ep_route * route, const weft_ep_choices *choices, weft_stream *stream),
      (route, choices, stream))
-WRAP(weft_ep_route_choose, (weft_ep_route * route, const weft_ep_choices *choices), (route, choices))
+WRAP(weft_ep_route_weigh, (weft_ep_route * route, const float *weights), (route, weights))
+static unsigned long agreements; /* that a dispatch was to make */
+weft_status __real_weft_ep_route_choose(weft_ep_route *route, const weft_ep_choices *choices);
+weft_status __wrap_weft_ep_route_choose(weft_ep_route *route, const weft_ep_choices *choices);
+weft_status __wrap_weft_ep_route_choose(weft_ep_route *route, const weft_ep_choices *choices)
+{
+    agreements++;
+    return ends_here ? WEFT_OK : __real_weft_ep_route_choose(route, choices);
+}
+
 WRAP(weft_ep_dispatch,
      (weft_ep_route * route, const weft_ep_rows *in, const weft_ep_received *out, weft_stream *stream),
      (route, in, out, stream))
@@ -316,6 +326,9 @@ static void nccl_ep(ncclComm_t comm, ncclEpAlgorithm_t algorithm, ncclEpLayout_t
         measure(name, "ncclEpDispatch, backward", dispatch_back);
     }
     measure(name, "ncclEpComplete", complete);
+    if (is_ht() && agreements != 0) {
+        fail("%s: a dispatch agrees on the routing that the update has agreed on\n", name);
+    }
     if (ncclEpHandleDestroy(handle) != ncclSuccess || ncclEpGroupDestroy(group) != ncclSuccess) {
         fail("%s: %s\n", name, weft_last_error());
     }
@@ -397,7 +410,11 @@ static void nvte_ep(ncclComm_t comm)
     size_t bytes = nvte_ep_handle_mem_size(&layer);
     handle_mem = nvte_tensor(aligned_alloc(64, (bytes + 63) / 64 * 64), kNVTEByte, bytes, 0);
     measure(name, "nvte_ep_prepare", nvte_prepare);
+    agreements = 0;
     measure(name, "nvte_ep_dispatch", nvte_dispatch);
+    if (agreements != 0) {
+        fail("%s: a dispatch agrees on the routing once more\n", name);
+    }
     measure(name, "nvte_ep_combine", nvte_combine);
     measure(name, "nvte_ep_combine_bwd", nvte_combine_bwd);
     measure(name, "nvte_ep_dispatch_bwd", nvte_dispatch_bwd);
