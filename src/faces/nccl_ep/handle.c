@@ -260,6 +260,10 @@ static ncclResult_t read_counters(const char *call, const struct ncclEpHandle *h
     NEP_TRY(nep_read_tensor(call, "expert_counters", own.expert_counters, &out->experts));
     NEP_TRY(nep_read_tensor(call, "expert_offsets", own.expert_offsets, &out->offsets));
     NEP_TRY(nep_read_tensor(call, "recv_total_counter", own.recv_total_counter, &out->total));
+    if ((unsigned)own.recv_topk_idx_kind > NCCL_EP_EXPERT_ID_GLOBAL) {
+        return nep_fail(ncclInvalidArgument, "%s: layout_info.recv_topk_idx_kind is %d", call,
+                        (int)own.recv_topk_idx_kind);
+    }
     out->ids_are_global = own.recv_topk_idx_kind == NCCL_EP_EXPERT_ID_GLOBAL;
     NEP_TRY(nep_check_counts(call, "expert_counters", &out->experts, local));
     NEP_TRY(nep_check_counts(call, "expert_offsets", &out->offsets, local));

@@ -144,6 +144,15 @@ static ncclResult_t check_window(const char *call, const char *name, const struc
 
 /* ---- dispatch ---- */
 
+static ncclResult_t check_direction(const char *call, ncclEpPassDir_t direction)
+{
+    if ((unsigned)direction > NCCL_EP_BWD_PASS) {
+        return nep_fail(ncclInvalidArgument, "%s: config.pass_direction is %d; give NCCL_EP_FWD_PASS or _BWD_PASS",
+                        call, (int)direction);
+    }
+    return ncclSuccess;
+}
+
 typedef struct dispatch_arguments {
     ncclEpDispatchInputs_t inputs;
     ncclEpDispatchOutputs_t outputs;
@@ -183,6 +192,7 @@ static ncclResult_t check_dispatch(const struct ncclEpHandle *handle, const disp
 {
     int is_ll = nep_is_ll(handle->group);
     int is_backward = a->config.pass_direction == NCCL_EP_BWD_PASS;
+    NEP_TRY(check_direction(DISPATCH, a->config.pass_direction));
     if (a->config.send_only && !is_ll) {
         return nep_fail(ncclInvalidUsage, DISPATCH ": config.send_only is of LL");
     }
@@ -579,6 +589,10 @@ static ncclResult_t check_combine(const struct ncclEpHandle *handle, const combi
 {
     int is_ll = nep_is_ll(handle->group);
     int is_backward = a->config.pass_direction == NCCL_EP_BWD_PASS;
+    NEP_TRY(check_direction(COMBINE, a->config.pass_direction));
+    if ((unsigned)a->config.quant_recipe > NCCL_EP_COMB_QUANT_NVFP4) {
+        return nep_fail(ncclInvalidArgument, COMBINE ": config.quant_recipe is %d", (int)a->config.quant_recipe);
+    }
     if (a->config.send_only && !is_ll) {
         return nep_fail(ncclInvalidUsage, COMBINE ": config.send_only is of LL");
     }

@@ -278,6 +278,8 @@ WRONG(half_in_window, (g->rows.win_hdl = (ncclWindow_t)(void *)g, g->dispatch_in
                        g->dispatch_out.scales = &g->out_weights, g->dispatch.quant_recipe = NCCL_EP_DISP_QUANT_FWD))
 WRONG(other_kind, g->info.recv_topk_idx_kind = (ncclEpExpertIdKind_t)5)
 WRONG(backward_with_weights, g->dispatch.pass_direction = NCCL_EP_BWD_PASS)
+WRONG(other_direction, g->dispatch.pass_direction = g->combine.pass_direction = (ncclEpPassDir_t)2)
+WRONG(other_sums, g->combine.quant_recipe = (ncclEpCombQuant_t)9)
 WRONG(few_slots, g->row_sizes[1] = TOKENS - 1)
 WRONG(no_results, g->combine_in.tokens = NULL)
 WRONG(no_sums, g->combine_out.tokens = NULL)
@@ -360,6 +362,10 @@ static const use uses[] = {
     {dispatch_ht, other_kind, 0, ncclInvalidArgument, "recv_topk_idx_kind is 5"},
     {dispatch_ht, backward_with_weights, 0, ncclInvalidArgument, "takes neither"},
     {dispatch_ll, backward_with_weights, 1, ncclInvalidArgument, "is of HT"},
+    {dispatch_ht, other_direction, 0, ncclInvalidArgument, "pass_direction is 2"},
+    {combine_ht, other_direction, 0, ncclInvalidArgument, "pass_direction is 2"},
+    {combine_ht, other_sums, 0, ncclInvalidArgument, "quant_recipe is 9"},
+    {update_ht, other_kind, 0, ncclInvalidArgument, "recv_topk_idx_kind is 5"},
     {dispatch_ll, few_slots, 1, ncclInvalidArgument, "has 3 rows, not 4"},
     {combine_ht, no_results, 0, ncclInvalidArgument, "'inputs.tokens' is needed"},
     {combine_ht, no_sums, 0, ncclInvalidArgument, "'outputs.tokens' is needed"},
