@@ -71,8 +71,10 @@ class Rails(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.file = pathlib.Path(folder.name) / "machine.topo"
         self.file.write_text(MACHINE)
-        # What libfabric's own calls hold of a connection that is being made was seen not to be freed, in one of
-        # three runs with several rails; whose fault it is is not known. ofi_test by itself looks at all leaks.
+        # What libfabric holds of a connection that is being made is not always freed when the endpoint is closed: two
+        # endpoints of tcp;ofi_rxm (1.17), of which one has read the other's request to connect and is closed then,
+        # lose 376 bytes without weft, by bare calls in the order that the manual asks for. ofi_test by itself looks
+        # at all leaks.
         self.leaks = pathlib.Path(folder.name) / "leaks"
         self.leaks.write_text("leak:libfabric.so\n")
         self.world = 0
