@@ -111,7 +111,7 @@ static void tell_a_third(weft_world *world)
 }
 
 /* More puts than a network lets go before it hears that some have been taken, and nobody says anything else. */
-static void flood(weft_world *world)
+static void flood(weft_world *world, int messages)
 {
     enum { PUTS = 80, BYTES = 700 };
     unsigned char bytes[BYTES];
@@ -128,7 +128,9 @@ static void flood(weft_world *world)
             from[0] = (unsigned char)~from[0];
             MUST(weft_fence(world));
             MUST(weft_putmem(world, rows + (size_t)i * BYTES, from, 1, (pe + 1) % pes));
-            MUST(weft_fence(world));
+            if (!messages || i % 32 == 0) { /* messages keep a PE's reads behind its puts by themselves */
+                MUST(weft_fence(world));
+            }
             MUST(weft_getmem(world, bytes, rows + (size_t)i * BYTES, BYTES, (pe + 1) % pes));
             if (bytes[0] != from[0] || bytes[BYTES - 1] != from[1]) {
                 weft_sim_fail("put %d is not there for who has put: %d and %d", i, bytes[0], bytes[BYTES - 1]);
@@ -142,6 +144,24 @@ static void flood(weft_world *world)
             weft_sim_fail("put %d of a flood brought %d and %d", i, bytes[1], bytes[BYTES - 1]);
         }
     }
+}
+
+/* So many puts that who does not look for a while is told of more than it could take. */
+static void pour(weft_world *world)
+{
+    enum { PUTS = 250, BYTES = 300 };
+    unsigned char *row;
+    unsigned char *from;
+    const int next = (weft_world_pe(world) + 1) % weft_world_pes(world);
+    MUST(weft_calloc(world, 1, BYTES, (void **)&row));
+    MUST(weft_calloc(world, 1, BYTES, (void **)&from));
+    for (int i = 0; i < PUTS; i++) {
+        if (weft_sim_random(PUTS / 4) == 0) {
+            weft_sim_stall(next, 1 + weft_sim_random(100000));
+        }
+        MUST(weft_putmem(world, row, from, BYTES, next));
+    }
+    MUST(weft_quiet(world));
 }
 
 /* What was put behind a fence comes behind the signal before it. Who has found it looks for the signal in a way that
@@ -232,7 +252,10 @@ void case_signals(void *argument)
         tell_a_third(world);
     }
     if (common_below(&common, 4) == 0) {
-        flood(world);
+        flood(world, run->messages);
+    }
+    if (run->messages && common_below(&common, 4) == 0) {
+        pour(world);
     }
     if (common_below(&common, 2) == 0) {
         write_behind_signal(world);

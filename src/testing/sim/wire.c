@@ -259,6 +259,22 @@ static int has_room(const wefti_wire_end *end, int to, int channel)
     return count < end->efforts_max;
 }
 
+/* Requests that the other has not taken: its credits bound them, but for the word that this PE leaves. */
+static void check_credits(wefti_sim *sim, const wefti_wire_end *end, const wefti_wire_end *to)
+{
+    unsigned count = 0;
+    for (const effort *one = end->efforts; one != NULL; one = one->next) {
+        count += one->to == to->number && one->channel == WEFTI_WIRE_REQUESTS && !one->is_move && !one->is_read;
+    }
+    for (const message *one = to->messages; one != NULL; one = one->next) {
+        count += one->from == end->number && one->channel == WEFTI_WIRE_REQUESTS;
+    }
+    if (count > WEFTI_AM_CREDITS_MAX + 1) {
+        wefti_sim_refuse(sim, sim->running->pe, "PE %d has sent %u requests that PE %d has not taken, of at most %d",
+                         end->pe, count, to->pe, WEFTI_AM_CREDITS_MAX);
+    }
+}
+
 static wefti_wire_answer take(wefti_wire *wire, const effort *offered)
 {
     wefti_sim *sim = wefti_sim_current;
@@ -280,6 +296,9 @@ static wefti_wire_answer take(wefti_wire *wire, const effort *offered)
         last = &(*last)->next;
     }
     *last = taken;
+    if (!is_gone(to)) {
+        check_credits(sim, end, to);
+    }
     sim->message_count++;
     wefti_sim_record(sim, sim->running, WEFTI_EVENT_SEND, (uint64_t)to->number, offered->buffer->bytes);
     ring(sim, to);
