@@ -153,6 +153,13 @@ static void free_behind_puts(weft_world *world, uint64_t *common)
 #define OWN_BLOCKS 160
 #define SMALL_BYTES ((size_t)512 << 10)
 
+static uint64_t bytes_used(const weft_world *world)
+{
+    weft_counters counters = {0};
+    MUST(weft_world_counters(world, &counters));
+    return counters.heap_bytes_used;
+}
+
 /* Each PE fills its heap with blocks of its own and frees some of them, so that what is free on all is hard to find, or
  * nothing is. What is found is memory of the heap on every PE, and no other block's; at last all is free again. */
 static void fill_up(weft_world *world, uint64_t *common)
@@ -167,6 +174,7 @@ static void fill_up(weft_world *world, uint64_t *common)
         MUST(weft_team_split_strided(weft_team_world(world), i, 1, 1, &team));
         own = team != NULL ? team : own;
     }
+    const uint64_t used = bytes_used(world);
     while (count < OWN_BLOCKS && weft_team_malloc(own, 1 + weft_sim_random(8000), (void **)&blocks[count]) == WEFT_OK) {
         *blocks[count++] = 0xee;
     }
@@ -196,6 +204,10 @@ static void fill_up(weft_world *world, uint64_t *common)
         if (blocks[i] != NULL) {
             MUST(weft_team_free(own, blocks[i]));
         }
+    }
+    if (bytes_used(world) != used) {
+        weft_sim_fail("all blocks are free, and %lld bytes more are in use than before",
+                      (long long)(bytes_used(world) - used));
     }
     MUST(weft_malloc(world, SMALL_BYTES / 4, (void **)&block));
 }

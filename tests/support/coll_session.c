@@ -362,12 +362,17 @@ static void expect_alltoall(const session *s, size_t bytes, int pes, int me)
     free(theirs);
 }
 
-/* Member m of a collect gives so many elements: any number of them, or what a slot of few members holds. */
-static size_t uneven(const session *s, size_t count, size_t element, int member)
+/* Member m of a collect of at most `total` elements gives so many: any number of them, or what a slot of few members
+ * holds, which leaves less to the others. */
+static size_t uneven(const session *s, size_t total, size_t element, int pes, int member)
 {
     const uint64_t bits = bits_of(s, member, 99);
+    const uint64_t of_all = bits_of(s, pes, 98);
     const size_t slot = 2096 / element;
-    return bits >> 62 == 0 && slot <= count ? slot : (size_t)(bits % (count + 1));
+    if (of_all >> 62 != 0 || slot > total) {
+        return (size_t)(bits % (total / (size_t)pes + 1));
+    }
+    return member == (int)(of_all % (uint64_t)pes) ? slot : (size_t)(bits % ((total - slot) / (size_t)pes + 1));
 }
 
 /* What member `of` got, read by the library, which the simulator gives old values where they may be. */
@@ -428,7 +433,7 @@ static void run_move(session *s, weft_team *team, const move_case *c, move_call 
         break;
     case CALL_COLLECT:
         for (int m = 0; m < pes; m++) {
-            size_t count = uneven(s, bytes / e / (size_t)pes, e, m);
+            size_t count = uneven(s, bytes / e, e, pes, m);
             fill_bytes(s, s->expected + dest_bytes, m, count * e);
             dest_bytes += count * e;
             a.count = m == me ? count : a.count;
