@@ -6,6 +6,14 @@
 #   fuzz.TARGET         libFuzzer, where clang has it, else a skip (label fuzz); the same inputs each time, so that what
 #                       is found is found again (times and addresses do not guide it); tests/fuzz/run.sh without these
 #                       options tries others
+#   fuzz.shared         compiles for libFuzzer what all targets have, before them: else each would wait for the first
+if(NOT WEFT_SANITIZE)
+    add_test(NAME fuzz.shared
+        COMMAND ${PROJECT_SOURCE_DIR}/tests/fuzz/run.sh shared ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+    weft_describe_test(fuzz.shared "fuzz;slow")
+    set_tests_properties(fuzz.shared PROPERTIES TIMEOUT 400 FIXTURES_SETUP fuzz_shared)
+endif()
+
 function(weft_add_fuzzing target runs)
     add_executable(fuzz_${target} ${PROJECT_SOURCE_DIR}/tests/fuzz/replay.c
         ${PROJECT_SOURCE_DIR}/tests/fuzz/${target}_fuzz.c ${PROJECT_SOURCE_DIR}/tests/fuzz/wire.c)
@@ -20,7 +28,7 @@ function(weft_add_fuzzing target runs)
             COMMAND ${PROJECT_SOURCE_DIR}/tests/fuzz/run.sh ${target} ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR} -seed=1
                 -runs=${runs} -entropic=0 -use_cmp=0)
         weft_describe_test(fuzz.${target} "fuzz;slow")
-        set_tests_properties(fuzz.${target} PROPERTIES TIMEOUT 400)
+        set_tests_properties(fuzz.${target} PROPERTIES TIMEOUT 400 FIXTURES_REQUIRED fuzz_shared)
     endif()
 endfunction()
 

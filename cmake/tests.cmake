@@ -44,8 +44,8 @@ set(weft_patient_tests
     uid_bootstrap_test env_bootstrap_test local_bootstrap_test callback_bootstrap_test threads_bootstrap_test
     uid_test pmi_bootstrap_test coll_errors_test mask_test team_dead_test world_config_test world_faults_test
     world_life_test)
-set(weft_long_tests property.ep cuda.compile.calls cuda.compile.early cuda.compile.programs fuzz.tree fuzz.outside sim_campaign
-    sim_model sim_mutations python.torch)
+set(weft_long_tests property.ep cuda.compile.calls cuda.compile.early cuda.compile.programs fuzz.shared fuzz.tree fuzz.outside
+    fuzz.watch sim_campaign sim_model sim_mutations python.torch)
 
 cmake_host_system_information(RESULT weft_processors QUERY NUMBER_OF_LOGICAL_CORES)
 

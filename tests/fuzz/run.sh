@@ -3,7 +3,7 @@
 # Exit 77 where clang has no libFuzzer.
 # Usage: run.sh TARGET SOURCE-FOLDER BUILD-FOLDER [LIBFUZZER-OPTION...], as -max_total_time=600 for ten minutes of other
 # inputs, with -timeout=300 where other work leaves it little of a processor; a target is tree, topo, outside, launcher,
-# network, watch or node (cmake/fuzz.cmake)
+# network, watch or node (cmake/fuzz.cmake), or shared, which compiles what they have in common and runs nothing
 set -eu
 target=$1
 source=$(cd "$2" && pwd)
@@ -41,6 +41,7 @@ compile_shared()
     flock 9
     compile_shared
 } 9>"$shared/lock"
+[ "$target" != shared ] || exit 0
 parts=$(echo "$shared"/*.o)
 if [ "$target" = topo ]; then
     parts="$parts $(find "$source/src/topo" -name "*.c" | grep -v "_test\.c$")"
