@@ -22,8 +22,8 @@ set(weft_test_environment
     ${weft_aarch64_environment})
 
 # PROCESSORS is in eighths of a processor: a test that computes takes 8 of them. Those that wait, for deadlines and for
-# processes, use one on average: they begin first, four a processor, and beside them the longest that compute on one
-# processor (COST).
+# processes, use one on average, and twice that with a sanitizer: they begin first, on half of the processors, so that
+# eight or four share one, and beside them the longest that compute (COST).
 set(weft_waiting_tests
     uid_bootstrap_test env_bootstrap_test local_bootstrap_test callback_bootstrap_test threads_bootstrap_test uid_test
     pmi_bootstrap_test gone_hosts_test gone_hosts_test.ucx
@@ -64,7 +64,10 @@ function(weft_describe_test name label)
     list(FIND weft_waiting_tests ${name} place)
     if(NOT place EQUAL -1)
         set(eighths 1)
-        math(EXPR lane "${place} % (4 * ${weft_processors})")
+        if(WEFT_SANITIZE)
+            set(eighths 2)
+        endif()
+        math(EXPR lane "${place} % (4 * ${weft_processors} / ${eighths})")
         set_tests_properties(${name} PROPERTIES COST 2000 RESOURCE_LOCK waiting_${lane})
     elseif(name IN_LIST weft_light_tests)
         set(eighths 2)
