@@ -1,0 +1,258 @@
+/* Goal: the calls that TransformerEngine's backend makes of this interface, in its order, give what its layers want:
+ * one group, a handle a layer in memory of the caller's, layers of several top-k and alignments, with counters and with
+ * none; all are prepared, go forward, and go backward in the opposite order, twice, on the handles that are there; then
+ * the group is made again, of another size.
+ *
+ * Method: two PEs as threads, with the stand-in for NCCL and the fake driver, whose device memory is this machine's.
+ * Experts multiply rows by their weights; weights are powers of two, so that sums are exact. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "faces/nccl_ep/libnccl.h"
+#include "weft.h"
+#include <nccl_ep.h>
+
+enum { RANKS = 2, EXPERTS = 4, MOST = 8, TOPK = 2, HIDDEN = 32, ROWS = RANKS * MOST * TOPK + EXPERTS * 8, LAYERS = 3 };
+
+/* A layer, and what its calls are given and give. */
+typedef struct layer {
+    size_t topk;
+    size_t alignment;
+    int is_counted;
+    void *memory;
+    ncclEpHandle_t handle;
+    int64_t ids[MOST * TOPK];
+    float weights[MOST * TOPK];
+    float weights_back[MOST * TOPK];
+    int32_t counts[EXPERTS / RANKS];
+    float row_weights[ROWS];
+    _Alignas(16) float rows[ROWS * HIDDEN];
+} layer;
+
+typedef struct rig {
+    int rank;
+    int failures;
+    ncclComm_t comm;
+    ncclEpGroup_t group;
+    size_t tokens;
+    size_t hidden;
+    _Alignas(16) float x[MOST * HIDDEN];
+    _Alignas(16) float y[MOST * HIDDEN];
+    layer layers[LAYERS];
+} rig;
+
+static void expect(rig *r, int line, int is)
+{
+    if (!is) {
+        (void)fprintf(stderr, "rank %d, line %d: \"%s\"\n", r->rank, line, weft_last_error());
+        r->failures++;
+    }
+}
+
+#define EXPECT(what) expect(r, __LINE__, what)
+#define OK(call) expect(r, __LINE__, (call) == ncclSuccess)
+
+static ncclEpTensor_t tensor(void *data, ncclDataType_t type, unsigned ndim, size_t *sizes)
+{
+    ncclEpTensor_t made = NCCL_EP_TENSOR_INIT;
+    made.ndim = ndim;
+    made.datatype = type;
+    made.data = data;
+    made.sizes = sizes;
+    return made;
+}
+
+static void prepare(rig *r, layer *l, int round)
+{
+    size_t idx_sizes[2] = {r->tokens, l->topk};
+    size_t counts = EXPERTS / RANKS;
+    ncclEpTensor_t idx = tensor(l->ids, ncclInt64, 2, idx_sizes);
+    ncclEpTensor_t experts = tensor(l->counts, ncclInt32, 1, &counts);
+    ncclEpLayoutInfo_t info = NCCL_EP_LAYOUT_INFO_INIT;
+    info.expert_counters = l->is_counted ? &experts : NULL;
+    for (size_t i = 0; i < r->tokens * l->topk; i++) {
+        l->ids[i] = (int64_t)(i * 3 + (size_t)round + (size_t)r->rank) % (EXPERTS + 1) - 1;
+        l->weights[i] = 1.0f / (float)(1 << (i + (size_t)round) % 4);
+    }
+    if (l->handle == NULL) {
+        ncclEpHandleConfig_t config = NCCL_EP_HANDLE_CONFIG_INIT;
+        size_t bytes = 0;
+        config.dispatch_output_per_expert_alignment = l->alignment;
+        OK(ncclEpHandleMemSize(r->group, NCCL_EP_LAYOUT_EXPERT_MAJOR, &config, &bytes, (int)l->topk));
+        l->memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
+        ncclEpTensor_t memory = tensor(l->memory, ncclUint8, 1, &bytes);
+        OK(ncclEpInitHandle(&l->handle, r->group, NCCL_EP_LAYOUT_EXPERT_MAJOR, &config, (int)l->topk, &memory));
+    }
+    OK(ncclEpUpdateHandle(l->handle, &idx, &info, NULL));
+}
+
+static void move(rig *r, layer *l, ncclEpPassDir_t direction)
+{
+    size_t token_sizes[2] = {r->tokens, r->hidden};
+    size_t row_sizes[2] = {ROWS, r->hidden};
+    size_t choice_sizes[2] = {r->tokens, l->topk};
+    size_t rows = ROWS;
+    ncclEpTensor_t x = tensor(r->x, ncclFloat32, 2, token_sizes);
+    ncclEpTensor_t there = tensor(l->rows, ncclFloat32, 2, row_sizes);
+    ncclEpTensor_t weights = tensor(l->weights, ncclFloat32, 2, choice_sizes);
+    ncclEpTensor_t row_weights = tensor(l->row_weights, ncclFloat32, 1, &rows);
+    ncclEpDispatchInputs_t inputs = NCCL_EP_DISPATCH_INPUTS_INIT;
+    ncclEpDispatchOutputs_t outputs = NCCL_EP_DISPATCH_OUTPUTS_INIT;
+    ncclEpDispatchConfig_t config = NCCL_EP_DISPATCH_CONFIG_INIT;
+    int is_forward = direction == NCCL_EP_FWD_PASS;
+    inputs.tokens = &x;
+    inputs.topk_weights = is_forward ? &weights : NULL;
+    outputs.tokens = &there;
+    outputs.topk_weights = is_forward ? &row_weights : NULL;
+    config.pass_direction = direction;
+    memset(l->rows, 0, sizeof l->rows);
+    OK(ncclEpDispatch(l->handle, &inputs, &outputs, NULL, &config, NULL));
+}
+
+static void move_back(rig *r, layer *l, ncclEpPassDir_t direction)
+{
+    size_t token_sizes[2] = {r->tokens, r->hidden};
+    size_t row_sizes[2] = {ROWS, r->hidden};
+    size_t choice_sizes[2] = {r->tokens, l->topk};
+    size_t rows = ROWS;
+    ncclEpTensor_t y = tensor(r->y, ncclFloat32, 2, token_sizes);
+    ncclEpTensor_t there = tensor(l->rows, ncclFloat32, 2, row_sizes);
+    ncclEpTensor_t weights = tensor(l->weights_back, ncclFloat32, 2, choice_sizes);
+    ncclEpTensor_t row_weights = tensor(l->row_weights, ncclFloat32, 1, &rows);
+    ncclEpCombineInputs_t inputs = NCCL_EP_COMBINE_INPUTS_INIT;
+    ncclEpCombineOutputs_t outputs = NCCL_EP_COMBINE_OUTPUTS_INIT;
+    ncclEpCombineConfig_t config = NCCL_EP_COMBINE_CONFIG_INIT;
+    int is_backward = direction == NCCL_EP_BWD_PASS;
+    inputs.tokens = &there;
+    inputs.topk_weights = is_backward ? &row_weights : NULL;
+    outputs.tokens = &y;
+    outputs.topk_weights = is_backward ? &weights : NULL;
+    config.pass_direction = direction;
+    memset(r->y, 0xff, sizeof r->y);
+    OK(ncclEpCombine(l->handle, &inputs, &outputs, is_backward ? &config : NULL, NULL));
+}
+
+/* Each token is this many times what it was: the sum of its weights, or the number of its rows. */
+static void check(rig *r, const layer *l, int is_backward)
+{
+    for (size_t t = 0; t < r->tokens; t++) {
+        float times = 0;
+        for (size_t k = t * l->topk; k < (t + 1) * l->topk; k++) {
+            const float weight = l->ids[k] < 0 ? 0 : l->weights[k];
+            times += is_backward ? (float)(l->ids[k] >= 0) : weight;
+            EXPECT(!is_backward || l->weights_back[k] == weight);
+        }
+        for (size_t h = 0; h < r->hidden; h++) {
+            EXPECT(r->y[t * r->hidden + h] == times * r->x[t * r->hidden + h]);
+        }
+    }
+}
+
+static void forward(rig *r, layer *l)
+{
+    move(r, l, NCCL_EP_FWD_PASS);
+    size_t came = 0;
+    for (size_t row = 0; row < ROWS; row++) {
+        came += l->row_weights[row] != 0;
+        for (size_t h = 0; h < r->hidden; h++) {
+            l->rows[row * r->hidden + h] *= l->row_weights[row];
+        }
+    }
+    for (int e = 0; l->is_counted && e < EXPERTS / RANKS; e++) {
+        EXPECT((size_t)l->counts[e] % l->alignment == 0 && l->counts[e] >= 0);
+    }
+    EXPECT(!l->is_counted || came <= (size_t)(l->counts[0] + l->counts[1]));
+    move_back(r, l, NCCL_EP_FWD_PASS);
+    check(r, l, 0);
+}
+
+static void backward(rig *r, layer *l)
+{
+    move(r, l, NCCL_EP_BWD_PASS); /* the backward of combine */
+    move_back(r, l, NCCL_EP_BWD_PASS); /* that of dispatch, with the weights that came as gradients */
+    check(r, l, 1);
+}
+
+static void train(rig *r, size_t most, size_t hidden)
+{
+    ncclEpGroupConfig_t config = NCCL_EP_GROUP_CONFIG_INIT;
+    config.algorithm = NCCL_EP_ALGO_HIGH_THROUGHPUT;
+    config.num_experts = EXPERTS;
+    config.max_dispatch_tokens_per_rank = (unsigned)most;
+    config.max_recv_tokens_per_rank = ROWS;
+    config.max_token_bytes = (unsigned)(hidden * sizeof(float));
+    config.zero_copy = NCCL_EP_ZERO_COPY_OFF;
+    r->group = NULL;
+    r->tokens = most - (size_t)r->rank;
+    r->hidden = hidden;
+    for (size_t i = 0; i < most * hidden; i++) {
+        r->x[i] = (float)(1 + (i + (size_t)r->rank) % 5);
+    }
+    OK(ncclEpCreateGroup(&r->group, r->comm, &config));
+    for (int round = 0; round < 2 && r->group != NULL; round++) {
+        for (int i = 0; i < LAYERS; i++) {
+            prepare(r, &r->layers[i], round);
+        }
+        for (int i = 0; i < LAYERS; i++) {
+            forward(r, &r->layers[i]);
+        }
+        for (int i = LAYERS - 1; i >= 0; i--) {
+            backward(r, &r->layers[i]);
+        }
+    }
+    for (int i = 0; i < LAYERS; i++) {
+        OK(ncclEpHandleDestroy(r->layers[i].handle));
+        free(r->layers[i].memory);
+        r->layers[i].handle = NULL;
+    }
+    OK(ncclEpGroupDestroy(r->group));
+}
+
+static void *run(void *argument)
+{
+    rig *r = argument;
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    int (*retain)(void **context, int device) = NULL;
+    int (*push)(void *context) = NULL;
+    void *context = NULL;
+    if (library != NULL) {
+        *(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
+        *(void **)&push = dlsym(library, "cuCtxPushCurrent_v2");
+    }
+    if (retain == NULL || push == NULL || retain(&context, r->rank) != 0 || push(context) != 0) {
+        (void)fprintf(stderr, "rank %d: no fake driver\n", r->rank);
+        r->failures++;
+        return NULL;
+    }
+    train(r, MOST, HIDDEN);
+    train(r, MOST - 3, HIDDEN / 2);
+    return NULL;
+}
+
+int main(void)
+{
+    static const layer kinds[LAYERS] = {{.topk = 1, .alignment = 1, .is_counted = 1},
+                                        {.topk = 2, .alignment = 4, .is_counted = 1},
+                                        {.topk = 2, .alignment = 8}};
+    static rig rigs[RANKS];
+    pthread_t threads[RANKS];
+    ncclComm_t comms[RANKS];
+    int failures = 0;
+    standin_comms(RANKS, comms);
+    for (int i = 0; i < RANKS; i++) {
+        rigs[i].rank = i;
+        rigs[i].comm = comms[i];
+        memcpy(rigs[i].layers, kinds, sizeof kinds);
+        if (pthread_create(&threads[i], NULL, run, &rigs[i]) != 0) {
+            abort();
+        }
+    }
+    for (int i = 0; i < RANKS; i++) {
+        (void)pthread_join(threads[i], NULL);
+        failures += rigs[i].failures;
+    }
+    return failures != 0;
+}
