@@ -22,6 +22,7 @@ static int find_cuda(void *library)
     return find(library, "cuCtxGetDevice", (void *)&cuda.ctx_get_device) &&
            find(library, "cuMemAlloc_v2", (void *)&cuda.mem_alloc) &&
            find(library, "cuMemFree_v2", (void *)&cuda.mem_free) &&
+           find(library, "cuThreadExchangeStreamCaptureMode", (void *)&cuda.exchange_capture_mode) &&
            find(library, "cuMemcpyAsync", (void *)&cuda.memcpy_async) &&
            find(library, "cuMemsetD8Async", (void *)&cuda.memset_async) &&
            find(library, "cuStreamCreateWithPriority", (void *)&cuda.stream_create) &&

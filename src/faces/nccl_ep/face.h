@@ -48,6 +48,7 @@ typedef struct nep_cuda {
     int (*ctx_get_device)(int *device);
     int (*mem_alloc)(uint64_t *at, size_t bytes);
     int (*mem_free)(uint64_t at);
+    int (*exchange_capture_mode)(int *mode); /* of this thread */
     int (*memcpy_async)(uint64_t to, uint64_t from, size_t bytes, cudaStream_t stream);
     int (*memset_async)(uint64_t at, unsigned char value, size_t bytes, cudaStream_t stream);
     int (*stream_create)(cudaStream_t *stream, unsigned flags, int priority);
@@ -69,6 +70,15 @@ const nep_nccl *nep_load_nccl(const char *call);
 
 /* ---- group.c ---- */
 
+/* What routings a group has agreed on in memory of the caller's, where handles that are made later may find them. */
+typedef struct nep_routed {
+    struct nep_routed *next;
+    weft_ep_plan plan;
+    weft_ep_id_type id_type; /* of the last one */
+    int agreed_at; /* group->mask_changes then */
+    unsigned char tokens[]; /* bit T: one of T tokens */
+} nep_routed;
+
 struct ncclEpGroup {
     struct ncclEpGroup *next; /* of all that live */
     weft_world *world;
@@ -82,6 +92,10 @@ struct ncclEpGroup {
     int handles; /* that live */
     int has_timed_out;
     uint64_t *known; /* ceil(R / 64) words of ranks that are known to be masked: others were by calls that timed out */
+    nep_routed *routed;
+    pthread_mutex_t scratch_lock; /* not that of all groups: who has it waits for this group's GPU */
+    uint64_t scratch; /* device memory on which routes of handles with memory of the caller's are made, or 0 */
+    size_t scratch_bytes;
     int mask_changes; /* before which routings of HT may be none */
     int cannot_weigh; /* weft_ep_route_weigh is not of such groups */
     uint64_t *calls; /* [2] in the symmetric heap: this rank's number of calls, and the most of all ranks */
@@ -105,6 +119,8 @@ struct ncclEpHandle {
     weft_ep_route *route; /* NULL: likewise */
     void *memory; /* of the route, then ids */
     int is_own_memory;
+    nep_routed *routed; /* HT, in memory of the caller's: those of its plan */
+    int is_attached; /* the route lies in `memory` */
     size_t route_bytes;
     int topk_most; /* that there is memory for */
     weft_ep_choices choices; /* the routing; ids in `memory` */
@@ -130,6 +146,10 @@ ncclResult_t nep_count_to(const char *call, struct ncclEpHandle *handle, const n
 
 /* A call has been made that agrees on the handle's routing, with room for as many rows as the group allows. */
 void nep_agreed(struct ncclEpHandle *handle);
+
+/* Before a dispatch or combine of so many tokens: a handle that has had no routing since it was made goes on with the
+ * one that is in its memory, if the group has had such a one. */
+ncclResult_t nep_have_routing(const char *call, struct ncclEpHandle *handle, size_t tokens);
 
 /* How many handles of the group live. Any thread. */
 int nep_handles_of(const struct ncclEpGroup *group);

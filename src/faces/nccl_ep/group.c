@@ -214,7 +214,15 @@ static void free_group(struct ncclEpGroup *group)
 {
     if (group != NULL) {
         (void)weft_world_destroy(group->world);
+        for (nep_routed *at = group->routed, *next; at != NULL; at = next) {
+            next = at->next;
+            free(at);
+        }
+        if (group->scratch != 0) {
+            (void)nep_load_cuda("ncclEpGroupDestroy")->mem_free(group->scratch);
+        }
         (void)pthread_mutex_destroy(&group->mask_lock);
+        (void)pthread_mutex_destroy(&group->scratch_lock);
         free(group->mask);
         free(group->known);
         free(group);
@@ -281,6 +289,7 @@ ncclResult_t ncclEpCreateGroup(ncclEpGroup_t *ep_group, ncclComm_t comm, const n
         return nep_fail(ncclSystemError, CALL ": no memory for a group");
     }
     (void)pthread_mutex_init(&group->mask_lock, NULL);
+    (void)pthread_mutex_init(&group->scratch_lock, NULL);
     group->mask = mask;
     group->known = known;
     group->comm = comm;

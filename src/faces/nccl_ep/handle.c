@@ -160,6 +160,120 @@ static void free_handle(struct ncclEpHandle *handle)
     free(handle);
 }
 
+void nep_agreed(struct ncclEpHandle *handle)
+{
+    nep_routed *routed = handle->routed;
+    handle->is_agreed = 1;
+    handle->agreed_at = __atomic_load_n(&handle->group->mask_changes, __ATOMIC_RELAXED);
+    if (routed != NULL) {
+        (void)pthread_mutex_lock(&lock);
+        routed->id_type = handle->choices.id_type;
+        routed->agreed_at = handle->agreed_at;
+        routed->tokens[handle->choices.tokens / 8] |= (unsigned char)(1u << (handle->choices.tokens % 8));
+        (void)pthread_mutex_unlock(&lock);
+    }
+}
+
+/* Where a route is made that is to lie in memory of the caller's, which may hold a routing: making one clears. The
+ * stream of a call that was captured is no concern of it. */
+static ncclResult_t have_scratch(struct ncclEpGroup *group, size_t bytes)
+{
+    const nep_cuda *cuda = nep_load_cuda("ncclEpInitHandle");
+    int mode = 2; /* CU_STREAM_CAPTURE_MODE_RELAXED */
+    uint64_t at = 0;
+    if (bytes <= group->scratch_bytes) {
+        return ncclSuccess;
+    }
+    (void)cuda->exchange_capture_mode(&mode);
+    int error = cuda->mem_alloc(&at, bytes);
+    if (error == 0 && group->scratch != 0) {
+        (void)cuda->mem_free(group->scratch); /* no call has it */
+    }
+    (void)cuda->exchange_capture_mode(&mode);
+    if (error != 0) {
+        return nep_fail(ncclUnhandledCudaError, "ncclEpInitHandle: no device memory for %zu bytes: CUDA error %d",
+                        bytes, error);
+    }
+    group->scratch = at;
+    group->scratch_bytes = bytes;
+    return ncclSuccess;
+}
+
+/* The routings of a plan in memory of callers. */
+static ncclResult_t have_routed(struct ncclEpGroup *group, const weft_ep_plan *plan, nep_routed **out)
+{
+    nep_routed *at = group->routed;
+    while (at != NULL && (at->plan.layout != plan->layout || at->plan.topk != plan->topk ||
+                          at->plan.alignment != plan->alignment || at->plan.flags != plan->flags)) {
+        at = at->next;
+    }
+    if (at == NULL) {
+        at = calloc(1, sizeof *at + (size_t)group->config.max_dispatch_tokens_per_rank / 8 + 1);
+        if (at == NULL) {
+            return nep_fail(ncclSystemError, "ncclEpInitHandle: no memory for a handle");
+        }
+        at->plan = *plan;
+        at->next = group->routed;
+        group->routed = at;
+    }
+    *out = at;
+    return ncclSuccess;
+}
+
+/* HT: a route that the caller's memory is to be attached to. */
+static ncclResult_t make_route_aside(struct ncclEpHandle *handle, const weft_ep_plan *plan)
+{
+    struct ncclEpGroup *group = handle->group;
+    (void)pthread_mutex_lock(&lock);
+    ncclResult_t result = have_routed(group, plan, &handle->routed);
+    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_lock(&group->scratch_lock);
+    result = result == ncclSuccess ? have_scratch(group, handle->route_bytes) : result;
+    if (result == ncclSuccess) {
+        void *scratch = (void *)(uintptr_t)group->scratch;
+        result = nep_result_of(weft_ep_route_create(group->ep, plan, scratch, &handle->route));
+    }
+    (void)pthread_mutex_unlock(&group->scratch_lock);
+    handle->is_attached = 0;
+    return result;
+}
+
+static ncclResult_t attach(struct ncclEpHandle *handle, weft_ep_contents contents, cudaStream_t stream)
+{
+    if (handle->is_attached) {
+        return ncclSuccess;
+    }
+    NEP_TRY(nep_result_of(weft_ep_route_attach(handle->route, handle->memory, handle->route_bytes, contents, stream)));
+    handle->is_attached = 1;
+    return ncclSuccess;
+}
+
+ncclResult_t nep_have_routing(const char *call, struct ncclEpHandle *handle, size_t tokens)
+{
+    if (handle->is_routed) {
+        return ncclSuccess;
+    }
+    weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+    (void)pthread_mutex_lock(&lock);
+    const nep_routed *routed = handle->routed;
+    int is = routed != NULL && tokens <= handle->group->config.max_dispatch_tokens_per_rank &&
+             (routed->tokens[tokens / 8] >> (tokens % 8) & 1) != 0;
+    choices.id_type = is ? routed->id_type : WEFT_EP_INT64;
+    handle->agreed_at = is ? routed->agreed_at : 0;
+    (void)pthread_mutex_unlock(&lock);
+    if (!is) {
+        return nep_fail(ncclInvalidUsage, "%s: the handle has no routing of %zu tokens; call ncclEpUpdateHandle first",
+                        call, tokens);
+    }
+    NEP_TRY(attach(handle, WEFT_EP_CONTENTS_ROUTING, NULL));
+    choices.tokens = (int)tokens;
+    choices.ids = (char *)handle->memory + handle->route_bytes;
+    handle->choices = choices;
+    handle->is_routed = 1;
+    handle->is_agreed = 1; /* as on ranks whose memory stayed where it was */
+    return ncclSuccess;
+}
+
 /* Have a route for K choices. */
 static ncclResult_t have_route(struct ncclEpHandle *handle, int topk)
 {
@@ -171,7 +285,12 @@ static ncclResult_t have_route(struct ncclEpHandle *handle, int topk)
         handle->is_routed = 0;
         handle->is_agreed = 0;
     }
-    NEP_TRY(nep_result_of(weft_ep_route_create(handle->group->ep, &plan, handle->memory, &handle->route)));
+    if (handle->is_own_memory || nep_is_ll(handle->group)) {
+        NEP_TRY(nep_result_of(weft_ep_route_create(handle->group->ep, &plan, handle->memory, &handle->route)));
+        handle->is_attached = 1;
+    } else {
+        NEP_TRY(make_route_aside(handle, &plan));
+    }
     handle->plan = plan;
     return ncclSuccess;
 }
@@ -334,12 +453,6 @@ static int asks_counts(const nep_counters *of)
     return of->experts.magic != 0 || of->offsets.magic != 0 || of->total.magic != 0 || of->sources.magic != 0;
 }
 
-void nep_agreed(struct ncclEpHandle *handle)
-{
-    handle->is_agreed = 1;
-    handle->agreed_at = __atomic_load_n(&handle->group->mask_changes, __ATOMIC_RELAXED);
-}
-
 static ncclResult_t route(const char *call, struct ncclEpHandle *handle, const ncclEpTensor_t *idx,
                           const nep_counters *to, cudaStream_t stream)
 {
@@ -354,6 +467,7 @@ static ncclResult_t route(const char *call, struct ncclEpHandle *handle, const n
         }
         NEP_TRY(have_route(handle, (int)idx->sizes[1]));
     }
+    NEP_TRY(attach(handle, WEFT_EP_CONTENTS_NONE, stream));
     choices.tokens = (int)idx->sizes[0];
     choices.id_type = idx->datatype == ncclInt64 ? WEFT_EP_INT64 : WEFT_EP_INT32;
     choices.ids = (char *)handle->memory + handle->route_bytes;

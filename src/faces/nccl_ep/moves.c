@@ -467,7 +467,7 @@ static ncclResult_t read_weights(const struct ncclEpHandle *handle, dispatch_arg
 static ncclResult_t check_ready(const char *call, const struct ncclEpHandle *handle)
 {
     NEP_TRY(nep_check_handle(call, handle));
-    if (!handle->is_routed) {
+    if (!handle->is_routed && handle->routed == NULL) {
         return nep_fail(ncclInvalidUsage, "%s: the handle has no routing; call ncclEpUpdateHandle first", call);
     }
     if (handle->has_sent) {
@@ -490,6 +490,7 @@ static ncclResult_t prepare_dispatch(struct ncclEpHandle *handle, dispatch_argum
     const struct ncclEpGroup *group = handle->group;
     NEP_TRY(check_dispatch(handle, a));
     NEP_TRY(rows_of(DISPATCH, "inputs.tokens", group, a->inputs.tokens, &a->in, &a->rows_in));
+    NEP_TRY(nep_have_routing(DISPATCH, handle, a->rows_in));
     NEP_TRY(check_tokens(DISPATCH, "inputs.tokens", handle, a->rows_in));
     a->out = (weft_ep_received)WEFT_EP_RECEIVED_INIT;
     NEP_TRY(rows_of(DISPATCH, "outputs.tokens", group, a->outputs.tokens, &a->out.rows, &a->out.rows_capacity));
@@ -613,7 +614,7 @@ static ncclResult_t check_combine(const struct ncclEpHandle *handle, const combi
     return ncclSuccess;
 }
 
-static ncclResult_t read_combine(const struct ncclEpHandle *handle, combine_arguments *a)
+static ncclResult_t read_combine(struct ncclEpHandle *handle, combine_arguments *a)
 {
     const struct ncclEpGroup *group = handle->group;
     size_t rows_out = 0;
@@ -622,6 +623,7 @@ static ncclResult_t read_combine(const struct ncclEpHandle *handle, combine_argu
     NEP_TRY(check_combine(handle, a));
     NEP_TRY(rows_of(COMBINE, "inputs.tokens", group, a->inputs.tokens, &a->in, &a->rows_in));
     NEP_TRY(rows_of(COMBINE, "outputs.tokens", group, a->outputs.tokens, &a->out, &rows_out));
+    NEP_TRY(nep_have_routing(COMBINE, handle, rows_out));
     NEP_TRY(check_tokens(COMBINE, "outputs.tokens", handle, rows_out));
     NEP_TRY(check_slots(COMBINE, "inputs.tokens", handle, a->rows_in));
     NEP_TRY(check_window(COMBINE, "inputs.tokens", group, a->inputs.tokens));

@@ -1,7 +1,7 @@
 /* Goal: the calls that TransformerEngine's backend makes of this interface, in its order, give what its layers want:
  * one group, a handle a layer in memory of the caller's, layers of several top-k and alignments, with counters and with
- * none; all are prepared, go forward, and go backward in the opposite order, twice, on the handles that are there; then
- * the group is made again, of another size.
+ * none; all are prepared, go forward, and go backward in the opposite order, twice, on handles that are made anew on
+ * memory that has moved meanwhile; then the group is made again, of another size.
  *
  * Method: two PEs as threads, with the stand-in for NCCL and the fake driver, whose device memory is this machine's.
  * Experts multiply rows by their weights; weights are powers of two, so that sums are exact. */
@@ -87,6 +87,23 @@ static void prepare(rig *r, layer *l, int round)
         OK(ncclEpInitHandle(&l->handle, r->group, NCCL_EP_LAYOUT_EXPERT_MAJOR, &config, (int)l->topk, &memory));
     }
     OK(ncclEpUpdateHandle(l->handle, &idx, &info, NULL));
+}
+
+/* A handle on memory to which all that the layer's has was copied, as frameworks do. */
+static void relocate(rig *r, layer *l)
+{
+    ncclEpHandleConfig_t config = NCCL_EP_HANDLE_CONFIG_INIT;
+    size_t bytes = 0;
+    config.dispatch_output_per_expert_alignment = l->alignment;
+    OK(ncclEpHandleDestroy(l->handle));
+    OK(ncclEpHandleMemSize(r->group, NCCL_EP_LAYOUT_EXPERT_MAJOR, &config, &bytes, (int)l->topk));
+    void *there = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    memcpy(there, l->memory, bytes);
+    memset(l->memory, 0xff, bytes);
+    free(l->memory);
+    l->memory = there;
+    ncclEpTensor_t memory = tensor(there, ncclUint8, 1, &bytes);
+    OK(ncclEpInitHandle(&l->handle, r->group, NCCL_EP_LAYOUT_EXPERT_MAJOR, &config, (int)l->topk, &memory));
 }
 
 static void move(rig *r, layer *l, ncclEpPassDir_t direction)
@@ -176,6 +193,22 @@ static void backward(rig *r, layer *l)
     check(r, l, 1);
 }
 
+/* Memory that has been moved is taken to hold a routing, but not one of as many tokens as none has had. */
+static void refuse(rig *r, layer *l)
+{
+    size_t token_sizes[2] = {1, r->hidden};
+    size_t row_sizes[2] = {ROWS, r->hidden};
+    ncclEpTensor_t x = tensor(r->x, ncclFloat32, 2, token_sizes);
+    ncclEpTensor_t there = tensor(l->rows, ncclFloat32, 2, row_sizes);
+    ncclEpCombineInputs_t inputs = NCCL_EP_COMBINE_INPUTS_INIT;
+    ncclEpCombineOutputs_t outputs = NCCL_EP_COMBINE_OUTPUTS_INIT;
+    relocate(r, l);
+    inputs.tokens = &there;
+    outputs.tokens = &x;
+    EXPECT(ncclEpCombine(l->handle, &inputs, &outputs, NULL, NULL) == ncclInvalidUsage);
+    EXPECT(strstr(weft_last_error(), "no routing of 1 tokens") != NULL);
+}
+
 static void train(rig *r, size_t most, size_t hidden)
 {
     ncclEpGroupConfig_t config = NCCL_EP_GROUP_CONFIG_INIT;
@@ -200,8 +233,12 @@ static void train(rig *r, size_t most, size_t hidden)
             forward(r, &r->layers[i]);
         }
         for (int i = LAYERS - 1; i >= 0; i--) {
+            relocate(r, &r->layers[i]);
             backward(r, &r->layers[i]);
         }
+        relocate(r, &r->layers[1]);
+        forward(r, &r->layers[1]);
+        refuse(r, &r->layers[0]);
     }
     for (int i = 0; i < LAYERS; i++) {
         OK(ncclEpHandleDestroy(r->layers[i].handle));
