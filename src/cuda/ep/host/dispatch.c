@@ -204,7 +204,7 @@ static weft_status check_dispatch(const weft_ep_route *route, const weft_ep_choi
 
 weft_status wefti_cuda_ep_weigh(const weft_ep_route *route)
 {
-    if (route->ep->device->is_many) {
+    if (!route->ep->device->kind->takes_weights) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,
                            "weft_ep_route_weigh: the group has %d ranks, and on GPUs more than %d do not have that; "
                            "choose or update again",

@@ -24,6 +24,7 @@ typedef struct wefti_cuda_ep_kind {
     const char *low_latency_needs; /* what groups lack that have no calls of low latency */
     const char *out_of_step; /* which groups cannot rejoin; NULL: these can */
     size_t owner_bytes; /* of an element of the tables' `owner` */
+    int takes_weights; /* a dispatch may bring new weights for the routing that there is */
     int options_in_all; /* each combine's kernel has options, and no kernel comes before those with some */
 
     /* What lies where in the area of a channel. */
