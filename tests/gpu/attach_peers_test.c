@@ -14,42 +14,17 @@
 
 #include "cuda/driver/driver.h"
 #include "device/device.h"
+#include "gpu/support/pes.h"
 #include "weft.h"
 
-static weft_status create(weft_world *worlds[2])
-{
-    weft_threads *meeting = NULL;
-    weft_world_config configs[2];
-    weft_device_config devices[2];
-    assert_int_equal(weft_threads_create(2, &meeting), WEFT_OK);
-    for (int i = 0; i < 2; i++) {
-        const weft_world_config config = WEFT_WORLD_CONFIG_INIT;
-        const weft_device_config device = WEFT_DEVICE_CONFIG_INIT;
-        devices[i] = device;
-        devices[i].choice = WEFT_DEVICE_ORDINAL;
-        devices[i].ordinal = i;
-        devices[i].heap_max_bytes = (size_t)32 << 20;
-        configs[i] = config;
-        configs[i].heap_max_bytes = (size_t)1 << 20;
-        configs[i].device = &devices[i];
-        configs[i].bootstrap = WEFT_BOOTSTRAP_THREADS;
-        configs[i].threads = meeting;
-        configs[i].pe = i;
-        configs[i].pes = 2;
-    }
-    weft_status status = weft_world_create_many(configs, 2, worlds);
-    weft_threads_destroy(meeting);
-    return status;
-}
-
-/* What `run` writes to the log. */
+/* Create both PEs on a GPU each; `log` gets what that writes to the log. */
 static void with_log(weft_world *worlds[2], char *log, size_t bytes)
 {
     FILE *file = tmpfile();
     assert_non_null(file);
     const int before = dup(STDERR_FILENO);
     assert_true(before >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
-    const weft_status status = create(worlds);
+    const weft_status status = gpu_pes_create(2, 2, worlds);
     assert_true(dup2(before, STDERR_FILENO) >= 0);
     close(before);
     rewind(file);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "gpu/support/pes.h"
 #include "weft.h"
 
 enum { PES = 6 };
@@ -26,40 +27,14 @@ static int count_streams(void)
     return streams;
 }
 
-/* PE i on GPU i % gpus. */
-static void create(int gpus, weft_world *worlds[PES])
-{
-    weft_threads *meeting = NULL;
-    weft_world_config configs[PES];
-    weft_device_config devices[PES];
-    assert_int_equal(weft_threads_create(PES, &meeting), WEFT_OK);
-    for (int i = 0; i < PES; i++) {
-        const weft_world_config config = WEFT_WORLD_CONFIG_INIT;
-        const weft_device_config device = WEFT_DEVICE_CONFIG_INIT;
-        devices[i] = device;
-        devices[i].choice = WEFT_DEVICE_ORDINAL;
-        devices[i].ordinal = i % gpus;
-        devices[i].heap_max_bytes = (size_t)32 << 20;
-        configs[i] = config;
-        configs[i].heap_max_bytes = (size_t)1 << 20;
-        configs[i].device = &devices[i];
-        configs[i].bootstrap = WEFT_BOOTSTRAP_THREADS;
-        configs[i].threads = meeting;
-        configs[i].pe = i;
-        configs[i].pes = PES;
-    }
-    assert_int_equal(weft_world_create_many(configs, PES, worlds), WEFT_OK);
-    weft_threads_destroy(meeting);
-}
-
 static void test_shared(void **state)
 {
     (void)state;
     weft_world *first[PES];
     weft_world *second[PES];
-    create(1, first);
+    assert_int_equal(gpu_pes_create(PES, 1, first), WEFT_OK);
     assert_int_equal(count_streams(), 1);
-    create(2, second);
+    assert_int_equal(gpu_pes_create(PES, 2, second), WEFT_OK);
     assert_int_equal(count_streams(), 2);
     for (int i = 0; i < PES; i++) {
         assert_int_equal(weft_world_destroy(first[i]), WEFT_OK);
@@ -83,7 +58,7 @@ static void test_proxies(void **state)
     (void)state;
     weft_world *worlds[PES];
     assert_int_equal(setenv("WEFT_FAKE_NO_PEERS", "1", 1), 0);
-    create(2, worlds);
+    assert_int_equal(gpu_pes_create(PES, 2, worlds), WEFT_OK);
     assert_int_equal(unsetenv("WEFT_FAKE_NO_PEERS"), 0);
     assert_int_equal(count_streams(), 4);
     for (int i = 0; i < PES; i++) {
