@@ -388,9 +388,10 @@ typedef enum weft_ep_contents { WEFT_EP_CONTENTS_NONE = 0, WEFT_EP_CONTENTS_ROUT
  * several places. Nothing is copied or freed; earlier calls have the memory that they were made with, and the memory
  * must outlive them; what the library gave the route stays until it is destroyed. NONE: the memory is cleared on
  * `stream`, and a call that routes comes next. ROUTING: calls use the routing that is there, for which the caller's
- * word is taken; `in` and `out` must hold as many rows as it has tokens. Local, does not wait; between calls on the
- * route. WEFT_ERR_ARGUMENT: fewer bytes than weft_ep_route_bytes tells; WEFT_ERR_STATE: between the halves of a call;
- * WEFT_ERR_UNSUPPORTED: the group is not on GPUs. */
+ * word is taken; `in` and `out` must hold as many rows as it has tokens; it is one of positions if, and only if, the
+ * route's last was. Local, does not wait; between calls on the route. WEFT_ERR_ARGUMENT: fewer bytes than
+ * weft_ep_route_bytes tells; WEFT_ERR_STATE: between the halves of a call; WEFT_ERR_UNSUPPORTED: the group is not on
+ * GPUs. */
 WEFT_API weft_status weft_ep_route_attach(weft_ep_route *route, void *memory, size_t bytes, weft_ep_contents contents,
                                           weft_stream *stream) WEFT_MUST_CHECK;
 
@@ -421,7 +422,8 @@ typedef struct weft_ep_choices {
     const unsigned char *destinations; /* [T][R] not 0: the token goes to that rank */
     /* [T][R] -1: the token does not go to that rank; else its number among this rank's tokens that do, in place of the
      * order of tokens. The numbers of a rank are 0, 1, and so on, each once; if any is not, tokens keep their order,
-     * and the route's status is WEFT_ERR_RANGE. On GPUs WEFT_ERR_UNSUPPORTED. */
+     * and the route's status is WEFT_ERR_RANGE. On GPUs all ranks give positions, those without tokens too, or none
+     * does, else WEFT_ERR_MISMATCH; in groups of more than 32 ranks WEFT_ERR_UNSUPPORTED. */
     const int32_t *positions;
 } weft_ep_choices;
 

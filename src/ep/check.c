@@ -285,9 +285,6 @@ static weft_status check_destinations(const weft_ep_route *route, const weft_ep_
                            "%s: the route's plan has WEFT_EP_DESTINATIONS: give destinations or positions, and no ids",
                            call);
     }
-    if (choices->positions != NULL && route->ep->config.on_device) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: positions are not there on GPUs; give destinations", call);
-    }
     return WEFT_OK;
 }
 

@@ -65,7 +65,8 @@ typedef struct wefti_cuda_ep_tables {
     wefti_i32 *ids; /* of a route of destinations: [T][R] */
     wefti_i32 *no_rows; /* the same: [L][R], at least one more: zeroes, in place of rows of experts */
     wefti_u32 *records; /* [M] as the sources wrote them */
-    /* By expert: */
+    /* By expert; `rows`, `target` and `whole` also by position: [T][R] which token has each number at each rank, [T][R]
+     * the number of each token, and [1] of the latter whether the numbers given were none: */
     wefti_u64 *ahead; /* [B][E] packed words: this rank's rows of each expert that the blocks before b have */
     wefti_u64 *base; /* [E] packed words: the row at its owner of the first of this rank's rows of each expert */
     wefti_u64 *full; /* [R] packed words: all rows of each rank, padding included */
@@ -87,7 +88,8 @@ typedef struct wefti_cuda_ep_choices {
     const void *ids;
     const float *weights; /* or NULL */
     const wefti_i32 *tokens_at; /* or NULL */
-    const unsigned char *destinations; /* [T][R], from which the ids are made; or NULL */
+    /* [T][R], from which the ids are made; of positions the address of wefti_i32; or NULL */
+    const unsigned char *destinations;
     wefti_i32 tokens;
     wefti_i32 wide; /* ids are 64 bits */
     wefti_i32 all_weights; /* also to ranks without the choice */

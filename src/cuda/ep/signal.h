@@ -87,7 +87,9 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_signature_fields wefti_cuda_ep_signature_split(we
 }
 
 #define WEFTI_CUDA_EP_LAYOUT_SHIFT 6
-#define WEFTI_CUDA_EP_TO_RANKS (1u << 31) /* beside the hidden of a dispatch: the route is of destinations */
+/* Beside the hidden of a dispatch: the route is of destinations, and these are positions. */
+#define WEFTI_CUDA_EP_TO_RANKS (1u << 31)
+#define WEFTI_CUDA_EP_BY_POSITION (1u << 30)
 
 /* Words of `host_status`, in pinned host memory. */
 enum {

@@ -22,6 +22,23 @@
     X(15combine_results, C1, hosts) \
     X(15combine_crosses, C1, hosts) \
     X(14combine_totals, C1, hosts) \
+    X(25dispatch_kernel_positions, C1, dispatch) \
+    X(25dispatch_kernel_positions, C2, dispatch) \
+    X(25dispatch_kernel_positions, C3, dispatch) \
+    X(35dispatch_kernel_quantised_positions, C1, dispatch) \
+    X(35dispatch_kernel_quantised_positions, C2, dispatch) \
+    X(35dispatch_kernel_quantised_positions, C3, dispatch) \
+    X(38dispatch_kernel_quantised_mx_positions, C1, dispatch) \
+    X(38dispatch_kernel_quantised_mx_positions, C2, dispatch) \
+    X(38dispatch_kernel_quantised_mx_positions, C3, dispatch) \
+    X(28combine_kernel_bwd_positions, C1, dispatch) \
+    X(24combine_kernel_positions, C1, combine) \
+    X(24combine_kernel_positions, C2, combine) \
+    X(24combine_kernel_positions, C3, combine) \
+    X(24combine_kernel_positions, C4, combine) \
+    X(24combine_kernel_positions, C5, combine) \
+    X(29dispatch_kernel_bwd_positions, C1, combine) \
+    X(9positions, C1, dispatch) \
     X(20dispatch_kernel_many, C1, dispatch) \
     X(20dispatch_kernel_many, C2, dispatch) \
     X(20dispatch_kernel_many, C3, dispatch) \

@@ -199,6 +199,22 @@ EP_DEVICE bool ep_receive_backward_unit(const ep_dispatch &args, const ep_call *
     return true;
 }
 
+/* By position: wait until all ranks have returned those of all units. A warp. False: one did not come. */
+EP_DEVICE bool ep_await_all_returned(const ep_dispatch &args, const ep_call *call)
+{
+    const ep_group &group = args.group;
+    const int units = wefti_cuda_ep_units(call->tokens);
+    bool well = true;
+    for (int i = ep_lane(); i < units * group.ranks && well; i += 32) {
+        const int rank = i % group.ranks;
+        wefti_u32 value;
+        well = (call->alive >> rank & 1) == 0 || ep_await(group, ep_returned(group, group.rank, rank) + i / group.ranks,
+                                                          call->tag, rank, args.blocks.rest_ns, &value);
+    }
+    __syncwarp(); /* what a lane has acquired is every lane's */
+    return __all_sync(~0u, well) != 0;
+}
+
 /* The gradients of the weights of this block's units, once all ranks have returned them. The warps from `skip` on. */
 EP_DEVICE void ep_take_returned(const ep_dispatch &args, const ep_call *call, int skip)
 {
@@ -207,6 +223,9 @@ EP_DEVICE void ep_take_returned(const ep_dispatch &args, const ep_call *call, in
     int first;
     int end;
     ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
+    if (EP_BY_POSITION && !ep_await_all_returned(args, call)) {
+        return;
+    }
     for (int unit = first + ep_warp() - skip; unit < end; unit += ep_warps() - skip) {
         bool well = true;
         wefti_u32 value;

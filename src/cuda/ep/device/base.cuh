@@ -14,6 +14,14 @@
 #define EP_PAUSE() ((void)0)
 #endif
 
+/* Whether tokens have the numbers that were given for them at each rank (tables.target), in place of their order:
+ * kernels of ..._positions.cu do, so that those of other routes have nothing of it. */
+#if defined(WEFTI_CUDA_EP_POSITIONS)
+#define EP_BY_POSITION true
+#else
+#define EP_BY_POSITION false
+#endif
+
 typedef wefti_cuda_ep_group ep_group;
 typedef wefti_cuda_ep_tables ep_tables;
 typedef wefti_cuda_ep_choices ep_choices;

@@ -98,13 +98,13 @@ void wefti_cuda_ep_describe(char bytes[WEFTI_CUDA_EP_CALL_BYTES], uint64_t signa
     text to = {.bytes = bytes};
     append(&to, "%s", is_update ? "an update" : calls[fields.call & 7]);
     if (!is_update) {
-        append_rows(&to, fields.dtype, fields.hidden & ~WEFTI_CUDA_EP_TO_RANKS);
+        append_rows(&to, fields.dtype, fields.hidden & ~(WEFTI_CUDA_EP_TO_RANKS | WEFTI_CUDA_EP_BY_POSITION));
     }
     append_flags(&to, fields.call, fields.flags);
     append(&to, ", topk %u", fields.topk);
     append_route(&to, is_dispatch && (fields.flags & WEFTI_CUDA_EP_FRESH) != 0,
                  (weft_ep_layout)(fields.flags >> WEFTI_CUDA_EP_LAYOUT_SHIFT & 3), route, ranks);
     if (is_dispatch && (fields.hidden & WEFTI_CUDA_EP_TO_RANKS) != 0) {
-        append(&to, ", of destinations");
+        append(&to, (fields.hidden & WEFTI_CUDA_EP_BY_POSITION) != 0 ? ", of positions" : ", of destinations");
     }
 }

@@ -135,6 +135,9 @@ static void test_update_and_destinations(void **state)
     to_ranks.hidden |= WEFTI_CUDA_EP_TO_RANKS;
     expect_other(update, dispatch);
     expect_other(dispatch, to_ranks);
+    call by_position = to_ranks;
+    by_position.hidden |= WEFTI_CUDA_EP_BY_POSITION;
+    expect_other(to_ranks, by_position);
 }
 
 static void test_words(void **state)

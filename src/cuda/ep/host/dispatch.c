@@ -32,6 +32,22 @@ static wefti_cuda_ep_dispatch_args dispatch_args(const weft_ep_route *route)
     return args;
 }
 
+weft_status wefti_cuda_ep_begin_choices(const weft_ep_route *route, const weft_ep_choices *fresh, int *before,
+                                        const char *call)
+{
+    wefti_ep_device_route *of = route->device;
+    *before = of->by_position;
+    if (fresh != NULL && fresh->positions != NULL &&
+        route->ep->device->kernel[WEFTI_CUDA_EP_WAY_POSITIONS][0][WEFTI_CUDA_EP_WORK_DISPATCH][0] == NULL) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           "%s: positions are not there on GPUs in groups of more than %d ranks; give destinations, or "
+                           "route on the host (config.on_device 0)",
+                           call, WEFTI_CUDA_EP_RANKS_MAX);
+    }
+    of->by_position = fresh != NULL ? fresh->positions != NULL : of->by_position;
+    return WEFT_OK;
+}
+
 static wefti_cuda_ep_choices choices_of(const weft_ep_route *route, const weft_ep_choices *choices)
 {
     const int by_rank = wefti_ep_plan_is_by_rank(&route->plan);
@@ -39,7 +55,9 @@ static wefti_cuda_ep_choices choices_of(const weft_ep_route *route, const weft_e
         .ids = by_rank ? route->device->tables.ids : choices->ids,
         .weights = choices->weights,
         .tokens_at = choices->tokens_at,
-        .destinations = by_rank ? choices->destinations : NULL,
+        .destinations = !by_rank                     ? NULL
+                        : choices->positions != NULL ? (const unsigned char *)choices->positions
+                                                     : choices->destinations,
         .tokens = choices->tokens,
         .wide = !by_rank && choices->id_type == WEFT_EP_INT64,
         .all_weights = (route->plan.flags & WEFT_EP_ALL_WEIGHTS) != 0,
@@ -70,13 +88,16 @@ static int tokens_least(const weft_ep_choices *choices)
     return choices->tokens_at == NULL ? choices->tokens : 0;
 }
 
-void wefti_cuda_ep_chosen(weft_ep_route *route, const weft_ep_choices *choices)
+weft_status wefti_cuda_ep_chosen(weft_ep_route *route, const weft_ep_choices *choices, int before, weft_status status)
 {
-    if (choices != NULL) {
+    if (status != WEFT_OK) {
+        route->device->by_position = before;
+    } else if (choices != NULL) {
         route->is_routed = 1;
         route->device->is_unseen = 1;
         route->device->tokens_least = tokens_least(choices);
     }
+    return status;
 }
 
 wefti_cuda_ep_scales wefti_cuda_ep_scales_of(const weft_ep_rows *rows)
@@ -148,10 +169,11 @@ static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *rou
     }
 }
 
-/* A bit of the signature, in the same word as H. */
+/* Bits of the signature, in the same word as H. */
 static unsigned hidden_bits(const weft_ep_route *route)
 {
-    return wefti_ep_plan_is_by_rank(&route->plan) ? WEFTI_CUDA_EP_TO_RANKS : 0;
+    return (wefti_ep_plan_is_by_rank(&route->plan) ? WEFTI_CUDA_EP_TO_RANKS : 0) |
+           (route->device->by_position ? WEFTI_CUDA_EP_BY_POSITION : 0);
 }
 
 static uint64_t signature_of(const wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route,
@@ -167,9 +189,8 @@ static uint64_t signature_of(const wefti_cuda_ep_dispatch_args *args, const weft
                                    wefti_ep_width(in) | hidden_bits(route), (unsigned)args->topk);
 }
 
-weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream)
+static weft_status update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream, const char *call)
 {
-    static const char call[] = "weft_ep_route_update";
     WEFT_TRY(wefti_cuda_ep_host_status(route->ep, call));
     wefti_cuda_ep_dispatch_args args = dispatch_args(route);
     args.flags = WEFTI_CUDA_EP_FRESH;
@@ -181,9 +202,15 @@ weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *ch
         wefti_cuda_ep_plan_launch(route, (wefti_cuda_ep_kernel){.work = WEFTI_CUDA_EP_WORK_DISPATCH, .is_fresh = 1});
     wefti_cuda_ep_dispatch_take_plan(&args, &plan);
     WEFT_TRY(wefti_cuda_ep_launch_destinations(route, &args, stream, call));
-    WEFT_TRY(wefti_cuda_ep_launch(route, &plan, &args, stream, call));
-    wefti_cuda_ep_chosen(route, choices);
-    return WEFT_OK;
+    return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
+}
+
+weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream)
+{
+    static const char call[] = "weft_ep_route_update";
+    int before;
+    WEFT_TRY(wefti_cuda_ep_begin_choices(route, choices, &before, call));
+    return wefti_cuda_ep_chosen(route, choices, before, update(route, choices, stream, call));
 }
 
 static weft_status check_dispatch(const weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
@@ -262,18 +289,24 @@ wefti_cuda_ep_launch_plan wefti_cuda_ep_dispatch_plan(const weft_ep_route *route
     return plan;
 }
 
-weft_status wefti_cuda_ep_dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
-                                   const weft_ep_received *out, weft_stream *stream)
+static weft_status dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                            const weft_ep_received *out, weft_stream *stream, const char *call)
 {
-    static const char call[] = "weft_ep_dispatch";
     wefti_cuda_ep_dispatch_args args;
     wefti_cuda_ep_work work;
     WEFT_TRY(wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH, &args, &work));
     const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_dispatch_plan(route, work, WEFTI_CUDA_EP_WHOLE, &args);
     WEFT_TRY(wefti_cuda_ep_launch_destinations(route, &args, stream, call));
-    WEFT_TRY(wefti_cuda_ep_launch(route, &plan, &args, stream, call));
-    wefti_cuda_ep_chosen(route, fresh);
-    return WEFT_OK;
+    return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
+}
+
+weft_status wefti_cuda_ep_dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                   const weft_ep_received *out, weft_stream *stream)
+{
+    static const char call[] = "weft_ep_dispatch";
+    int before;
+    WEFT_TRY(wefti_cuda_ep_begin_choices(route, fresh, &before, call));
+    return wefti_cuda_ep_chosen(route, fresh, before, dispatch(route, fresh, in, out, stream, call));
 }
 
 /* Without weights, and where each choice has a row of its own, the backward of combine is a dispatch on a cached

@@ -56,6 +56,7 @@ weft_status wefti_cuda_ep_load_modules(wefti_cuda *cuda, unsigned wanted)
 #define APART(SOURCE, EXPERT) WEFTI_CUDA_EP_MODULE_##SOURCE, WEFTI_CUDA_EP_MODULE_##EXPERT
 #define BOTH(NAME) APART(NAME, NAME)
 #define NEITHER NO_MODULE, NO_MODULE
+#define BY_SOURCE(NAME) WEFTI_CUDA_EP_MODULE_##NAME, NO_MODULE
 static const struct kernels_of {
     const char *name[2];
     int has_halves;
@@ -66,40 +67,48 @@ static const struct kernels_of {
                                      {{APART(throughput_dispatch, throughput_dispatch_expert)},
                                       {APART(low_latency_dispatch, low_latency_dispatch_expert)},
                                       {APART(low_latency_dispatch_passing, low_latency_dispatch_expert_passing)},
-                                      {BOTH(many_dispatch)}}},
+                                      {BOTH(many_dispatch)},
+                                      {BY_SOURCE(throughput_dispatch_positions)}}},
     [WEFTI_CUDA_EP_WORK_QUANTISE] = {{"dispatch_kernel_quantised", "dispatch_kernel_expert_quantised"},
                                      1,
                                      {{APART(throughput_dispatch_quantised, throughput_dispatch_expert_quantised)},
                                       {APART(low_latency_dispatch, low_latency_dispatch_expert)},
                                       {APART(low_latency_dispatch_passing, low_latency_dispatch_expert_passing)},
-                                      {BOTH(many_dispatch_quantised)}}},
+                                      {BOTH(many_dispatch_quantised)},
+                                      {BY_SOURCE(throughput_dispatch_positions)}}},
     [WEFTI_CUDA_EP_WORK_QUANTISE_MX] = {{"dispatch_kernel_quantised_mx", "dispatch_kernel_expert_quantised_mx"},
                                         1,
                                         {{BOTH(throughput_dispatch_mx)},
                                          {BOTH(low_latency_dispatch_mx)},
                                          {BOTH(low_latency_dispatch_mx_passing)},
-                                         {BOTH(many_dispatch_mx)}}},
-    [WEFTI_CUDA_EP_WORK_COMBINE_BWD] = {{"combine_kernel_bwd", "combine_kernel_expert_bwd"},
-                                        0,
-                                        {{BOTH(backward_combine_bwd)}, {NEITHER}, {NEITHER}, {BOTH(many_dispatch)}}},
+                                         {BOTH(many_dispatch_mx)},
+                                         {BY_SOURCE(throughput_dispatch_positions)}}},
+    [WEFTI_CUDA_EP_WORK_COMBINE_BWD] =
+        {{"combine_kernel_bwd", "combine_kernel_expert_bwd"},
+         0,
+         {{BOTH(backward_combine_bwd)}, {NEITHER}, {NEITHER}, {BOTH(many_dispatch)}, {BY_SOURCE(backward_positions)}}},
     [WEFTI_CUDA_EP_WORK_COMBINE] = {{"combine_kernel", "combine_kernel_expert"},
                                     1,
                                     {{BOTH(throughput_combine)},
                                      {BOTH(low_latency_combine)},
                                      {BOTH(low_latency_combine_passing)},
-                                     {BOTH(many_combine)}}},
-    [WEFTI_CUDA_EP_WORK_DISPATCH_BWD] = {{"dispatch_kernel_bwd", "dispatch_kernel_expert_bwd"},
-                                         0,
-                                         {{BOTH(backward_dispatch_bwd)}, {NEITHER}, {NEITHER}, {BOTH(many_combine)}}},
+                                     {BOTH(many_combine)},
+                                     {BY_SOURCE(throughput_combine_positions)}}},
+    [WEFTI_CUDA_EP_WORK_DISPATCH_BWD] =
+        {{"dispatch_kernel_bwd", "dispatch_kernel_expert_bwd"},
+         0,
+         {{BOTH(backward_dispatch_bwd)}, {NEITHER}, {NEITHER}, {BOTH(many_combine)}, {BY_SOURCE(backward_positions)}}},
     [WEFTI_CUDA_EP_WORK_COMBINE_WITH] = {{"combine_kernel", "combine_kernel_expert"},
                                          1,
                                          {{BOTH(throughput_combine_options)},
                                           {BOTH(low_latency_combine_options)},
                                           {BOTH(low_latency_combine_options_passing)},
-                                          {BOTH(many_combine)}}},
+                                          {BOTH(many_combine)},
+                                          {BY_SOURCE(throughput_combine_positions)}}},
 };
 
-static const char *const names_of_sets[WEFTI_CUDA_EP_SETS] = {"", "_low_latency", "_low_latency_passing", "_many"};
+static const char *const names_of_sets[WEFTI_CUDA_EP_SETS] = {"", "_low_latency", "_low_latency_passing", "_many",
+                                                              "_positions"};
 
 /* A combine without options is variant 1 to 3, one with some that are in kernels of their own 4 and 5. */
 static int variant_of(wefti_cuda_ep_part part, int with)
@@ -119,7 +128,7 @@ static weft_status find_pair(weft_ep *ep, wefti_cuda_ep_set set, wefti_cuda_ep_p
     const struct kernels_of *kernels =
         &kernels_of_work[with && part == WEFTI_CUDA_EP_SEND ? WEFTI_CUDA_EP_WORK_COMBINE : work];
     const int variant = variant_of(part, with && !ep->device->kind->options_in_all);
-    for (int by_expert = 0; by_expert < 2; by_expert++) {
+    for (int by_expert = 0; by_expert < 2 && kernels->module[set][by_expert] != NO_MODULE; by_expert++) {
         const char *stem = kernels->name[by_expert];
         const size_t length = strlen(stem) + strlen(names_of_sets[set]);
         char name[80];
@@ -129,12 +138,12 @@ static weft_status find_pair(weft_ep *ep, wefti_cuda_ep_set set, wefti_cuda_ep_p
     return WEFT_OK;
 }
 
-static weft_status find_set(weft_ep *ep, int is_low_latency, wefti_cuda_ep_set set)
+static weft_status find_set(weft_ep *ep, wefti_cuda_ep_way way, wefti_cuda_ep_set set)
 {
     for (int work = 0; work <= WEFTI_CUDA_EP_WORK_COMBINE_WITH; work++) {
         const int parts = kernels_of_work[work].has_halves ? WEFTI_CUDA_EP_PARTS : WEFTI_CUDA_EP_WHOLE + 1;
         for (int part = 0; part < parts && kernels_of_work[work].module[set][0] != NO_MODULE; part++) {
-            WEFT_TRY(find_pair(ep, set, part, work, ep->device->kernel[is_low_latency][part][work]));
+            WEFT_TRY(find_pair(ep, set, part, work, ep->device->kernel[way][part][work]));
         }
     }
     return WEFT_OK;
@@ -144,10 +153,11 @@ static weft_status find_set(weft_ep *ep, int is_low_latency, wefti_cuda_ep_set s
 static weft_status find_beside(weft_ep *ep)
 {
     wefti_ep_device *device = ep->device;
-    CUfunction(*whole)[2] = device->kernel[0][WEFTI_CUDA_EP_WHOLE];
+    CUfunction(*whole)[2] = device->kernel[WEFTI_CUDA_EP_WAY_THROUGHPUT][WEFTI_CUDA_EP_WHOLE];
     CUfunction *order = whole[WEFTI_CUDA_EP_WORK_COMBINE_ORDER];
     const wefti_cuda_ep_module before = WEFTI_CUDA_EP_MODULE_routing_before;
     WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft12destinationsC1Ev", whole[WEFTI_CUDA_EP_WORK_DESTINATIONS]));
+    WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft9positionsC1Ev", whole[WEFTI_CUDA_EP_WORK_POSITIONS]));
     if (!device->kind->options_in_all) {
         WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft5orderC1Ev", &order[0]));
         WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft12order_expertC1Ev", &order[1]));
@@ -161,9 +171,12 @@ weft_status wefti_cuda_ep_find_kernels(weft_ep *ep)
 {
     const wefti_cuda_ep_kind *kind = ep->device->kind;
     const int has_low_latency = wefti_cuda_ep_has_low_latency(ep);
-    WEFT_TRY(wefti_cuda_ep_load_modules(ep->device->cuda,
-                                        kind->families | (has_low_latency ? kind->low_latency_families : 0)));
-    WEFT_TRY(find_set(ep, 0, kind->set));
-    WEFT_TRY(has_low_latency ? find_set(ep, 1, kind->low_latency) : WEFT_OK);
+    const int has_positions = kind->positions_families != 0 && ep->config.topk_max >= ep->ranks;
+    WEFT_TRY(wefti_cuda_ep_load_modules(ep->device->cuda, kind->families |
+                                                              (has_low_latency ? kind->low_latency_families : 0) |
+                                                              (has_positions ? kind->positions_families : 0)));
+    WEFT_TRY(find_set(ep, WEFTI_CUDA_EP_WAY_THROUGHPUT, kind->set));
+    WEFT_TRY(has_low_latency ? find_set(ep, WEFTI_CUDA_EP_WAY_LOW_LATENCY, kind->low_latency) : WEFT_OK);
+    WEFT_TRY(has_positions ? find_set(ep, WEFTI_CUDA_EP_WAY_POSITIONS, WEFTI_CUDA_EP_SET_POSITIONS) : WEFT_OK);
     return find_beside(ep);
 }

@@ -19,6 +19,7 @@ typedef enum wefti_cuda_ep_work {
     WEFTI_CUDA_EP_WORK_COMBINE_WITH, /* a combine with options (device/combine_options.cuh) */
     WEFTI_CUDA_EP_WORK_COMBINE_ORDER, /* the kernel `order`, which comes before it */
     WEFTI_CUDA_EP_WORK_DESTINATIONS, /* what comes before a dispatch of WEFT_EP_DESTINATIONS */
+    WEFTI_CUDA_EP_WORK_POSITIONS, /* the same of routes whose choices are positions */
     WEFTI_CUDA_EP_WORKS
 } wefti_cuda_ep_work;
 
@@ -28,6 +29,14 @@ typedef enum wefti_cuda_ep_part {
     WEFTI_CUDA_EP_RECV,
     WEFTI_CUDA_EP_PARTS
 } wefti_cuda_ep_part;
+
+/* Which kernels of a work. */
+typedef enum wefti_cuda_ep_way {
+    WEFTI_CUDA_EP_WAY_THROUGHPUT,
+    WEFTI_CUDA_EP_WAY_LOW_LATENCY,
+    WEFTI_CUDA_EP_WAY_POSITIONS, /* of routes whose choices are positions; by source only */
+    WEFTI_CUDA_EP_WAYS
+} wefti_cuda_ep_way;
 
 /* The multiprocessors of groups whose calls do not overlap (weft_ep_config.claim_with). */
 typedef struct wefti_cuda_ep_claim {
@@ -55,9 +64,9 @@ typedef struct wefti_ep_device {
     uint64_t stats; /* with WEFT_EP_STATISTICS: the address behind the areas of the words that weft_ep.stats has, and of
                        [channels][R] waits of the running calls */
     CUfunction statistics; /* likewise */
-    /* [low latency][..][..][by expert]; NULL: there are no halves of it, or none of low latency, or no slots of few
-     * tokens in this group */
-    CUfunction kernel[2][WEFTI_CUDA_EP_PARTS][WEFTI_CUDA_EP_WORKS][2];
+    /* [..][..][..][by expert]; NULL: there are no halves of it, or it is not there in this way, or no slots of few
+     * tokens or no routes of positions in this group */
+    CUfunction kernel[WEFTI_CUDA_EP_WAYS][WEFTI_CUDA_EP_PARTS][WEFTI_CUDA_EP_WORKS][2];
 } wefti_ep_device;
 
 typedef struct wefti_ep_device_route {
@@ -65,6 +74,7 @@ typedef struct wefti_ep_device_route {
     CUdeviceptr owned; /* the memory, if it is the library's */
     int tokens_least; /* T of the last routing is at least so much */
     int is_unseen; /* whether the calls that made the last routing succeeded is not known */
+    int by_position; /* the choices of the last routing were positions */
     int sent_blocks; /* blocks of the last send */
     wefti_cuda_ep_work sent_work; /* what the last send began */
     union {

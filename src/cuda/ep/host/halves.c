@@ -9,17 +9,24 @@ static weft_status launch_dispatch(const weft_ep_route *route, wefti_cuda_ep_par
     return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
 }
 
-weft_status wefti_cuda_ep_dispatch_send(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
-                                        const weft_ep_received *out, weft_stream *stream)
+static weft_status send_dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                 const weft_ep_received *out, weft_stream *stream, const char *call)
 {
     wefti_ep_device_route *device = route->device;
     wefti_cuda_ep_dispatch_args *args = &device->sent.dispatch;
     WEFT_TRY(
         wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH_HALVES, args, &device->sent_work));
-    WEFT_TRY(wefti_cuda_ep_launch_destinations(route, args, stream, "weft_ep_dispatch_send"));
-    WEFT_TRY(launch_dispatch(route, WEFTI_CUDA_EP_SEND, stream, "weft_ep_dispatch_send"));
-    wefti_cuda_ep_chosen(route, fresh);
-    return WEFT_OK;
+    WEFT_TRY(wefti_cuda_ep_launch_destinations(route, args, stream, call));
+    return launch_dispatch(route, WEFTI_CUDA_EP_SEND, stream, call);
+}
+
+weft_status wefti_cuda_ep_dispatch_send(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                        const weft_ep_received *out, weft_stream *stream)
+{
+    static const char call[] = "weft_ep_dispatch_send";
+    int before;
+    WEFT_TRY(wefti_cuda_ep_begin_choices(route, fresh, &before, call));
+    return wefti_cuda_ep_chosen(route, fresh, before, send_dispatch(route, fresh, in, out, stream, call));
 }
 
 weft_status wefti_cuda_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream)

@@ -15,6 +15,9 @@
     X(throughput_combine_options, WEFTI_CUDA_EP_FOR_FEW)                                                               \
     X(backward_combine_bwd, WEFTI_CUDA_EP_FOR_FEW)                                                                     \
     X(backward_dispatch_bwd, WEFTI_CUDA_EP_FOR_FEW)                                                                    \
+    X(throughput_dispatch_positions, WEFTI_CUDA_EP_FOR_POSITIONS)                                                      \
+    X(throughput_combine_positions, WEFTI_CUDA_EP_FOR_POSITIONS)                                                       \
+    X(backward_positions, WEFTI_CUDA_EP_FOR_POSITIONS)                                                                 \
     X(low_latency_dispatch, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                             \
     X(low_latency_dispatch_expert, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                      \
     X(low_latency_dispatch_mx, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                          \
@@ -35,6 +38,7 @@
 typedef enum wefti_cuda_ep_family {
     WEFTI_CUDA_EP_FOR_ALL,
     WEFTI_CUDA_EP_FOR_FEW, /* groups of no more ranks than a warp has lanes */
+    WEFTI_CUDA_EP_FOR_POSITIONS, /* beside those, with a route of WEFT_EP_DESTINATIONS */
     WEFTI_CUDA_EP_FOR_LOW_LATENCY, /* those of FOR_FEW with memory for slots of few tokens */
     WEFTI_CUDA_EP_FOR_PASSING, /* in place of those, with WEFT_EP_MASK_ON_TIMEOUT */
     WEFTI_CUDA_EP_FOR_MANY, /* groups of more ranks */

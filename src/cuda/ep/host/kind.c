@@ -92,6 +92,7 @@ static int many_is_missing(const uint64_t *told, uint64_t failed, int rank)
 #define OF_FEW(SET)                                                                                                    \
     .set = WEFTI_CUDA_EP_SET_THROUGHPUT, .low_latency = WEFTI_CUDA_EP_SET_##SET,                                       \
     .families = FAMILY(ALL) | FAMILY(FEW), .low_latency_families = FAMILY(SET),                                        \
+    .positions_families = FAMILY(POSITIONS),                                                                           \
     .low_latency_needs = "slots of few tokens (slot_tokens_max, and memory for low latency)", .owner_bytes = 1,        \
     .takes_weights = 1,                                                                                                \
     .layout = few_layout, .set_experts = few_set_experts, .set_rank = few_set_rank,                                    \

@@ -13,6 +13,7 @@ typedef enum wefti_cuda_ep_set {
     WEFTI_CUDA_EP_SET_LOW_LATENCY,
     WEFTI_CUDA_EP_SET_PASSING, /* in place of those, of groups that mask by themselves */
     WEFTI_CUDA_EP_SET_MANY,
+    WEFTI_CUDA_EP_SET_POSITIONS, /* by source, in place of those of throughput, of routes whose choices are positions */
     WEFTI_CUDA_EP_SETS
 } wefti_cuda_ep_set;
 
@@ -21,6 +22,7 @@ typedef struct wefti_cuda_ep_kind {
     wefti_cuda_ep_set low_latency; /* of calls of low latency, in groups with memory for them */
     unsigned families; /* the modules of throughput calls, as bits */
     unsigned low_latency_families; /* those of low latency */
+    unsigned positions_families; /* those of routes of positions; 0: there are no such routes */
     const char *low_latency_needs; /* what groups lack that have no calls of low latency */
     const char *out_of_step; /* which groups cannot rejoin; NULL: these can */
     size_t owner_bytes; /* of an element of the tables' `owner` */

@@ -45,8 +45,12 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep
     wefti_cuda *cuda = ep->device->cuda;
     const wefti_cuda_ep_kernel *kernel = &plan->kernel;
     void *arguments[] = {(void *)(uintptr_t)args};
-    const int by_expert = wefti_cuda_ep_is_by_expert(route) && kernel->work != WEFTI_CUDA_EP_WORK_DESTINATIONS;
-    CUfunction function = ep->device->kernel[plan->low_latency_slots != 0][kernel->part][kernel->work][by_expert];
+    const int is_call = kernel->work < WEFTI_CUDA_EP_WORK_COMBINE_ORDER;
+    const int by_expert = wefti_cuda_ep_is_by_expert(route) && kernel->work < WEFTI_CUDA_EP_WORK_DESTINATIONS;
+    const wefti_cuda_ep_way way = plan->low_latency_slots != 0            ? WEFTI_CUDA_EP_WAY_LOW_LATENCY
+                                  : is_call && route->device->by_position ? WEFTI_CUDA_EP_WAY_POSITIONS
+                                                                          : WEFTI_CUDA_EP_WAY_THROUGHPUT;
+    CUfunction function = ep->device->kernel[way][kernel->part][kernel->work][by_expert];
     if (plan->blocks == 0) {
         return wefti_error(WEFT_ERR_STATE,
                            "%s: others have claimed %s multiprocessors of the GPU for kernels that wait; call it again "
@@ -62,10 +66,10 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep
     if (kernel->part == WEFTI_CUDA_EP_SEND) {
         route->device->sent_blocks = plan->blocks;
     }
-    if (kernel->part != WEFTI_CUDA_EP_RECV && kernel->work < WEFTI_CUDA_EP_WORK_COMBINE_ORDER) {
+    if (kernel->part != WEFTI_CUDA_EP_RECV && is_call) {
         ++*ep->started;
     }
-    return ep->stats != NULL && kernel->part != WEFTI_CUDA_EP_SEND && kernel->work < WEFTI_CUDA_EP_WORK_COMBINE_ORDER
+    return ep->stats != NULL && kernel->part != WEFTI_CUDA_EP_SEND && is_call
                ? wefti_cuda_ep_launch_statistics(route, kernel->counted, stream, call)
                : WEFT_OK;
 }
@@ -81,8 +85,10 @@ static weft_status launch_before(const weft_ep_route *route, wefti_cuda_ep_work 
 weft_status wefti_cuda_ep_launch_destinations(const weft_ep_route *route, const wefti_cuda_ep_dispatch_args *args,
                                               weft_stream *stream, const char *call)
 {
+    const wefti_cuda_ep_work work =
+        route->device->by_position ? WEFTI_CUDA_EP_WORK_POSITIONS : WEFTI_CUDA_EP_WORK_DESTINATIONS;
     return (args->flags & WEFTI_CUDA_EP_FRESH) != 0 && wefti_ep_plan_is_by_rank(&route->plan)
-               ? launch_before(route, WEFTI_CUDA_EP_WORK_DESTINATIONS, args, stream, call)
+               ? launch_before(route, work, args, stream, call)
                : WEFT_OK;
 }
 

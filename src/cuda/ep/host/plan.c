@@ -50,8 +50,8 @@ static wefti_cuda_ep_shared_table shared_table_of(const weft_ep_route *route)
 static wefti_u32 low_latency_slots_of(const weft_ep_route *route, const wefti_cuda_ep_kernel *kernel)
 {
     const wefti_ep_device *device = route->ep->device;
-    if (!kernel->may_be_low_latency || !wefti_ep_plan_is_slots(&route->plan) ||
-        device->group[0].at.low_latency_words == 0 ||
+    if (!kernel->may_be_low_latency || (route->device != NULL && route->device->by_position) ||
+        !wefti_ep_plan_is_slots(&route->plan) || device->group[0].at.low_latency_words == 0 ||
         shared_table_of(route).end * sizeof(uint32_t) > WEFTI_CUDA_EP_SHARED_TABLE_BYTES_MAX ||
         (kernel->part == WEFTI_CUDA_EP_WHOLE && route->plan.slot_tokens > LOW_LATENCY_TOKENS_MAX)) {
         return 0;

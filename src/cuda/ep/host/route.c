@@ -54,6 +54,9 @@ static size_t lay_out(wefti_cuda_ep_tables *tables, const weft_ep *ep, const wef
     LAY(counted, 1);
     if (by_rank) {
         LAY(ids, tokens * ranks);
+        LAY(rows, tokens * ranks);
+        LAY(target, tokens * ranks);
+        LAY(whole, 2);
         LAY(no_rows, (uint64_t)wefti_ep_local_experts(ep) * ranks + 1);
     }
     LAY(owner, tokens * topk * ep->device->kind->owner_bytes);

@@ -1,6 +1,7 @@
 /* cuda/ep/routing/before.cu: kernels that run before a call on its stream, and wait for nobody.
  *
  *     destinations   before a dispatch of a route of WEFT_EP_DESTINATIONS: a thread a pair of token and rank, its id
+ *     positions      the same of a route whose choices are positions; which of its tokens has each number
  *     order          before a combine with options (device/combine_options.cuh): a warp a token: in which order its
  *                    results are added; by source the sums of its own weights; by expert its own choices to their
  *                    owners */
@@ -8,15 +9,121 @@
 #include "cuda/ep/device/layout.cuh"
 #include "cuda/ep/routing/count.cuh"
 
+EP_DEVICE int ep_tokens_told(const ep_choices &choices)
+{
+    const int told = choices.tokens_at != 0 ? *choices.tokens_at : choices.tokens;
+    return told < 0 ? 0 : told > choices.tokens ? choices.tokens : told;
+}
+
 /* Destinations as ids: choice k of a token is rank k, or none. All threads of a grid. */
 EP_DEVICE void ep_make_ids(const ep_dispatch &args)
 {
-    const wefti_cuda_ep_choices &choices = args.choices;
-    const int told = choices.tokens_at != 0 ? *choices.tokens_at : choices.tokens;
-    const int tokens = told < 0 ? 0 : told > choices.tokens ? choices.tokens : told;
-    const int count = tokens * args.topk;
+    const ep_choices &choices = args.choices;
+    const int count = ep_tokens_told(choices) * args.topk;
     for (int i = (int)(blockIdx.x * blockDim.x + threadIdx.x); i < count; i += (int)(gridDim.x * blockDim.x)) {
         args.tables.ids[i] = choices.destinations[i] != 0 ? i % args.topk : -1;
+    }
+}
+
+/* ---- positions ---- */
+
+/* The tokens that go to a rank, and whether their positions are 0, 1 and so on, each once: whoever has a number is its
+ * only one, if every token finds itself where its number says. A block; false in any of its threads: they are not. */
+EP_DEVICE bool ep_number_tokens(const ep_dispatch &args, int tokens, int rank, int *count)
+{
+    const wefti_u64 ranks = (wefti_u64)args.group.ranks;
+    const wefti_i32 *positions = (const wefti_i32 *)args.choices.destinations + rank;
+    wefti_u32 *holders = args.tables.rows + rank;
+    bool well = true;
+    if (threadIdx.x == 0) {
+        *count = 0;
+    }
+    __syncthreads();
+    for (int token = (int)threadIdx.x; token < tokens; token += (int)blockDim.x) {
+        const bool goes = positions[(wefti_u64)token * ranks] >= 0;
+        args.tables.ids[(wefti_u64)token * ranks + (wefti_u64)rank] = goes ? rank : -1;
+        if (goes) {
+            atomicAdd((wefti_u32 *)count, 1u);
+        }
+    }
+    __syncthreads();
+    for (int token = (int)threadIdx.x; token < tokens; token += (int)blockDim.x) {
+        const int position = positions[(wefti_u64)token * ranks];
+        if (position >= 0 && position < *count) {
+            holders[(wefti_u64)position * ranks] = (wefti_u32)token;
+        }
+        well = well && position < *count;
+    }
+    __syncthreads();
+    for (int token = (int)threadIdx.x; token < tokens; token += (int)blockDim.x) {
+        const int position = positions[(wefti_u64)token * ranks];
+        if (position >= 0 && position < *count) {
+            well = well && holders[(wefti_u64)position * ranks] == (wefti_u32)token;
+            args.tables.target[(wefti_u64)token * ranks + (wefti_u64)rank] = (wefti_u32)position;
+        }
+    }
+    return well;
+}
+
+/* In place of positions that are none: tokens in their order. A warp a rank. */
+EP_DEVICE void ep_keep_order(const ep_dispatch &args, int tokens)
+{
+    const wefti_u64 ranks = (wefti_u64)args.group.ranks;
+    for (int rank = ep_warp(); rank < args.group.ranks; rank += ep_warps()) {
+        wefti_u32 before = 0;
+        for (int base = 0; base < tokens; base += 32) {
+            const int token = base + ep_lane();
+            const wefti_u64 at = (wefti_u64)token * ranks + (wefti_u64)rank;
+            const wefti_u32 going = __ballot_sync(~0u, token < tokens && args.tables.ids[at] >= 0);
+            if (token < tokens) {
+                args.tables.target[at] = before + (wefti_u32)__popc(going & ((1u << ep_lane()) - 1));
+            }
+            before += (wefti_u32)__popc(going);
+        }
+    }
+}
+
+/* What a block of the kernel `positions` shares. */
+typedef struct ep_positions {
+    int count; /* tokens that go to the rank */
+    int odd; /* a rank of this block's has positions that are none; then whether any has */
+    int is_last;
+} ep_positions;
+
+/* The kernel `positions`: a block a rank; the last block to end knows of all. */
+EP_DEVICE void ep_take_positions(const ep_dispatch &args)
+{
+    EP_SHARED(ep_positions, here);
+    const int tokens = ep_tokens_told(args.choices);
+    wefti_u32 *ended = (wefti_u32 *)args.tables.whole; /* blocks; and those with odd ones */
+    if (threadIdx.x == 0) {
+        here.odd = 0;
+    }
+    __syncthreads();
+    for (int rank = (int)blockIdx.x; rank < args.group.ranks; rank += (int)gridDim.x) {
+        if (!ep_number_tokens(args, tokens, rank, &here.count)) {
+            here.odd = 1;
+        }
+        __syncthreads();
+    }
+    wefti_fence_acq_rel();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        if (here.odd != 0) {
+            atomicAdd(&ended[1], 1u);
+        }
+        wefti_fence_acq_rel();
+        here.is_last = atomicAdd(&ended[0], 1u) == gridDim.x - 1;
+        wefti_fence_acq_rel();
+        if (here.is_last != 0) {
+            here.odd = atomicAdd(&ended[1], 0u) != 0;
+            args.tables.whole[1] = (wefti_u64)here.odd;
+            args.tables.whole[0] = 0;
+        }
+    }
+    __syncthreads();
+    if (here.is_last != 0 && here.odd != 0) {
+        ep_keep_order(args, tokens);
     }
 }
 
@@ -120,5 +227,7 @@ template <class LAYOUT> EP_DEVICE void ep_combine_order(const ep_combine &args)
 }
 
 EP_KERNEL(12destinations, C1, ep_dispatch, ep_make_ids)
-EP_KERNEL(5order, C1, ep_combine, ep_combine_order<ep_by_source>)
-EP_KERNEL(12order_expert, C1, ep_combine, ep_combine_order<ep_by_expert>)
+EP_KERNEL(9positions, C1, ep_dispatch, ep_take_positions)
+EP_KERNEL(9positions, C1, ep_dispatch, ep_take_positions)
+EP_KERNEL(5order, C1, ep_combine, ep_combine_order<false>)
+EP_KERNEL(12order_expert, C1, ep_combine, ep_combine_order<true>)

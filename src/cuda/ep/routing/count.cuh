@@ -337,7 +337,11 @@ EP_DEVICE ep_going ep_going_of(const ep_group &group, const ep_tables &tables, i
     wefti_u32 bit = 1u << (token % unit_tokens);
     ep_going going;
     going.goes = (bits & bit) != 0;
-    going.index = tables.before[at] + (wefti_u32)__popc(bits & (bit - 1));
+    if (EP_BY_POSITION) {
+        going.index = tables.target[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)rank];
+    } else {
+        going.index = tables.before[at] + (wefti_u32)__popc(bits & (bit - 1));
+    }
     return going;
 }
 

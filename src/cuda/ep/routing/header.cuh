@@ -298,11 +298,14 @@ EP_DEVICE int ep_tokens_of_call(const ep_dispatch &args, ep_call *call)
     if (!ep_is(args, WEFTI_CUDA_EP_FRESH)) {
         return args.tables.route_header->tokens;
     }
+    if (EP_BY_POSITION) {
+        call->odd_tokens = args.tables.whole[1] != 0;
+    }
     if (args.choices.tokens_at == 0) {
         return args.choices.tokens;
     }
     int tokens = *args.choices.tokens_at;
-    call->odd_tokens = tokens < 0 || tokens > args.choices.tokens;
+    call->odd_tokens = (EP_BY_POSITION && call->odd_tokens) || tokens < 0 || tokens > args.choices.tokens;
     return tokens < 0 ? 0 : tokens > args.choices.tokens ? args.choices.tokens : tokens;
 }
 

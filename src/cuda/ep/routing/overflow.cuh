@@ -20,6 +20,20 @@ EP_DEVICE wefti_u32 ep_limit_of(const ep_dispatch &args, const ep_call *call, in
 
 /* ---- what is accepted, once it is known how many tokens ---- */
 
+/* By position: of the tokens of a unit those whose numbers at `rank` are below `accepted`. */
+EP_DEVICE wefti_u32 ep_accepted_by_position(const ep_dispatch &args, const ep_call *call, int unit, int rank,
+                                            wefti_u32 bits, wefti_u32 accepted)
+{
+    const int first = unit * wefti_cuda_ep_unit(call->tokens);
+    for (wefti_u32 left = bits; left != 0; left &= left - 1) {
+        const int token = first + __ffs((int)left) - 1;
+        if (args.tables.target[(wefti_u64)token * (wefti_u64)args.group.ranks + (wefti_u64)rank] >= accepted) {
+            bits &= ~(left & -left);
+        }
+    }
+    return bits;
+}
+
 /* Of this block's units: of the tokens that go to a rank the first call->total[rank]. All threads. */
 EP_DEVICE void ep_write_accepted(const ep_dispatch &args, const ep_call *call, int first_unit, int end_unit)
 {
@@ -27,7 +41,10 @@ EP_DEVICE void ep_write_accepted(const ep_dispatch &args, const ep_call *call, i
     for (int i = first_unit * group.ranks + (int)threadIdx.x; i < end_unit * group.ranks; i += (int)blockDim.x) {
         wefti_u32 bits = (wefti_u32)wefti_ld_relaxed(&args.tables.bits[i]);
         const wefti_u32 accepted = call->total[i % group.ranks];
-        while (bits != 0 && args.tables.before[i] + (wefti_u32)__popc(bits) > accepted) {
+        if (EP_BY_POSITION) {
+            bits = ep_accepted_by_position(args, call, i / group.ranks, i % group.ranks, bits, accepted);
+        }
+        while (!EP_BY_POSITION && bits != 0 && args.tables.before[i] + (wefti_u32)__popc(bits) > accepted) {
             bits &= ~(0x80000000u >> __clz((int)bits)); /* the last of them */
         }
         wefti_st_relaxed(&args.tables.goes[i], ep_packed(call->tag, bits));

@@ -299,6 +299,26 @@ template <class LAYOUT, class WAY> EP_DEVICE void ep_receive_all_rows(const ep_d
     }
 }
 
+/* By position: wait until all units of all sources are there. A warp. False: one did not come. */
+EP_DEVICE bool ep_await_all_units(const ep_dispatch &args, const ep_call *call)
+{
+    const ep_group &group = args.group;
+    const int kinds = ep_has_meta(args) + ep_is(args, WEFTI_CUDA_EP_MOVE);
+    bool well = true;
+    for (int source = 0; source < group.ranks; source++) {
+        const int words = wefti_cuda_ep_units(call->tokens_of[source]) * kinds;
+        for (int i = ep_lane(); i < words && well; i += 32) {
+            const wefti_u64 *word = ep_has_meta(args) && i % kinds == 0
+                                        ? ep_meta_ready(group, group.rank, source) + i / kinds
+                                        : ep_rows_ready(group, group.rank, source) + i / kinds;
+            wefti_u32 value;
+            well = ep_await(group, word, call->tag, source, args.blocks.rest_ns, &value);
+        }
+    }
+    __syncwarp(); /* what a lane has acquired is every lane's */
+    return __all_sync(~0u, well) != 0;
+}
+
 /* What comes beside rows is received before rows are waited for, which come last; but if no warp has two units, both
  * are waited for at once, which is sooner. */
 template <class LAYOUT, class WAY> EP_DEVICE void ep_receive(const ep_dispatch &args, const ep_call *call)
@@ -308,6 +328,9 @@ template <class LAYOUT, class WAY> EP_DEVICE void ep_receive(const ep_dispatch &
                        !ep_is(args, WEFTI_CUDA_EP_STAGE);
     const ep_incoming units = ep_incoming_of(args, call, false, 1);
     const bool at_once = waits && ep_has_meta(args) && units.step >= units.end;
+    if (EP_BY_POSITION && !ep_await_all_units(args, call)) {
+        return;
+    }
     if (ep_has_meta(args) && !ep_receive_all_meta<LAYOUT>(args, call, units, at_once)) {
         return;
     }

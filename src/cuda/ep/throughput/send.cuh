@@ -74,6 +74,32 @@ EP_DEVICE wefti_u64 ep_unit_word(const ep_call *call, const ep_unit &unit)
     return ep_packed(call->tag, wefti_cuda_ep_unit_value(call->place[unit.rank] + unit.first, __popc(unit.bits)));
 }
 
+/* The number of the unit's token `row` among all tokens at the lane's rank, whatever their source. */
+EP_DEVICE wefti_u64 ep_place_of(const ep_dispatch &args, const ep_call *call, const ep_unit &unit, int token, int row)
+{
+    if (EP_BY_POSITION) {
+        return (wefti_u64)call->place[unit.rank] +
+               args.tables.target[(wefti_u64)token * (wefti_u64)args.group.ranks + (wefti_u64)unit.rank];
+    }
+    return call->place[unit.rank] + unit.first + (wefti_u32)__popc(unit.bits & ((1u << row) - 1));
+}
+
+/* What is told of a unit by position: its share of this rank's rows there, as if tokens kept their order. Its own rows
+ * lie anywhere among them, so that receivers wait for all units first. */
+EP_DEVICE ep_unit ep_share_of_rows(const ep_dispatch &args, const ep_call *call, int number, ep_unit unit)
+{
+    if (EP_BY_POSITION && unit.rank >= 0) {
+        const wefti_u32 total = call->total[unit.rank];
+        const wefti_u64 word = wefti_ld_relaxed(&args.tables.bits[number * args.group.ranks + unit.rank]);
+        const wefti_u32 end = unit.first + (wefti_u32)__popc((wefti_u32)word);
+        const wefti_u32 left = unit.first < total ? total - unit.first : 0;
+        const wefti_u32 count = end - unit.first < left ? end - unit.first : left;
+        unit.first = unit.first < total ? unit.first : total;
+        unit.bits = count < 32 ? (1u << count) - 1 : ~0u;
+    }
+    return unit;
+}
+
 /* Of how many tokens `rows_ready` has a word. */
 template <class LAYOUT, class WAY> EP_DEVICE int ep_grain(int tokens)
 {
@@ -89,6 +115,9 @@ EP_DEVICE void ep_post_grain(const ep_dispatch &args, const ep_call *call, int n
     ep_unit part = unit;
     part.bits = unit.bits >> first & (~0u >> (32 - grain));
     part.first = unit.first + (wefti_u32)__popc(unit.bits & ((1u << first) - 1));
+    if (EP_BY_POSITION) {
+        part = ep_share_of_rows(args, call, number, unit);
+    }
     wefti_bulk_stores_complete();
     if (unit.rank >= 0 && (call->alive >> unit.rank & 1) != 0) {
         wefti_st_release(ep_rows_ready(args.group, unit.rank, args.group.rank) + word, ep_unit_word(call, part));
@@ -306,6 +335,9 @@ EP_DEVICE void ep_sender_quantise(const ep_dispatch &args, const ep_call *call, 
     wefti_u64 to = 0;
     if (unit.rank >= 0) {
         wefti_u64 place = call->place[unit.rank] + unit.first + (wefti_u32)__popc(unit.bits & ((1u << store.row) - 1));
+        if (EP_BY_POSITION) {
+            place = ep_place_of(args, call, unit, store.unit * wefti_cuda_ep_unit(call->tokens) + store.row, store.row);
+        }
         to = args.group.area[unit.rank] + args.group.at.scales +
              place * (wefti_u64)wefti_cuda_ep_whole((int)args.scale_words) * 4;
     }
@@ -347,6 +379,10 @@ EP_DEVICE void ep_sender_run(const ep_dispatch &args, const ep_call *call, ep_se
         bool goes = (unit.bits >> store.row & 1) != 0;
         if (LAYOUT::ROWS_OF_CHOICES && goes && store.at == 0) {
             unit.to = ep_target_of(args, call, unit, number * unit_tokens + store.row, store.row);
+        }
+        if (EP_BY_POSITION && goes && store.at == 0) {
+            unit.to = call->to[unit.rank] +
+                      ep_place_of(args, call, unit, number * unit_tokens + store.row, store.row) * unit.pitch;
         }
         if (goes) {
             wefti_bulk_store_add((void *)(unit.to + store.at / shrinks), piece, ep_cursor_bytes(store, cut) / shrinks);

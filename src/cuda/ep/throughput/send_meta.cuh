@@ -110,8 +110,7 @@ EP_DEVICE void ep_send_few_scales(const ep_dispatch &args, const ep_call *call, 
         wefti_u64 to = 0;
         if (unit.rank >= 0) {
             to = args.group.area[unit.rank] + args.group.at.scales +
-                 (wefti_u64)(call->place[unit.rank] + unit.first + (wefti_u32)__popc(unit.bits & ((1u << row) - 1))) *
-                     (wefti_u64)wefti_cuda_ep_whole(words) * 4;
+                 ep_place_of(args, call, unit, token + row, row) * (wefti_u64)wefti_cuda_ep_whole(words) * 4;
         }
         for (int word = ep_lane(); word - ep_lane() < words; word += 32) {
             const wefti_u32 value = from[(wefti_u64)(word < words ? word : words - 1) * args.in_scales.word_stride];
@@ -152,8 +151,9 @@ EP_DEVICE void ep_send_scales(const ep_dispatch &args, const ep_call *call, cons
         __syncwarp();
         for (int i = 0; i < height && unit.rank >= 0; i++) {
             if ((unit.bits >> (row + i) & 1) != 0) {
-                const wefti_u64 place = (wefti_u64)(call->place[unit.rank] + unit.first) +
-                                        (wefti_u64)__popc(unit.bits & ((1u << (row + i)) - 1));
+                const wefti_u64 place = EP_BY_POSITION ? ep_place_of(args, call, unit, token + row + i, row + i)
+                                                       : (wefti_u64)(call->place[unit.rank] + unit.first) +
+                                                             (wefti_u64)__popc(unit.bits & ((1u << (row + i)) - 1));
                 wefti_u32 *to =
                     (wefti_u32 *)(args.group.area[unit.rank] + args.group.at.scales) + place * (wefti_u64)pitch;
                 wefti_bulk_store_add(to + first, stage + i * width, (unsigned)width * 4);
@@ -193,7 +193,8 @@ EP_DEVICE void ep_send_meta_of_unit(const ep_dispatch &args, const ep_call *call
     __syncwarp();
     const int rank = ep_lane();
     if (rank < args.group.ranks && (call->alive >> rank & 1) != 0) {
-        wefti_st_release(ep_meta_ready(args.group, rank, args.group.rank) + number, ep_unit_word(call, unit));
+        wefti_st_release(ep_meta_ready(args.group, rank, args.group.rank) + number,
+                         ep_unit_word(call, ep_share_of_rows(args, call, number, unit)));
     }
 }
 
