@@ -115,7 +115,7 @@ EP_DEVICE void ep_post_grain(const ep_dispatch &args, const ep_call *call, int n
     ep_unit part = unit;
     part.bits = unit.bits >> first & (~0u >> (32 - grain));
     part.first = unit.first + (wefti_u32)__popc(unit.bits & ((1u << first) - 1));
-    if (EP_BY_POSITION) {
+    if constexpr (EP_BY_POSITION) {
         part = ep_share_of_rows(args, call, number, unit);
     }
     wefti_bulk_stores_complete();
@@ -335,7 +335,7 @@ EP_DEVICE void ep_sender_quantise(const ep_dispatch &args, const ep_call *call, 
     wefti_u64 to = 0;
     if (unit.rank >= 0) {
         wefti_u64 place = call->place[unit.rank] + unit.first + (wefti_u32)__popc(unit.bits & ((1u << store.row) - 1));
-        if (EP_BY_POSITION) {
+        if constexpr (EP_BY_POSITION) {
             place = ep_place_of(args, call, unit, store.unit * wefti_cuda_ep_unit(call->tokens) + store.row, store.row);
         }
         to = args.group.area[unit.rank] + args.group.at.scales +
@@ -380,9 +380,11 @@ EP_DEVICE void ep_sender_run(const ep_dispatch &args, const ep_call *call, ep_se
         if (LAYOUT::ROWS_OF_CHOICES && goes && store.at == 0) {
             unit.to = ep_target_of(args, call, unit, number * unit_tokens + store.row, store.row);
         }
-        if (EP_BY_POSITION && goes && store.at == 0) {
-            unit.to = call->to[unit.rank] +
-                      ep_place_of(args, call, unit, number * unit_tokens + store.row, store.row) * unit.pitch;
+        if constexpr (EP_BY_POSITION) {
+            if (goes && store.at == 0) {
+                unit.to = call->to[unit.rank] +
+                          ep_place_of(args, call, unit, number * unit_tokens + store.row, store.row) * unit.pitch;
+            }
         }
         if (goes) {
             wefti_bulk_store_add((void *)(unit.to + store.at / shrinks), piece, ep_cursor_bytes(store, cut) / shrinks);
