@@ -45,7 +45,7 @@ struct wefti_device {
     uint32_t abroad_count; /* of these the PEs whose device memory is mapped, and whose host heap is not */
     wefti_os_monitor *lock; /* of what follows */
     wefti_blocks blocks;
-    int is_taken; /* by a call of a team that this PE is in: see team/turn.c */
+    int is_taken; /* by a call of a team that this PE is in: see team/retry.c */
 };
 
 /* The backend of this build, or NULL. */

@@ -124,12 +124,12 @@ static void look_on(search *s, uint64_t high, uint64_t bytes, uint64_t any)
 }
 
 /* One round. On return *offset is what this PE has taken, and *vote what all say. */
-static weft_status agree_once(weft_team *team, const wefti_records *records, const wefti_turn *turn, const char *call,
+static weft_status agree_once(weft_team *team, const wefti_records *records, const wefti_retry *retry, const char *call,
                               const wefti_block_wanted *wanted, const search *s, uint64_t *offset, wefti_vote *vote)
 {
     *vote = wefti_vote_init(team, call, wanted->bytes, wanted->alignment);
     *offset = WEFTI_BLOCK_NONE;
-    if (wefti_turn_must_pass(team->world, turn)) {
+    if (wefti_retry_must_pass(team->world, retry)) {
         vote->offset_high = PASS;
     } else {
         vote->status = propose(records, wanted, s->floor, is_above(s), offset);
@@ -148,17 +148,17 @@ static weft_status agree_once(weft_team *team, const wefti_records *records, con
 weft_status wefti_offset_agree(weft_team *team, const wefti_records *records, const char *call,
                                const wefti_block_wanted *wanted, uint64_t *offset, uint64_t *reserved_low)
 {
-    wefti_turn turn = {.place = (uintptr_t)team->area};
+    wefti_retry retry = {.place = (uintptr_t)team->area};
     search s = {0};
     wefti_vote vote;
-    weft_status status = agree_once(team, records, &turn, call, wanted, &s, offset, &vote);
+    weft_status status = agree_once(team, records, &retry, call, wanted, &s, offset, &vote);
     while (status == WEFT_OK && (vote.offset_low != vote.offset_high || vote.offset_high == NO_ROOM)) {
         wefti_offset_drop(records, *offset);
-        wefti_turn_enter(team->world, &turn);
+        wefti_retry_enter(team->world, &retry);
         look_on(&s, vote.offset_high, wanted->bytes, wefti_ld64(&team->epochs->agree, WEFTI_RELAXED));
-        status = agree_once(team, records, &turn, call, wanted, &s, offset, &vote);
+        status = agree_once(team, records, &retry, call, wanted, &s, offset, &vote);
     }
-    wefti_turn_leave(team->world, &turn);
+    wefti_retry_leave(team->world, &retry);
     if (status != WEFT_OK) {
         wefti_offset_refuse(team, records, *offset);
         return status;

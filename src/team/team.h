@@ -18,8 +18,8 @@ static inline int wefti_team_after(const weft_team *team, unsigned round)
 weft_status wefti_team_sync(weft_team *team, const char *call);
 /* count.c: the same, by a count. */
 weft_status wefti_team_sync_by_count(weft_team *team, const char *call);
-/* To part, the last call of a team that counts: all members count themselves in, and the first, which has the words, waits for
- * them. */
+/* To part, the last call of a team that counts: all members count themselves in, and the first, which has the words,
+ * waits for them. */
 weft_status wefti_team_part_by_count(weft_team *team, const char *call);
 
 /* ---- agree.c ---- */
@@ -142,18 +142,18 @@ void wefti_offset_drop(const wefti_records *records, uint64_t offset);
  * came late may have the block and write there. */
 void wefti_offset_refuse(const weft_team *team, const wefti_records *records, uint64_t offset);
 
-/* ---- turn.c ---- */
+/* ---- retry.c ---- */
 
 /* A call that may have to try again. */
-typedef struct wefti_turn {
-    struct wefti_turn *next;
+typedef struct wefti_retry {
+    struct wefti_retry *next;
     uintptr_t place; /* of its team's area */
     int entered;
-} wefti_turn;
+} wefti_retry;
 
-void wefti_turn_enter(weft_world *world, wefti_turn *turn); /* it tries again */
-void wefti_turn_leave(weft_world *world, wefti_turn *turn); /* safe before it entered */
-int wefti_turn_must_pass(weft_world *world, const wefti_turn *turn);
+void wefti_retry_enter(weft_world *world, wefti_retry *retry); /* it tries again */
+void wefti_retry_leave(weft_world *world, wefti_retry *retry); /* safe before it entered */
+int wefti_retry_must_pass(weft_world *world, const wefti_retry *retry);
 
 /* Have the devices of all members for one call that changes what PEs map of each other: no other team's call has one of
  * them meanwhile. Collective; on failure none is had. Then give this PE's back. */

@@ -49,7 +49,7 @@ struct weft_world {
     wefti_os_placement_made placement; /* of this PE's slot */
     wefti_os_monitor *heap_lock;
     wefti_blocks blocks;
-    struct wefti_turn *turns; /* calls that have to try again: see src/team/turn.c */
+    struct wefti_retry *retries; /* calls that have to try again: see src/team/retry.c */
 
     int oversubscribed; /* the node has more PEs than processors */
     unsigned pes_per_core; /* PEs that share a processor with this one, itself included; rounded up */

@@ -4,7 +4,7 @@
  * What a slot has is its owner's to say, and what of it a process has mapped is that process's: who was in fewer teams
  * has less of some slots, but always from the start on. So the members go in rounds: they vote the lowest place at
  * which a process lacks a piece of any of them, and those that have a piece there hand it round. A PE is in one growth
- * at a time (team/turn.c). */
+ * at a time (team/retry.c). */
 #include <stdio.h>
 #include <string.h>
 

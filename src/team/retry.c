@@ -9,36 +9,36 @@
 
 #define LOOK_NS UINT64_C(1000000)
 
-void wefti_turn_enter(weft_world *world, wefti_turn *turn)
+void wefti_retry_enter(weft_world *world, wefti_retry *retry)
 {
-    if (!turn->entered) {
+    if (!retry->entered) {
         wefti_os_monitor_enter(world->heap_lock);
-        turn->next = world->turns;
-        world->turns = turn;
-        turn->entered = 1;
+        retry->next = world->retries;
+        world->retries = retry;
+        retry->entered = 1;
         wefti_os_monitor_leave(world->heap_lock);
     }
 }
 
-void wefti_turn_leave(weft_world *world, wefti_turn *turn)
+void wefti_retry_leave(weft_world *world, wefti_retry *retry)
 {
-    if (turn->entered) {
+    if (retry->entered) {
         wefti_os_monitor_enter(world->heap_lock);
-        wefti_turn **link = &world->turns;
-        while (*link != turn) {
+        wefti_retry **link = &world->retries;
+        while (*link != retry) {
             link = &(*link)->next;
         }
-        *link = turn->next;
+        *link = retry->next;
         wefti_os_monitor_leave(world->heap_lock);
     }
 }
 
-int wefti_turn_must_pass(weft_world *world, const wefti_turn *turn)
+int wefti_retry_must_pass(weft_world *world, const wefti_retry *retry)
 {
     int others_first = 0;
     wefti_os_monitor_enter(world->heap_lock);
-    for (const wefti_turn *other = world->turns; other != NULL && turn->entered; other = other->next) {
-        others_first |= other->place < turn->place;
+    for (const wefti_retry *other = world->retries; other != NULL && retry->entered; other = other->next) {
+        others_first |= other->place < retry->place;
     }
     wefti_os_monitor_leave(world->heap_lock);
     return others_first;
@@ -68,10 +68,10 @@ static void give(wefti_device *device)
 }
 
 /* One round: 1 in *all when every member has its device. */
-static weft_status take_once(weft_team *team, const char *call, const wefti_turn *turn, int *all)
+static weft_status take_once(weft_team *team, const char *call, const wefti_retry *retry, int *all)
 {
     wefti_device *device = team->world->device;
-    const int mine = !wefti_turn_must_pass(team->world, turn) && take(device);
+    const int mine = !wefti_retry_must_pass(team->world, retry) && take(device);
     wefti_vote vote = wefti_vote_init(team, call, 0, 0);
     vote.offset_high = !mine;
     const weft_status status = wefti_team_agree(team, &vote, call);
@@ -84,14 +84,14 @@ static weft_status take_once(weft_team *team, const char *call, const wefti_turn
 
 weft_status wefti_team_device_take(weft_team *team, const char *call)
 {
-    wefti_turn turn = {.place = (uintptr_t)team->area};
+    wefti_retry retry = {.place = (uintptr_t)team->area};
     int all = 0;
-    weft_status status = take_once(team, call, &turn, &all);
+    weft_status status = take_once(team, call, &retry, &all);
     while (status == WEFT_OK && !all) {
-        wefti_turn_enter(team->world, &turn);
-        status = take_once(team, call, &turn, &all);
+        wefti_retry_enter(team->world, &retry);
+        status = take_once(team, call, &retry, &all);
     }
-    wefti_turn_leave(team->world, &turn);
+    wefti_retry_leave(team->world, &retry);
     return status;
 }
 
