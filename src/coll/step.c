@@ -135,7 +135,7 @@ static weft_status post_far(wefti_step *step, wefti_coll_slot *slot, int pe, uin
 }
 
 /* Wait until member `to` has left the step whose line, slot or word comes round in this one. */
-static inline weft_status await_turn(wefti_step *step, int to)
+static inline weft_status await_slot(wefti_step *step, int to)
 {
     unsigned ring = step->ring == WEFTI_COLL_IN_SLOTS ? WEFTI_COLL_SLOTS : step->coll->shape.lines;
     uint64_t left = step->coll->left[to];
@@ -165,7 +165,7 @@ static inline wefti_coll_slot *slot_of(const wefti_step *step, int source)
 weft_status wefti_step_post(wefti_step *step, int to, uint64_t word, const void *data, size_t bytes)
 {
     weft_team *team = step->team;
-    WEFT_TRY(await_turn(step, to));
+    WEFT_TRY(await_slot(step, to));
     int pe = wefti_member(team, to);
     wefti_coll_slot *slot = slot_of(step, team->pe);
     if (WEFTI_UNLIKELY(!wefti_pe_is_near(&team->world->view, pe))) {
@@ -180,7 +180,7 @@ weft_status wefti_step_post_all(wefti_step *step, uint64_t word, const void *dat
     int pes = step->team->pes;
     for (int i = 1; i < pes; i++) {
         int to = wefti_step_after(step, i);
-        WEFT_TRY(step->shared ? await_turn(step, to) : wefti_step_post(step, to, word, data, bytes));
+        WEFT_TRY(step->shared ? await_slot(step, to) : wefti_step_post(step, to, word, data, bytes));
     }
     if (step->shared) {
         write_message(step, slot_of(step, step->team->pe), word, data, bytes);

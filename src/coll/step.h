@@ -32,7 +32,7 @@ struct wefti_coll {
     wefti_tuning tuning;
     unsigned char *chunks; /* WEFTI_COLL_CHUNKS of them: 0 stages messages to far members, the others are free */
     uint64_t history; /* of the arguments of all calls */
-    int turn; /* parity of the number of steps in which members came by bits (alltoall/pairs.c) */
+    int parity; /* parity of the number of steps in which members came by bits (alltoall/pairs.c) */
     uint64_t moved; /* what area->moved is once all blocks of all calls so far have been moved */
     int32_t *pending; /* members from which a message of this step is yet to be taken */
     uint64_t left[]; /* by member: a step that it is known to have left */

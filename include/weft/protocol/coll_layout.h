@@ -96,14 +96,14 @@ static inline wefti_coll_slot *wefti_coll_slot_of(wefti_coll_area *area, const w
 {
     unsigned char *lines = (unsigned char *)(area + 1) + source * shape->member_bytes;
     unsigned char *slots = lines + shape->lines * (size_t)WEFTI_CACHE_LINE;
-    size_t turn = (size_t)(epoch & (shape->lines - 1));
+    size_t line = (size_t)(epoch & (shape->lines - 1));
     switch (ring) {
     case WEFTI_COLL_IN_SLOTS:
         return (wefti_coll_slot *)(void *)(slots + (epoch % WEFTI_COLL_SLOTS) * shape->slot_bytes);
     case WEFTI_COLL_IN_WORDS:
-        return (wefti_coll_slot *)(void *)(slots + WEFTI_COLL_SLOTS * shape->slot_bytes) + turn;
+        return (wefti_coll_slot *)(void *)(slots + WEFTI_COLL_SLOTS * shape->slot_bytes) + line;
     default:
-        return (wefti_coll_slot *)(void *)(lines + turn * WEFTI_CACHE_LINE);
+        return (wefti_coll_slot *)(void *)(lines + line * WEFTI_CACHE_LINE);
     }
 }
 

@@ -18,9 +18,9 @@ static uint64_t come(wefti_step *step, const wefti_alltoall *a)
     wefti_st64(&coll->area->source, wefti_step_offset(step, a->source), WEFTI_RELAXED);
     wefti_st64(&coll->area->dest, wefti_step_offset(step, a->dest), WEFTI_RELAXED);
     wefti_st64(&coll->area->call, step->epoch | step->signature, WEFTI_RELAXED);
-    coll->turn = !coll->turn;
-    uint64_t before = wefti_add64(came, coll->turn ? bit : 0 - bit);
-    return (coll->turn ? before : ~before) & everyone;
+    coll->parity = !coll->parity;
+    uint64_t before = wefti_add64(came, coll->parity ? bit : 0 - bit);
+    return (coll->parity ? before : ~before) & everyone;
 }
 
 static const wefti_coll_area *area_of(const wefti_step *step, int member)
