@@ -16,12 +16,12 @@
 typedef enum pe_place { PE_AWAY = 0, PE_HERE, PE_GONE } pe_place;
 
 /* Contributions to one exchange. */
-typedef struct turn {
+typedef struct exchange_buffer {
     unsigned char *memory;
     size_t capacity;
     size_t bytes; /* of one PE */
     unsigned char *digest; /* of them, where one is asked for */
-} turn;
+} exchange_buffer;
 
 struct weft_threads {
     wefti_os_monitor *monitor;
@@ -36,7 +36,7 @@ struct weft_threads {
     uint64_t *exchanges; /* by PE: how many it came to */
     unsigned char *places; /* by PE: pe_place */
     unsigned char *marks; /* by PE: scratch for naming PEs */
-    turn turns[2];
+    exchange_buffer buffers[2];
     weft_status failed; /* the latch */
     int to_be_told; /* how many more PEs of the failed generation may come and get its error */
     char text[WEFTI_ERROR_BYTES];
@@ -79,8 +79,8 @@ void weft_threads_destroy(weft_threads *threads)
         wefti_os_monitor_destroy(threads->monitor);
     }
     for (int i = 0; i < 2; i++) {
-        wefti_free(threads->turns[i].memory);
-        wefti_free(threads->turns[i].digest);
+        wefti_free(threads->buffers[i].memory);
+        wefti_free(threads->buffers[i].digest);
     }
     wefti_free(threads->exchanges);
     wefti_free(threads->places);
@@ -215,7 +215,7 @@ static weft_status meet(weft_threads *threads, int pe, uint64_t deadline_ns, uin
     return threads->exchange == exchange ? relay_latch(threads) : WEFT_OK;
 }
 
-static unsigned turn_of(uint64_t exchange)
+static unsigned buffer_of(uint64_t exchange)
 {
     return (unsigned)(exchange % 2);
 }
@@ -223,7 +223,7 @@ static unsigned turn_of(uint64_t exchange)
 /* Put a contribution into the buffer whose turn it is. */
 static weft_status deposit(weft_threads *threads, int pe, const void *mine, size_t bytes)
 {
-    turn *now = &threads->turns[turn_of(threads->exchange)];
+    exchange_buffer *now = &threads->buffers[buffer_of(threads->exchange)];
     if (threads->arrived == 0) {
         now->bytes = bytes;
     }
@@ -252,7 +252,7 @@ static weft_status deposit(weft_threads *threads, int pe, const void *mine, size
 /* The last PE to come makes the digest for all. */
 static weft_status make_digest(weft_threads *threads, const wefti_digest_call *call)
 {
-    turn *now = &threads->turns[turn_of(threads->exchange)];
+    exchange_buffer *now = &threads->buffers[buffer_of(threads->exchange)];
     if (threads->arrived + 1 < threads->pes) {
         return WEFT_OK;
     }
@@ -342,11 +342,11 @@ static weft_status threads_open(const weft_world_config *config, wefti_bootstrap
 
 /* `call`: of the digest that is to be made; NULL: none. */
 static weft_status exchange(wefti_bootstrap *bootstrap, const void *mine, size_t bytes, const wefti_digest_call *call,
-                            turn *out)
+                            exchange_buffer *out)
 {
     weft_threads *threads = bootstrap->state;
     wefti_os_monitor_enter(threads->monitor);
-    const turn *now = &threads->turns[turn_of(threads->exchange)];
+    const exchange_buffer *now = &threads->buffers[buffer_of(threads->exchange)];
     weft_status status =
         threads->failed == WEFT_OK ? deposit(threads, bootstrap->pe, mine, bytes) : relay_latch(threads);
     if (status == WEFT_OK && call != NULL) {
@@ -362,7 +362,7 @@ static weft_status exchange(wefti_bootstrap *bootstrap, const void *mine, size_t
 
 static weft_status threads_allgather(wefti_bootstrap *bootstrap, const void *mine, void *all, size_t bytes)
 {
-    turn now;
+    exchange_buffer now;
     WEFT_TRY(exchange(bootstrap, mine, bytes, NULL, &now));
     if (bytes > 0) {
         memcpy(all, now.memory, bytes * (size_t)bootstrap->pes);
@@ -372,7 +372,7 @@ static weft_status threads_allgather(wefti_bootstrap *bootstrap, const void *min
 
 static weft_status threads_digest(wefti_bootstrap *bootstrap, const wefti_digest_call *call)
 {
-    turn now;
+    exchange_buffer now;
     WEFT_TRY(exchange(bootstrap, call->mine, call->bytes, call, &now));
     memcpy(call->digest, now.digest, call->digest_bytes);
     return WEFT_OK;

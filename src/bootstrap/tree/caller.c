@@ -244,8 +244,8 @@ static weft_status introduce(wefti_caller *caller)
     wefti_handshake_prove(caller->site, &handshake, WEFTI_HANDSHAKE_CONNECTED, body.proof);
     caller->stage = WEFTI_CALLER_PROVES;
     caller->due_ns = has_others(caller) ? wefti_os_now_ns() + PROOF_NS : UINT64_MAX;
-    caller->turn_ns = wefti_os_now_ns() + PROOF_NEAR_NS;
-    caller->near_ns = caller->turn_ns;
+    caller->switch_ns = wefti_os_now_ns() + PROOF_NEAR_NS;
+    caller->near_ns = caller->switch_ns;
     if (!wefti_link_send(&caller->link, WEFTI_FRAME_HELLO, 0, &body, sizeof body)) {
         return retry(caller);
     }
@@ -409,7 +409,7 @@ static weft_status leave_silent(wefti_caller *caller)
 }
 
 /* Go on with a connection of this host instead. */
-static void turn_to(wefti_caller *caller, size_t at, const wefti_link *link)
+static void switch_to(wefti_caller *caller, size_t at, const wefti_link *link)
 {
     wefti_link_fini(&caller->link);
     caller->link = *link;
@@ -421,7 +421,7 @@ static void turn_to(wefti_caller *caller, size_t at, const wefti_link *link)
 static weft_status receive_near(wefti_caller *caller)
 {
     const wefti_link link = caller->near;
-    turn_to(caller, caller->near_at, &link);
+    switch_to(caller, caller->near_at, &link);
     wefti_link_init(&caller->near, -1, caller->pe);
     WEFT_TRY(listen_for(caller));
     return talk(caller);
@@ -457,7 +457,7 @@ static weft_status try_near(wefti_caller *caller)
         if (descriptor >= 0) {
             wefti_link link;
             wefti_link_init(&link, descriptor, caller->pe);
-            turn_to(caller, at, &link);
+            switch_to(caller, at, &link);
             return listen_for(caller);
         }
     }
@@ -468,10 +468,10 @@ static weft_status try_near(wefti_caller *caller)
 
 /* Whether a connection of this host may take the place of this one: not at once where the other end may be PE 0 and
  * count on this PE. */
-static int may_turn(const wefti_caller *caller)
+static int may_switch(const wefti_caller *caller)
 {
     return caller->stage < WEFTI_CALLER_PROVES ||
-           (caller->stage == WEFTI_CALLER_PROVES && wefti_os_now_ns() >= caller->turn_ns);
+           (caller->stage == WEFTI_CALLER_PROVES && wefti_os_now_ns() >= caller->switch_ns);
 }
 
 static int tries_near(const wefti_caller *caller)
@@ -486,7 +486,7 @@ uint64_t wefti_caller_watch(wefti_caller *caller, wefti_polls *polls)
     } else {
         wefti_link_watch(&caller->link, polls);
     }
-    caller->watches_near = may_turn(caller);
+    caller->watches_near = may_switch(caller);
     if (caller->watches_near) {
         wefti_link_watch(&caller->near, polls);
     }

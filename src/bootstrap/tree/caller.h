@@ -36,7 +36,7 @@ typedef struct wefti_caller {
     wefti_tree_address near_address;
     size_t near_at;
     int watches_near; /* its connection is among the polls */
-    uint64_t turn_ns; /* from when on one of this host may take the place of who asked for a proof */
+    uint64_t switch_ns; /* from when on one of this host may take the place of who asked for a proof */
     uint64_t near_ns; /* when to try those of this host again while another is silent */
     uint64_t due_ns; /* when to go on or give this address up */
     uint64_t begun_ns;
