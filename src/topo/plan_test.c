@@ -36,8 +36,8 @@ typedef struct random_machine {
 } random_machine;
 
 /* Two NUMA nodes of two host bridges; switches 0 .. 3 below them, 4 below 0, 5 below 2. Objects in the order of
- * `turn`. */
-static void build(wefti_topo *topo, const random_machine *m, int turn)
+ * `shift`. */
+static void build(wefti_topo *topo, const random_machine *m, int shift)
 {
     char name[16];
     int switches[6];
@@ -52,12 +52,12 @@ static void build(wefti_topo *topo, const random_machine *m, int turn)
         switches[4 + i] = wefti_topo_add(topo, WEFTI_TOPO_SWITCH, switches[2 * i], "s");
     }
     for (int i = 0; i < m->gpus; i++) {
-        const int gpu = (i + turn) % m->gpus;
+        const int gpu = (i + shift) % m->gpus;
         const int index = wefti_topo_add(topo, WEFTI_TOPO_GPU, switches[m->gpu_at[gpu]], "");
         topo->objects[index].pci = (wefti_topo_pci)(gpu + 1) << 8;
     }
     for (int i = 0; i < m->nics; i++) {
-        const int nic = (i + turn) % m->nics;
+        const int nic = (i + shift) % m->nics;
         (void)snprintf(name, sizeof name, "n%d", nic);
         const int index = wefti_topo_add(topo, WEFTI_TOPO_NIC, switches[m->nic_at[nic]], name);
         topo->objects[index].pci = (wefti_topo_pci)(nic + 101) << 8;
@@ -167,13 +167,13 @@ static void does_not_depend_on_numbers(void **state)
         char text[1024];
         seed = number;
         draw_machine(&m);
-        for (int turn = 0; turn < 6; turn++) {
+        for (int shift = 0; shift < 6; shift++) {
             wefti_topo topo;
             wefti_topo_plan plan;
-            build(&topo, &m, turn);
+            build(&topo, &m, shift);
             assert_int_equal(wefti_topo_plan_make(&plan, &topo, 0, &wish), WEFT_OK);
-            text_of(&topo, &plan, turn == 0 ? first : text, sizeof text);
-            assert_string_equal(first, turn == 0 ? first : text);
+            text_of(&topo, &plan, shift == 0 ? first : text, sizeof text);
+            assert_string_equal(first, shift == 0 ? first : text);
             wefti_topo_plan_fini(&plan);
             wefti_topo_fini(&topo);
         }

@@ -77,7 +77,7 @@ struct weft_world {
     size_t phase_count;
     uint64_t phase_start_ns;
 
-    uint64_t any_turn; /* where calls that look for any of several variables begin: see src/rma/words.c */
+    uint64_t any_first_look; /* where calls that look for any of several variables begin: see src/rma/words.c */
 
     weft_counters counters;
     int prints_counters; /* when it is destroyed */

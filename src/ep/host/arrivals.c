@@ -39,7 +39,7 @@ wefti_ep_arrivals wefti_ep_arrivals_none(const weft_ep *ep, wefti_ep_word word, 
     arrivals.count = 0;
     arrivals.kept = 0;
     arrivals.look = 0;
-    arrivals.turn = 0;
+    arrivals.next_look = 0;
     arrivals.extended = 0;
     arrivals.wait_ns = NULL;
     arrivals.start_ns = 0;
@@ -257,7 +257,7 @@ int wefti_ep_arrivals_poll(wefti_ep_arrivals *arrivals, int *rank)
 static weft_status look_ahead(wefti_ep_arrivals *arrivals)
 {
     const wefti_ep_host *host = arrivals->ep->host;
-    int rank = arrivals->pending[arrivals->turn++ % (unsigned)arrivals->count];
+    int rank = arrivals->pending[arrivals->next_look++ % (unsigned)arrivals->count];
     int writer = writer_of(arrivals, rank);
     uint64_t at = wefti_ep_call_at(&host->layout, writer) + offsetof(wefti_ep_call_header, epoch);
     uint64_t epoch = wefti_ld64(host->base + at, WEFTI_ACQUIRE);
@@ -265,7 +265,7 @@ static weft_status look_ahead(wefti_ep_arrivals *arrivals)
         return WEFT_OK;
     }
     if (wefti_ep_masks(arrivals->ep)) { /* it has masked this one */
-        mask_awaited(arrivals, (int)((arrivals->turn - 1) % (unsigned)arrivals->count));
+        mask_awaited(arrivals, (int)((arrivals->next_look - 1) % (unsigned)arrivals->count));
         return WEFT_OK;
     }
     wefti_st64(host->base + host->layout.epoch, epoch - (uint64_t)wefti_ep_channels(arrivals->ep), WEFTI_RELAXED);

@@ -30,7 +30,7 @@ typedef struct wefti_ep_arrivals {
     int count;
     int kept;
     int look;
-    unsigned turn; /* which of the pending is looked at for having gone on */
+    unsigned next_look; /* which of the pending is looked at for having gone on */
     wefti_waiter waiter; /* one deadline for all */
     int extended; /* deadlines given in addition */
     uint64_t *wait_ns; /* NULL, or [R] to which is added how long each rank was waited for, since: */

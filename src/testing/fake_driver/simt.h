@@ -279,7 +279,7 @@ static inline void wefti_load_barrier_publish()
 
 static inline void wefti_bulk_load(void *shared, const void *global, unsigned bytes, wefti_u64 *barrier)
 {
-    for (int turn = 0; turn < 8 && blockIdx.x % 2 == 1; turn++) {
+    for (int spin = 0; spin < 8 && blockIdx.x % 2 == 1; spin++) {
         fake_pause();
     }
     memcpy(shared, global, bytes);

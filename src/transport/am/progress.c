@@ -149,12 +149,12 @@ int wefti_am_progress(wefti_am *am)
 static int look_where_due(wefti_am *am)
 {
     const int awaits_reply = am->requests_free < WEFTI_AM_WAITING_MAX;
-    const uint32_t turn = am->looks++ % LOOKS;
+    const uint32_t visit = am->looks++ % LOOKS;
     int happened = 0;
-    if (awaits_reply || turn == 0) {
+    if (awaits_reply || visit == 0) {
         happened |= look(am, WEFTI_WIRE_REPLIES);
     }
-    if (!awaits_reply || turn % 2 == 0) {
+    if (!awaits_reply || visit % 2 == 0) {
         happened |= look(am, WEFTI_WIRE_REQUESTS);
     }
     send_and_post(am);

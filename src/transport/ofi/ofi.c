@@ -38,7 +38,7 @@ typedef struct wire_state {
     wefti_fabric fabric;
     uint64_t number; /* of this PE */
     peer *peers; /* [pes] */
-    uint32_t turn; /* of the paths on which as little is under way */
+    uint32_t next_path; /* of the paths on which as little is under way */
 } wire_state;
 
 static const struct {
@@ -257,7 +257,7 @@ static wefti_wire_answer ofi_send(wefti_wire *wire, int channel, wefti_am_buffer
 
 static path *choose_path(const wire_state *state, peer *to)
 {
-    path *least = &to->paths[state->turn % (uint32_t)to->count];
+    path *least = &to->paths[state->next_path % (uint32_t)to->count];
     for (int i = 0; i < to->count; i++) {
         least = to->paths[i].under_way < least->under_way ? &to->paths[i] : least;
     }
@@ -297,7 +297,7 @@ static wefti_wire_answer ofi_move(wefti_wire *wire, wefti_am_buffer *op, const w
     const wefti_wire_answer answer = move_by(wire, by, op, piece);
     if (answer == WEFTI_WIRE_TAKEN) { /* else it is that rail's turn again, which may be about to be connected */
         by->under_way++;
-        state->turn++;
+        state->next_path++;
     }
     return answer;
 }

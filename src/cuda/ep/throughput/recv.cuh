@@ -92,19 +92,19 @@ EP_DEVICE ep_incoming ep_incoming_of(const ep_dispatch &args, const ep_call *cal
 {
     const int blocks = (int)gridDim.x;
     const int mine = ep_warp() - args.blocks.sender_warps;
-    int turns = 0;
+    int rounds = 0;
     for (int rank = 0; rank < args.group.ranks; rank++) {
         const int each = (wefti_cuda_ep_units(call->tokens_of[rank]) + blocks - 1) / blocks;
         const int grains = ep_grains(call->tokens_of[rank], fine);
         const int sender_warps = grains > 1 ? args.blocks.sender_warps : 1;
         const int here = (each + sender_warps - 1) / sender_warps * sender_warps * grains;
-        turns = here > turns ? here : turns;
+        rounds = here > rounds ? here : rounds;
     }
     ep_incoming incoming;
     incoming.fine = fine;
     incoming.parts = parts;
     incoming.step = args.blocks.receiver_warps * blocks;
-    incoming.end = turns * blocks * parts * args.group.ranks;
+    incoming.end = rounds * blocks * parts * args.group.ranks;
     incoming.first = mine < args.blocks.receiver_warps ? mine * blocks + (int)blockIdx.x : incoming.end;
     return incoming;
 }
@@ -120,7 +120,7 @@ EP_DEVICE ep_coming ep_coming_of(const ep_dispatch &args, const ep_call *call, c
 {
     const int blocks = (int)gridDim.x;
     const int number = i / args.group.ranks / incoming.parts;
-    const int turn = number / blocks;
+    const int round = number / blocks;
     int first;
     int end;
     ep_coming coming;
@@ -130,8 +130,8 @@ EP_DEVICE ep_coming ep_coming_of(const ep_dispatch &args, const ep_call *call, c
     const int grains = ep_grains(tokens, incoming.fine);
     const int sender_warps = grains > 1 ? args.blocks.sender_warps : 1;
     ep_share_of(wefti_cuda_ep_units(tokens), number % blocks, blocks, &first, &end);
-    coming.unit = first + turn / (sender_warps * grains) * sender_warps + turn % sender_warps;
-    coming.word = coming.unit * grains + turn / sender_warps % grains;
+    coming.unit = first + round / (sender_warps * grains) * sender_warps + round % sender_warps;
+    coming.word = coming.unit * grains + round / sender_warps % grains;
     if (coming.unit >= end || coming.word * (wefti_cuda_ep_unit(tokens) / grains) >= tokens) {
         coming.unit = -1;
     }

@@ -33,12 +33,12 @@ typedef struct ep_unit {
     wefti_u32 first; /* the number of the first of them among all of this rank's there */
 } ep_unit;
 
-/* What is known of a unit before the call headers are here. Lane i has rank i + `turn`, modulo R. */
-EP_DEVICE ep_unit ep_unit_read(const ep_dispatch &args, const ep_call *call, int number, int turn)
+/* What is known of a unit before the call headers are here. Lane i has rank i + `shift`, modulo R. */
+EP_DEVICE ep_unit ep_unit_read(const ep_dispatch &args, const ep_call *call, int number, int shift)
 {
     ep_unit unit = {-1, 0, 0, 0, 0};
     if (ep_lane() < args.group.ranks) {
-        unit.rank = (ep_lane() + turn) % args.group.ranks;
+        unit.rank = (ep_lane() + shift) % args.group.ranks;
         int at = number * args.group.ranks + unit.rank;
         unit.bits = (call->alive >> unit.rank & 1) != 0 ? (wefti_u32)wefti_ld_relaxed(&args.tables.goes[at]) : 0;
         unit.first = args.tables.before[at];
@@ -55,9 +55,9 @@ EP_DEVICE void ep_unit_place(const ep_call *call, ep_unit *unit)
     }
 }
 
-EP_DEVICE ep_unit ep_unit_of(const ep_dispatch &args, const ep_call *call, int number, int turn)
+EP_DEVICE ep_unit ep_unit_of(const ep_dispatch &args, const ep_call *call, int number, int shift)
 {
-    ep_unit unit = ep_unit_read(args, call, number, turn);
+    ep_unit unit = ep_unit_read(args, call, number, shift);
     ep_unit_place(call, &unit);
     return unit;
 }
@@ -306,7 +306,7 @@ EP_DEVICE ep_sender ep_sender_open(const ep_dispatch &args, const ep_call *call,
 }
 
 /* The order of ranks in which a unit's rows leave: not all to one rank at first. */
-EP_DEVICE int ep_turn_of(const ep_dispatch &args, int unit)
+EP_DEVICE int ep_shift_of(const ep_dispatch &args, int unit)
 {
     return args.group.rank + unit;
 }
@@ -316,7 +316,7 @@ EP_DEVICE void ep_sender_look(const ep_dispatch &args, const ep_call *call, ep_s
 {
     sender->read_unit = args.group.drops == 0 ? __shfl_sync(~0u, sender->units, 0) : EP_NO_UNIT;
     if (sender->read_unit >= 0) {
-        sender->read = ep_unit_read(args, call, sender->read_unit, ep_turn_of(args, sender->read_unit));
+        sender->read = ep_unit_read(args, call, sender->read_unit, ep_shift_of(args, sender->read_unit));
     }
 }
 
@@ -365,8 +365,9 @@ EP_DEVICE void ep_sender_run(const ep_dispatch &args, const ep_call *call, ep_se
             if (store.unit == EP_NO_UNIT) {
                 return;
             }
-            unit = store.unit == sender->read_unit ? sender->read
-                                                   : ep_unit_read(args, call, store.unit, ep_turn_of(args, store.unit));
+            unit = store.unit == sender->read_unit
+                       ? sender->read
+                       : ep_unit_read(args, call, store.unit, ep_shift_of(args, store.unit));
             ep_unit_place(call, &unit);
             begun++;
         }
