@@ -12,19 +12,19 @@ static int raw_pingpong(void *context, uint64_t count)
     suite *s = context;
     long *mine = &s->raw->value;
     long *theirs = face_ptr(&s->face, mine, s->peer);
-    long turn = s->raw_turn;
+    long round = s->raw_round;
     for (uint64_t i = 0; i < count && s->peer != s->pe; i++) {
-        turn++;
+        round++;
         if (s->pe == 0) {
-            __atomic_store_n(theirs, turn, __ATOMIC_RELEASE);
+            __atomic_store_n(theirs, round, __ATOMIC_RELEASE);
         }
-        while (__atomic_load_n(mine, __ATOMIC_ACQUIRE) != turn) {
+        while (__atomic_load_n(mine, __ATOMIC_ACQUIRE) != round) {
         }
         if (s->pe != 0) {
-            __atomic_store_n(theirs, turn, __ATOMIC_RELEASE);
+            __atomic_store_n(theirs, round, __ATOMIC_RELEASE);
         }
     }
-    s->raw_turn = turn;
+    s->raw_round = round;
     return 0;
 }
 

@@ -5,10 +5,10 @@
 #include "peers/face_oshmem.h"
 
 /* The work arrays of the collectives, each free again after the barrier that ends a round of them. */
-#define FACE_TURNS 64
+#define FACE_ROUNDS 64
 #define FACE_SUM_WORDS_MAX ((size_t)131072)
-static long face_sync_arrays[FACE_TURNS][SHMEM_ALLTOALL_SYNC_SIZE + SHMEM_REDUCE_SYNC_SIZE + SHMEM_COLLECT_SYNC_SIZE +
-                                         SHMEM_BCAST_SYNC_SIZE];
+static long face_sync_arrays[FACE_ROUNDS][SHMEM_ALLTOALL_SYNC_SIZE + SHMEM_REDUCE_SYNC_SIZE + SHMEM_COLLECT_SYNC_SIZE +
+                                          SHMEM_BCAST_SYNC_SIZE];
 static double *face_work;
 
 static int face_coll_open(face *f)
@@ -23,28 +23,28 @@ static int face_coll_open(face *f)
     return face_work != NULL ? 0 : -1;
 }
 
-static inline int face_broadcast(const face *f, void *to, const void *from, size_t words, int turn)
+static inline int face_broadcast(const face *f, void *to, const void *from, size_t words, int round)
 {
-    shmem_broadcast64(to, from, words, 0, 0, 0, f->pes, face_sync_arrays[turn]);
+    shmem_broadcast64(to, from, words, 0, 0, 0, f->pes, face_sync_arrays[round]);
     return 0;
 }
 
-static inline int face_fcollect(const face *f, void *to, const void *from, size_t words, int turn)
+static inline int face_fcollect(const face *f, void *to, const void *from, size_t words, int round)
 {
-    shmem_fcollect64(to, from, words, 0, 0, f->pes, face_sync_arrays[turn]);
+    shmem_fcollect64(to, from, words, 0, 0, f->pes, face_sync_arrays[round]);
     return 0;
 }
 
-static inline int face_alltoall(const face *f, void *to, const void *from, size_t words, int turn)
+static inline int face_alltoall(const face *f, void *to, const void *from, size_t words, int round)
 {
-    shmem_alltoall64(to, from, words, 0, 0, f->pes, face_sync_arrays[turn]);
+    shmem_alltoall64(to, from, words, 0, 0, f->pes, face_sync_arrays[round]);
     return 0;
 }
 
-static inline int face_sum(const face *f, void *to, const void *from, size_t words, int turn)
+static inline int face_sum(const face *f, void *to, const void *from, size_t words, int round)
 {
     shmem_double_sum_to_all(to, (double *)(void *)(unsigned long)from, (int)words, 0, 0, f->pes, face_work,
-                            face_sync_arrays[turn]);
+                            face_sync_arrays[round]);
     return 0;
 }
 

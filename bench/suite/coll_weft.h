@@ -10,27 +10,27 @@ static int face_coll_open(face *f)
     return 0;
 }
 
-static inline int face_broadcast(const face *f, void *to, const void *from, size_t words, int turn)
+static inline int face_broadcast(const face *f, void *to, const void *from, size_t words, int round)
 {
-    (void)turn;
+    (void)round;
     return weft_uint64_broadcast(weft_team_world(f->world), to, from, words, 0);
 }
 
-static inline int face_fcollect(const face *f, void *to, const void *from, size_t words, int turn)
+static inline int face_fcollect(const face *f, void *to, const void *from, size_t words, int round)
 {
-    (void)turn;
+    (void)round;
     return weft_uint64_fcollect(weft_team_world(f->world), to, from, words);
 }
 
-static inline int face_alltoall(const face *f, void *to, const void *from, size_t words, int turn)
+static inline int face_alltoall(const face *f, void *to, const void *from, size_t words, int round)
 {
-    (void)turn;
+    (void)round;
     return weft_uint64_alltoall(weft_team_world(f->world), to, from, words);
 }
 
-static inline int face_sum(const face *f, void *to, const void *from, size_t words, int turn)
+static inline int face_sum(const face *f, void *to, const void *from, size_t words, int round)
 {
-    (void)turn;
+    (void)round;
     return weft_double_sum_reduce(weft_team_world(f->world), to, from, words);
 }
 

@@ -56,8 +56,8 @@ typedef struct suite {
     unsigned char *source;
     unsigned char *target;
     size_t bytes; /* of the bulk copies being measured */
-    long turn; /* of the ping-pongs: counts up */
-    long raw_turn;
+    long round; /* of the ping-pongs: counts up */
+    long raw_round;
     unsigned char *memory; /* symmetric: of the collectives, 2 * pes * the largest block */
 } suite;
 

@@ -11,18 +11,18 @@ static int suite_pingpong(void *context, uint64_t count)
     suite *s = context;
     const face f = s->face;
     int failed = 0;
-    long turn = s->turn;
+    long round = s->round;
     for (uint64_t i = 0; i < count && s->peer != s->pe; i++) {
-        turn++;
+        round++;
         if (s->pe == 0) {
-            failed |= face_p(&f, &s->ping->value, turn, s->peer);
-            failed |= face_wait(&f, &s->ping->value, turn);
+            failed |= face_p(&f, &s->ping->value, round, s->peer);
+            failed |= face_wait(&f, &s->ping->value, round);
         } else if (s->pe == face_pes(&f) - 1) {
-            failed |= face_wait(&f, &s->ping->value, turn);
-            failed |= face_p(&f, &s->ping->value, turn, s->peer);
+            failed |= face_wait(&f, &s->ping->value, round);
+            failed |= face_p(&f, &s->ping->value, round, s->peer);
         }
     }
-    s->turn = turn;
+    s->round = round;
     return failed;
 }
 

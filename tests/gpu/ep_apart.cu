@@ -218,8 +218,8 @@ static void test_late(scene *of, weft_ep_layout layout, int is_halves, int is_ca
     gpu_set(pe, there, 0x5a, bytes);
     CHECK_OK(weft_device_deadline(of->world, LATE_DEADLINE_NS));
     CHECK_OK(weft_barrier(of->world));
-    for (int turn = 0; turn < 2; turn++) {
-        if ((pe->pe == late) == (turn == 1)) {
+    for (int round = 0; round < 2; round++) {
+        if ((pe->pe == late) == (round == 1)) {
             dispatch(of, &in, &received, is_halves);
             CHECK_STATUS(weft_ep_route_query(of->route, stream, &counts), WEFT_ERR_TIMEOUT);
             CHECK_OK(weft_ep_mask(of->ep, pe->pe == late ? 0 : late, 0));

@@ -140,9 +140,9 @@ static void act(actor *who, void (*meanwhile)(void *context, ep_moment moment))
 
 /* ---- in turns ---- */
 
-static void wait_turns(actor *who, int turns)
+static void wait_rounds(actor *who, int rounds)
 {
-    for (int i = 0; i < turns; i++) {
+    for (int i = 0; i < rounds; i++) {
         CHECK_OK(weft_barrier(who->of->world));
     }
 }
@@ -156,14 +156,14 @@ static void in_turn(void *context, ep_moment moment)
         finish(pe);
     }
     if (moment != EP_BEFORE_SEND && (moment == EP_BETWEEN_HALVES || receives)) {
-        wait_turns(who, pe->pes - pe->pe);
+        wait_rounds(who, pe->pes - pe->pe);
     }
     if (moment == EP_BEFORE_SEND || (moment == EP_BETWEEN_HALVES && receives)) {
-        wait_turns(who, pe->pe);
+        wait_rounds(who, pe->pe);
     }
 }
 
-static void test_turns(scene *of, uint64_t *common, unsigned layout)
+static void test_rounds(scene *of, uint64_t *common, unsigned layout)
 {
     actor who;
     open_actor(&who, of, common, layout, NULL);
@@ -213,7 +213,7 @@ static void test_body(test_pe *pe)
     uint64_t common = pe->seed * UINT64_C(0x9e3779b97f4a7c15);
     for (int i = 0; i < cases && check_failures() == 0; i++) {
         of.own = common ^ (uint64_t)(pe->pe + 1) * UINT64_C(0xbf58476d1ce4e5b9);
-        test_turns(&of, &common, (unsigned)i % 4);
+        test_rounds(&of, &common, (unsigned)i % 4);
         test_nested(&of, &common, WEFT_EP_SLOTS_SOURCE + (unsigned)i % 2, WEFT_EP_SLOTS_EXPERT - (unsigned)i % 2, 0);
         test_nested(&of, &common, (unsigned)i % 4, (unsigned)i / 4 % 4, 1);
     }

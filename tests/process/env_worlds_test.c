@@ -656,8 +656,8 @@ static int call_at(unsigned port)
 static void be_a_nuisance(unsigned port, uint64_t random)
 {
     static int connections[STRANGERS];
-    for (uint64_t turn = 0;; turn++) {
-        int *one = &connections[turn % STRANGERS];
+    for (uint64_t round = 0;; round++) {
+        int *one = &connections[round % STRANGERS];
         if (*one == 0 || random_below(&random, 8) == 0) {
             close(*one == 0 ? -1 : *one);
             *one = call_at(port);
@@ -666,11 +666,11 @@ static void be_a_nuisance(unsigned port, uint64_t random)
         for (size_t i = 0; i < sizeof garbage; i++) {
             garbage[i] = (unsigned char)random_next(&random);
         }
-        unsigned char begin = turn / STRANGERS % 16 == 0 ? 2 : 0; /* the type of a greeting, then zeros */
+        unsigned char begin = round / STRANGERS % 16 == 0 ? 2 : 0; /* the type of a greeting, then zeros */
         int manner = *one % 3;
         (void)!send(*one, manner == 0 ? garbage : &begin, manner == 0 ? sizeof garbage : (size_t)(manner == 1),
                     MSG_NOSIGNAL);
-        if (turn % 50 == 0) {
+        if (round % 50 == 0) {
             wefti_os_sleep_ns(MS);
         }
     }

@@ -57,7 +57,7 @@ static void run_session(case_run *run, const coll_session_plan *plan)
     (void)unsetenv("WEFT_COLL"); /* all have read it */
     for (int i = 0; i < (run->seed % 16 == 1 ? 3 : 1); i++) {
         coll_session_plan own = *plan;
-        own.first_turn = (uint64_t)i * 1000;
+        own.first_step = (uint64_t)i * 1000;
         coll_session_run(world, run->seed, &own);
     }
     combine_alike(run, world);

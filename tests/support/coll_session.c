@@ -171,19 +171,19 @@ typedef struct session {
     unsigned char *source; /* symmetric, bytes_max each and guards */
     unsigned char *dest;
     unsigned char *expected; /* private */
-    uint64_t turn;
+    uint64_t step;
 } session;
 
 static uint64_t bits_of(const session *s, int member, size_t index)
 {
-    uint64_t state = s->turn * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)member << 48 ^ index;
+    uint64_t state = s->step * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)member << 48 ^ index;
     return random_next(&state);
 }
 
 static void fill_bytes(const session *s, unsigned char *to, int member, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++) {
-        to[i] = (unsigned char)((size_t)member * 37 + i * 7 + s->turn + (i >> 8));
+        to[i] = (unsigned char)((size_t)member * 37 + i * 7 + s->step + (i >> 8));
     }
 }
 
@@ -224,7 +224,7 @@ static void compare(const session *s, const char *what, const char *type, const 
                     const unsigned char *expected, size_t bytes)
 {
     if (!CHECK_SAY(bytes == 0 || memcmp(dest, expected, bytes) == 0, "%s %s of %zu bytes in call %llu is wrong", what,
-                   type, bytes, (unsigned long long)s->turn)) {
+                   type, bytes, (unsigned long long)s->step)) {
         for (size_t i = 0; i < bytes; i++) {
             if (dest[i] != expected[i]) {
                 fprintf(stderr, "  byte %zu is %02x, not %02x\n", i, dest[i], expected[i]);
@@ -233,7 +233,7 @@ static void compare(const session *s, const char *what, const char *type, const 
         }
     }
     CHECK_SAY(guarded(dest, bytes), "%s %s of %zu bytes in call %llu writes beside its destination", what, type, bytes,
-              (unsigned long long)s->turn);
+              (unsigned long long)s->step);
 }
 
 /* ---- reductions ---- */
@@ -330,7 +330,7 @@ static void run_reduce(session *s, weft_team *team, const reduce_case *c, reduce
     if (in_place && which == CALL_REDUCE_SCATTER) {
         CHECK_SAY(count == 0 || memcmp(dest, s->expected, count * c->element) == 0,
                   "%s %s of %zu elements in place in call %llu is wrong", reduce_call_names[which], c->name, count,
-                  (unsigned long long)s->turn);
+                  (unsigned long long)s->step);
         return;
     }
     compare(s, reduce_call_names[which], c->name, dest, s->expected, count * c->element);
@@ -508,7 +508,7 @@ static void open_session(session *s, weft_world *world, uint64_t seed, const col
     s->world = world;
     s->plan = plan;
     s->common = seed;
-    s->turn = plan->first_turn;
+    s->step = plan->first_step;
     s->own = seed ^ (uint64_t)(weft_world_pe(world) + 1) << 32;
     size_t room = (plan->bytes_max + 63) / 64 * 64 + 2 * GUARD_BYTES;
     if (!CHECK_OK(weft_malloc(world, 2 * room, &block))) {
@@ -532,7 +532,7 @@ void coll_session_run(weft_world *world, uint64_t seed, const coll_session_plan 
     session s;
     open_session(&s, world, seed, plan);
     for (int i = 0; i < plan->calls && check_failures() == 0; i++) {
-        s.turn++;
+        s.step++;
         weft_team *team = s.teams[random_below(&s.common, TEAMS)];
         size_t bytes = random_bytes(&s.common, plan->bytes_max);
         int in_place = random_below(&s.common, 2) == 0;
@@ -559,12 +559,12 @@ void coll_session_all_types(weft_world *world, uint64_t seed)
     for (size_t size = 0; size < sizeof sizes / sizeof sizes[0]; size += SIZES_STEP) {
         for (int in_place = 0; in_place < 2; in_place++) {
             for (unsigned c = 0; c < REDUCE_CASES * REDUCE_CALLS; c++) {
-                s.turn++;
+                s.step++;
                 run_reduce(&s, s.teams[0], &reduce_cases[c / REDUCE_CALLS], (reduce_call)(c % REDUCE_CALLS),
                            sizes[size], in_place);
             }
             for (unsigned c = 0; c < MOVE_CASES * MOVE_CALLS; c++) {
-                s.turn++;
+                s.step++;
                 run_move(&s, s.teams[0], &move_cases[c / MOVE_CALLS], (move_call)(c % MOVE_CALLS), sizes[size],
                          in_place);
             }

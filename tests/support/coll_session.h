@@ -10,7 +10,7 @@
 typedef struct coll_session_plan {
     int calls; /* of collectives with random arguments, without a barrier between them */
     size_t bytes_max; /* of a source or destination */
-    uint64_t first_turn; /* the data of call i is that of turn first_turn + i */
+    uint64_t first_step; /* the data of call i is that of turn first_step + i */
     unsigned slow_us; /* a member now and then sleeps up to so long before a call; 0: never */
 } coll_session_plan;
 

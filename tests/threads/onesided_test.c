@@ -362,12 +362,12 @@ static void turns_body(weft_world *world, void *context)
     CHECK_OK(weft_calloc(world, MOST, sizeof *words, (void **)&words));
     for (size_t count = 1; count <= MOST; count++) {
         size_t times[2][MOST] = {{0}};
-        for (size_t turn = 0; turn < 200; turn++) {
+        for (size_t round = 0; round < 200; round++) {
             size_t index = SIZE_MAX;
-            CHECK_OK(turn % 2 == 0 ? weft_long_wait_until_any(world, words, count, NULL, WEFT_CMP_EQ, 0, &index)
-                                   : weft_long_test_any(world, words, count, NULL, WEFT_CMP_EQ, 0, &index));
+            CHECK_OK(round % 2 == 0 ? weft_long_wait_until_any(world, words, count, NULL, WEFT_CMP_EQ, 0, &index)
+                                    : weft_long_test_any(world, words, count, NULL, WEFT_CMP_EQ, 0, &index));
             CHECK(index < count);
-            times[turn % 2][index]++;
+            times[round % 2][index]++;
         }
         for (size_t i = 0; i < count; i++) {
             CHECK(times[0][i] > 0 && times[1][i] > 0);

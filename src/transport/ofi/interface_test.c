@@ -214,22 +214,22 @@ static void tells_ports_apart(void **state)
     const wefti_topo_pe alone = {.gpu = WEFTI_TOPO_PCI_NONE, .numa = 0, .count = 1};
     wefti_ofi_interfaces chosen;
     assert_int_equal(setenv("WEFT_TOPO_FILE", MACHINES "roce-dual-port.topo", 1), 0);
-    for (uint32_t turn = 0; turn < 2; turn++) { /* whichever is offered first */
-        offer_ports(0x0a000001 + turn, 0x0a000002 - turn);
+    for (uint32_t round = 0; round < 2; round++) { /* whichever is offered first */
+        offer_ports(0x0a000001 + round, 0x0a000002 - round);
         for (int port = 1; port <= 2; port++) {
             assert_int_equal(setenv("WEFT_NIC_LIST", port == 1 ? "mlx5_0:1" : "mlx5_0:2", 1), 0);
             assert_int_equal(wefti_ofi_interfaces_choose(&offers[0].info, &alone, &chosen), WEFT_OK);
             assert_int_equal(chosen.count, 1);
             assert_int_equal(chosen.ports[0], port);
-            assert_ptr_equal(chosen.infos[0], &offers[(uint32_t)port - 1 == turn ? 0 : 1].info);
+            assert_ptr_equal(chosen.infos[0], &offers[(uint32_t)port - 1 == round ? 0 : 1].info);
         }
         assert_int_equal(unsetenv("WEFT_NIC_LIST"), 0);
         assert_int_equal(wefti_ofi_interfaces_choose(&offers[0].info, &alone, &chosen), WEFT_OK);
         assert_int_equal(chosen.count, 2);
         assert_int_equal(chosen.ports[0], 1);
         assert_int_equal(chosen.ports[1], 2);
-        assert_ptr_equal(chosen.infos[0], &offers[turn].info);
-        assert_ptr_equal(chosen.infos[1], &offers[1 - turn].info);
+        assert_ptr_equal(chosen.infos[0], &offers[round].info);
+        assert_ptr_equal(chosen.infos[1], &offers[1 - round].info);
     }
     /* An address of no port that is known: an error for who asks for that port, else not used. */
     offer_ports(0x0a000001, 0x0a000003);

@@ -15,7 +15,7 @@ typedef struct set {
     int size;
     int me; /* in the set */
     long *sync;
-    int turn;
+    int calls;
 } set;
 
 static void *dest;
@@ -25,7 +25,7 @@ static void *work;
 /* The set's work array of this call. */
 static long *sync_of(set *s)
 {
-    return s->sync + (s->turn++ % ARRAYS) * SHMEM_SYNC_SIZE;
+    return s->sync + (s->calls++ % ARRAYS) * SHMEM_SYNC_SIZE;
 }
 #define SET(s) (s)->start, (s)->log_stride, (s)->size
 

@@ -109,13 +109,13 @@ static int right;
         shmem_barrier_all();                                                                                           \
         v[0] = 0;                                                                                                      \
         shmem_barrier_all();                                                                                           \
-        for (TYPE turn = 1; turn < 20; turn++) { /* round the ring */                                                  \
+        for (TYPE round = 1; round < 20; round++) { /* round the ring */                                               \
             if (me == 0) {                                                                                             \
-                shmem_##NAME##_p(v, turn, right);                                                                      \
+                shmem_##NAME##_p(v, round, right);                                                                     \
             }                                                                                                          \
-            shmem_##NAME##_wait_until(v, SHMEM_CMP_EQ, turn);                                                          \
+            shmem_##NAME##_wait_until(v, SHMEM_CMP_EQ, round);                                                         \
             if (me != 0) {                                                                                             \
-                shmem_##NAME##_p(v, turn, right);                                                                      \
+                shmem_##NAME##_p(v, round, right);                                                                     \
             }                                                                                                          \
         }                                                                                                              \
         shmem_barrier_all();                                                                                           \
