@@ -270,10 +270,10 @@ typedef struct wefti_cuda_ep_stats_args {
 #define EP_KERNEL_NAME(NAME, VARIANT) _ZN4weft##NAME##VARIANT##Ev
 /* The variants: a whole call, its send, its recv; whole and recv of a combine with options. */
 enum {
-    WEFTI_CUDA_EP_VARIANT_WHOLE = 1,
+    WEFTI_CUDA_EP_VARIANT_FUSED = 1,
     WEFTI_CUDA_EP_VARIANT_SEND = 2,
     WEFTI_CUDA_EP_VARIANT_RECV = 3,
-    WEFTI_CUDA_EP_VARIANT_WHOLE_WITH = 4,
+    WEFTI_CUDA_EP_VARIANT_FUSED_WITH = 4,
     WEFTI_CUDA_EP_VARIANT_RECV_WITH = 5
 };
 

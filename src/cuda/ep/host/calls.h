@@ -69,9 +69,9 @@ weft_status wefti_cuda_ep_combine_prepare(const weft_ep_route *route, const weft
 
 /* The plan of a part of it, which the arguments take over. */
 wefti_cuda_ep_launch_plan wefti_cuda_ep_dispatch_plan(const weft_ep_route *route, wefti_cuda_ep_work work,
-                                                      wefti_cuda_ep_part part, wefti_cuda_ep_dispatch_args *args);
+                                                      wefti_cuda_ep_phase phase, wefti_cuda_ep_dispatch_args *args);
 wefti_cuda_ep_launch_plan wefti_cuda_ep_combine_plan(const weft_ep_route *route, wefti_cuda_ep_work work,
-                                                     wefti_cuda_ep_part part, wefti_cuda_ep_combine_args *args);
+                                                     wefti_cuda_ep_phase phase, wefti_cuda_ep_combine_args *args);
 
 /* What comes after a call of a group with WEFT_EP_STATISTICS. */
 weft_status wefti_cuda_ep_launch_statistics(const weft_ep_route *route, wefti_cuda_ep_counted counted,

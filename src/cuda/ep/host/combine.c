@@ -81,20 +81,20 @@ weft_status wefti_cuda_ep_combine_prepare(const weft_ep_route *route, const weft
 /* By expert a half that sends waits for nobody, so that it cannot have the others' own choices; and values travel as
  * rows that are packed do. */
 static int may_be_low_latency(const wefti_cuda_ep_combine_args *args, const weft_ep_route *route,
-                              wefti_cuda_ep_part part)
+                              wefti_cuda_ep_phase phase)
 {
     const int has_choices = (args->flags & (WEFTI_CUDA_EP_OWN_WEIGHTS | WEFTI_CUDA_EP_OWN_IDS)) != 0;
-    const int needs_choices = has_choices && wefti_cuda_ep_is_by_expert(route) && part != WEFTI_CUDA_EP_WHOLE;
+    const int needs_choices = has_choices && wefti_cuda_ep_is_by_expert(route) && phase != WEFTI_CUDA_EP_FUSED;
     return !needs_choices && (args->flags & WEFTI_CUDA_EP_VALUES) == 0;
 }
 
 wefti_cuda_ep_launch_plan wefti_cuda_ep_combine_plan(const weft_ep_route *route, wefti_cuda_ep_work work,
-                                                     wefti_cuda_ep_part part, wefti_cuda_ep_combine_args *args)
+                                                     wefti_cuda_ep_phase phase, wefti_cuda_ep_combine_args *args)
 {
     const wefti_cuda_ep_kernel kernel = {.work = work,
-                                         .part = part,
-                                         .row_bytes = part != WEFTI_CUDA_EP_SEND ? args->row_bytes : 0,
-                                         .may_be_low_latency = may_be_low_latency(args, route, part),
+                                         .phase = phase,
+                                         .row_bytes = phase != WEFTI_CUDA_EP_SEND ? args->row_bytes : 0,
+                                         .may_be_low_latency = may_be_low_latency(args, route, phase),
                                          .counted = WEFTI_CUDA_EP_COUNTED_COMBINE};
     const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_plan_launch(route, kernel);
     wefti_cuda_ep_combine_take_plan(args, &plan);
@@ -108,7 +108,7 @@ weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, 
     wefti_cuda_ep_combine_args args;
     wefti_cuda_ep_work work;
     WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, combining, WEFTI_CUDA_EP_COMBINE, &args, &work));
-    const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_combine_plan(route, work, WEFTI_CUDA_EP_WHOLE, &args);
+    const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_combine_plan(route, work, WEFTI_CUDA_EP_FUSED, &args);
     WEFT_TRY(wefti_cuda_ep_launch_order(route, work, &args, stream, call));
     return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
 }

@@ -111,23 +111,23 @@ static const char *const names_of_sets[WEFTI_CUDA_EP_SETS] = {"", "_low_latency"
                                                               "_positions"};
 
 /* A combine without options is variant 1 to 3, one with some that are in kernels of their own 4 and 5. */
-static int variant_of(wefti_cuda_ep_part part, int with)
+static int variant_of(wefti_cuda_ep_phase phase, int with)
 {
-    return part == WEFTI_CUDA_EP_SEND   ? WEFTI_CUDA_EP_VARIANT_SEND
-           : part == WEFTI_CUDA_EP_RECV ? (with ? WEFTI_CUDA_EP_VARIANT_RECV_WITH : WEFTI_CUDA_EP_VARIANT_RECV)
-           : with                       ? WEFTI_CUDA_EP_VARIANT_WHOLE_WITH
-                                        : WEFTI_CUDA_EP_VARIANT_WHOLE;
+    return phase == WEFTI_CUDA_EP_SEND   ? WEFTI_CUDA_EP_VARIANT_SEND
+           : phase == WEFTI_CUDA_EP_RECV ? (with ? WEFTI_CUDA_EP_VARIANT_RECV_WITH : WEFTI_CUDA_EP_VARIANT_RECV)
+           : with                        ? WEFTI_CUDA_EP_VARIANT_FUSED_WITH
+                                         : WEFTI_CUDA_EP_VARIANT_FUSED;
 }
 
 /* Kernels of one set, part and work, by source and by expert. A send of a combine with options is that of one
  * without. */
-static weft_status find_pair(weft_ep *ep, wefti_cuda_ep_set set, wefti_cuda_ep_part part, wefti_cuda_ep_work work,
+static weft_status find_pair(weft_ep *ep, wefti_cuda_ep_set set, wefti_cuda_ep_phase phase, wefti_cuda_ep_work work,
                              CUfunction function[2])
 {
     const int with = work == WEFTI_CUDA_EP_WORK_COMBINE_WITH;
     const struct kernels_of *kernels =
-        &kernels_of_work[with && part == WEFTI_CUDA_EP_SEND ? WEFTI_CUDA_EP_WORK_COMBINE : work];
-    const int variant = variant_of(part, with && !ep->device->kind->options_in_all);
+        &kernels_of_work[with && phase == WEFTI_CUDA_EP_SEND ? WEFTI_CUDA_EP_WORK_COMBINE : work];
+    const int variant = variant_of(phase, with && !ep->device->kind->options_in_all);
     for (int by_expert = 0; by_expert < 2 && kernels->module[set][by_expert] != NO_MODULE; by_expert++) {
         const char *stem = kernels->name[by_expert];
         const size_t length = strlen(stem) + strlen(names_of_sets[set]);
@@ -141,9 +141,9 @@ static weft_status find_pair(weft_ep *ep, wefti_cuda_ep_set set, wefti_cuda_ep_p
 static weft_status find_set(weft_ep *ep, wefti_cuda_ep_way way, wefti_cuda_ep_set set)
 {
     for (int work = 0; work <= WEFTI_CUDA_EP_WORK_COMBINE_WITH; work++) {
-        const int parts = kernels_of_work[work].has_halves ? WEFTI_CUDA_EP_PARTS : WEFTI_CUDA_EP_WHOLE + 1;
-        for (int part = 0; part < parts && kernels_of_work[work].module[set][0] != NO_MODULE; part++) {
-            WEFT_TRY(find_pair(ep, set, part, work, ep->device->kernel[way][part][work]));
+        const int parts = kernels_of_work[work].has_halves ? WEFTI_CUDA_EP_PARTS : WEFTI_CUDA_EP_FUSED + 1;
+        for (int phase = 0; phase < parts && kernels_of_work[work].module[set][0] != NO_MODULE; phase++) {
+            WEFT_TRY(find_pair(ep, set, phase, work, ep->device->kernel[way][phase][work]));
         }
     }
     return WEFT_OK;
@@ -153,7 +153,7 @@ static weft_status find_set(weft_ep *ep, wefti_cuda_ep_way way, wefti_cuda_ep_se
 static weft_status find_beside(weft_ep *ep)
 {
     wefti_ep_device *device = ep->device;
-    CUfunction(*whole)[2] = device->kernel[WEFTI_CUDA_EP_WAY_THROUGHPUT][WEFTI_CUDA_EP_WHOLE];
+    CUfunction(*whole)[2] = device->kernel[WEFTI_CUDA_EP_WAY_THROUGHPUT][WEFTI_CUDA_EP_FUSED];
     CUfunction *order = whole[WEFTI_CUDA_EP_WORK_COMBINE_ORDER];
     const wefti_cuda_ep_module before = WEFTI_CUDA_EP_MODULE_routing_before;
     WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft12destinationsC1Ev", whole[WEFTI_CUDA_EP_WORK_DESTINATIONS]));

@@ -23,12 +23,12 @@ typedef enum wefti_cuda_ep_work {
     WEFTI_CUDA_EP_WORKS
 } wefti_cuda_ep_work;
 
-typedef enum wefti_cuda_ep_part {
-    WEFTI_CUDA_EP_WHOLE,
+typedef enum wefti_cuda_ep_phase {
+    WEFTI_CUDA_EP_FUSED,
     WEFTI_CUDA_EP_SEND,
     WEFTI_CUDA_EP_RECV,
     WEFTI_CUDA_EP_PARTS
-} wefti_cuda_ep_part;
+} wefti_cuda_ep_phase;
 
 /* Which kernels of a work. */
 typedef enum wefti_cuda_ep_way {

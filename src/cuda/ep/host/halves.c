@@ -1,11 +1,11 @@
 /* cuda/ep/host/halves.c: a launch for send and one for recv; nothing of the call runs between them. */
 #include "cuda/ep/host/calls.h"
 
-static weft_status launch_dispatch(const weft_ep_route *route, wefti_cuda_ep_part part, weft_stream *stream,
+static weft_status launch_dispatch(const weft_ep_route *route, wefti_cuda_ep_phase phase, weft_stream *stream,
                                    const char *call)
 {
     wefti_cuda_ep_dispatch_args args = route->device->sent.dispatch;
-    const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_dispatch_plan(route, route->device->sent_work, part, &args);
+    const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_dispatch_plan(route, route->device->sent_work, phase, &args);
     return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
 }
 
@@ -34,11 +34,11 @@ weft_status wefti_cuda_ep_dispatch_recv(weft_ep_route *route, weft_stream *strea
     return launch_dispatch(route, WEFTI_CUDA_EP_RECV, stream, "weft_ep_dispatch_recv");
 }
 
-static weft_status launch_combine(const weft_ep_route *route, wefti_cuda_ep_part part, weft_stream *stream,
+static weft_status launch_combine(const weft_ep_route *route, wefti_cuda_ep_phase phase, weft_stream *stream,
                                   const char *call)
 {
     wefti_cuda_ep_combine_args args = route->device->sent.combine;
-    const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_combine_plan(route, route->device->sent_work, part, &args);
+    const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_combine_plan(route, route->device->sent_work, phase, &args);
     return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
 }
 

@@ -18,12 +18,12 @@ static weft_status check_streams(const weft_ep_route *route, const weft_stream *
 }
 
 /* A recv on another stream than its send comes after all that the send's stream has by then. */
-static weft_status order_streams(const weft_ep_route *route, const weft_stream *stream, wefti_cuda_ep_part part,
+static weft_status order_streams(const weft_ep_route *route, const weft_stream *stream, wefti_cuda_ep_phase phase,
                                  const char *call)
 {
     const weft_ep *ep = route->ep;
-    const int is_apart = part == WEFTI_CUDA_EP_RECV && stream != ep->half_stream[ep->channel];
-    WEFT_TRY(part != WEFTI_CUDA_EP_RECV || is_apart ? check_streams(route, stream, call) : WEFT_OK);
+    const int is_apart = phase == WEFTI_CUDA_EP_RECV && stream != ep->half_stream[ep->channel];
+    WEFT_TRY(phase != WEFTI_CUDA_EP_RECV || is_apart ? check_streams(route, stream, call) : WEFT_OK);
     if (!is_apart) {
         return WEFT_OK;
     }
@@ -50,26 +50,26 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep
     const wefti_cuda_ep_way way = plan->low_latency_slots != 0            ? WEFTI_CUDA_EP_WAY_LOW_LATENCY
                                   : is_call && route->device->by_position ? WEFTI_CUDA_EP_WAY_POSITIONS
                                                                           : WEFTI_CUDA_EP_WAY_THROUGHPUT;
-    CUfunction function = ep->device->kernel[way][kernel->part][kernel->work][by_expert];
+    CUfunction function = ep->device->kernel[way][kernel->phase][kernel->work][by_expert];
     if (plan->blocks == 0) {
         return wefti_error(WEFT_ERR_STATE,
                            "%s: others have claimed %s multiprocessors of the GPU for kernels that wait; call it again "
                            "when they have given some back, or create the route with plan.sms before they claim them",
                            call, wefti_cuda_ep_adds_up_parts(plan) ? "some of the send's" : "all");
     }
-    WEFT_TRY(order_streams(route, stream, kernel->part, call));
+    WEFT_TRY(order_streams(route, stream, kernel->phase, call));
     WEFT_TRY(wefti_cuda_enter(cuda));
     CUresult result = cuda->driver.cuLaunchKernel(function, (unsigned)plan->blocks, 1, 1, WEFTI_CUDA_EP_THREADS, 1, 1,
                                                   plan->shared_bytes, (CUstream)(void *)stream, arguments, NULL);
     wefti_cuda_leave(cuda);
     WEFT_TRY(wefti_cuda_check(&cuda->driver, result, call));
-    if (kernel->part == WEFTI_CUDA_EP_SEND) {
+    if (kernel->phase == WEFTI_CUDA_EP_SEND) {
         route->device->sent_blocks = plan->blocks;
     }
-    if (kernel->part != WEFTI_CUDA_EP_RECV && is_call) {
+    if (kernel->phase != WEFTI_CUDA_EP_RECV && is_call) {
         ++*ep->started;
     }
-    return ep->stats != NULL && kernel->part != WEFTI_CUDA_EP_SEND && is_call
+    return ep->stats != NULL && kernel->phase != WEFTI_CUDA_EP_SEND && is_call
                ? wefti_cuda_ep_launch_statistics(route, kernel->counted, stream, call)
                : WEFT_OK;
 }

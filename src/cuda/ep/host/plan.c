@@ -53,7 +53,7 @@ static wefti_u32 low_latency_slots_of(const weft_ep_route *route, const wefti_cu
     if (!kernel->may_be_low_latency || (route->device != NULL && route->device->by_position) ||
         !wefti_ep_plan_is_slots(&route->plan) || device->group[0].at.low_latency_words == 0 ||
         shared_table_of(route).end * sizeof(uint32_t) > WEFTI_CUDA_EP_SHARED_TABLE_BYTES_MAX ||
-        (kernel->part == WEFTI_CUDA_EP_WHOLE && route->plan.slot_tokens > LOW_LATENCY_TOKENS_MAX)) {
+        (kernel->phase == WEFTI_CUDA_EP_FUSED && route->plan.slot_tokens > LOW_LATENCY_TOKENS_MAX)) {
         return 0;
     }
     return (wefti_u32)route->plan.slot_tokens;
@@ -86,11 +86,11 @@ static int blocks_of(const weft_ep_route *route, wefti_cuda_ep_work work)
 
 int wefti_cuda_ep_sms_hint(const weft_ep *ep, const weft_ep_plan *plan)
 {
-    static const wefti_cuda_ep_kernel whole = {.may_be_low_latency = 1};
+    static const wefti_cuda_ep_kernel fused = {.may_be_low_latency = 1};
     const weft_ep_route route = {.ep = (weft_ep *)(uintptr_t)ep, .plan = *plan};
     const int to_owners = blocks_wanted(&route, WEFTI_CUDA_EP_WORK_DISPATCH);
     const int back = blocks_wanted(&route, WEFTI_CUDA_EP_WORK_COMBINE);
-    const int is_low_latency = low_latency_slots_of(&route, &whole) != 0;
+    const int is_low_latency = low_latency_slots_of(&route, &fused) != 0;
     const int wanted = is_low_latency ? low_latency_blocks_wanted(&route) : to_owners > back ? to_owners : back;
     const int most = ep->device->sms * 3 / 4 / wefti_ep_channels(ep);
     return at_most(wanted, most > 1 ? most : 1);
@@ -159,7 +159,7 @@ static void give_roles(const weft_ep_route *route, wefti_cuda_ep_launch_plan *pl
 
 int wefti_cuda_ep_adds_up_parts(const wefti_cuda_ep_launch_plan *plan)
 {
-    return plan->kernel.part == WEFTI_CUDA_EP_RECV && plan->low_latency_slots == 0 &&
+    return plan->kernel.phase == WEFTI_CUDA_EP_RECV && plan->low_latency_slots == 0 &&
            plan->kernel.work < WEFTI_CUDA_EP_WORK_COMBINE && plan->kernel.is_fresh;
 }
 

@@ -8,7 +8,7 @@
 /* What is to be launched. */
 typedef struct wefti_cuda_ep_kernel {
     wefti_cuda_ep_work work;
-    wefti_cuda_ep_part part;
+    wefti_cuda_ep_phase phase;
     size_t row_bytes; /* of the rows that it moves, before they become fp8; 0: it moves none */
     int may_be_low_latency; /* where the route's slots are of few tokens */
     int is_fresh; /* it makes a routing, or its send did */

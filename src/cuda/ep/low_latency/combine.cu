@@ -2,7 +2,7 @@
 #include "cuda/ep/low_latency/combine.cuh"
 
 #define EP_LOW_LATENCY_COMBINE(NAME, LAYOUT)                                                                           \
-    EP_KERNEL(NAME, C1, ep_combine, ep_low_latency_combine<LAYOUT, EP_WHOLE, EP_PLAIN>)                                \
+    EP_KERNEL(NAME, C1, ep_combine, ep_low_latency_combine<LAYOUT, EP_FUSED, EP_PLAIN>)                                \
     EP_KERNEL(NAME, C2, ep_combine, ep_low_latency_combine<LAYOUT, EP_SEND, EP_PLAIN>)                                 \
     EP_KERNEL(NAME, C3, ep_combine, ep_low_latency_combine<LAYOUT, EP_RECV, EP_PLAIN>)
 

@@ -3,7 +3,7 @@
 #include "cuda/ep/low_latency/combine.cuh"
 
 #define EP_LOW_LATENCY_COMBINE_WITH(NAME, LAYOUT)                                                                      \
-    EP_KERNEL(NAME, C4, ep_combine, ep_low_latency_combine<LAYOUT, EP_WHOLE, EP_WITH_OPTIONS>)                         \
+    EP_KERNEL(NAME, C4, ep_combine, ep_low_latency_combine<LAYOUT, EP_FUSED, EP_WITH_OPTIONS>)                         \
     EP_KERNEL(NAME, C5, ep_combine, ep_low_latency_combine<LAYOUT, EP_RECV, EP_WITH_OPTIONS>)
 
 EP_LOW_LATENCY_COMBINE_WITH(EP_EITHER(26combine_kernel_low_latency, 34combine_kernel_low_latency_passing), ep_by_source)

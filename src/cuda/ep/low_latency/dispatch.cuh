@@ -135,11 +135,11 @@ template <class LAYOUT, int GROUP> EP_DEVICE void ep_low_latency_arrive(const ep
 }
 
 /* Read what does not depend on the call's epoch. Called by the prologue warps, before ep_low_latency_begin. */
-template <class LAYOUT, int GROUP, ep_part PART>
+template <class LAYOUT, int GROUP, ep_phase PHASE>
 EP_DEVICE void ep_low_latency_open(const ep_dispatch &args, ep_call *call, const ep_shared_table &table)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    if (PART != EP_RECV && fresh) {
+    if (PHASE != EP_RECV && fresh) {
         ep_shared_table_prefetch(args);
         ep_prefetch_row<GROUP>(args, args.choices.tokens);
         ep_shared_table_clear(table);
@@ -148,40 +148,40 @@ EP_DEVICE void ep_low_latency_open(const ep_dispatch &args, ep_call *call, const
         ep_recall(args.group, call, args.tables);
     }
     if (threadIdx.x == 64) {
-        call->tokens = PART == EP_RECV ? args.tables.route_header->tokens : ep_tokens_of_call(args, call);
+        call->tokens = PHASE == EP_RECV ? args.tables.route_header->tokens : ep_tokens_of_call(args, call);
     }
 }
 
-template <class LAYOUT, int GROUP, ep_part PART> EP_DEVICE void ep_low_latency_dispatch(const ep_dispatch &args)
+template <class LAYOUT, int GROUP, ep_phase PHASE> EP_DEVICE void ep_low_latency_dispatch(const ep_dispatch &args)
 {
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(shared);
     const ep_group &group = args.group;
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    const bool posts_header = PART != EP_RECV && ep_posts_header();
+    const bool posts_header = PHASE != EP_RECV && ep_posts_header();
     const ep_shared_table table = ep_shared_table_of<LAYOUT>(args, shared);
-    const int id = PART != EP_RECV && fresh ? ep_shared_table_first(args) : -1;
+    const int id = PHASE != EP_RECV && fresh ? ep_shared_table_first(args) : -1;
     if (posts_header) {
         wefti_fence_acq_rel();
     } else if (ep_in_prologue()) {
-        ep_low_latency_look_up<PART>(group, &call);
+        ep_low_latency_look_up<PHASE>(group, &call);
         ep_touch(args);
-        ep_low_latency_open<LAYOUT, GROUP, PART>(args, &call, table);
+        ep_low_latency_open<LAYOUT, GROUP, PHASE>(args, &call, table);
     }
-    if (!ep_low_latency_begin<PART>(group, &call)) {
+    if (!ep_low_latency_begin<PHASE>(group, &call)) {
         return;
     }
-    if (PART != EP_RECV) {
+    if (PHASE != EP_RECV) {
         ep_low_latency_leave<LAYOUT, GROUP>(args, &call, table, id, posts_header);
     }
-    if (PART != EP_SEND) {
+    if (PHASE != EP_SEND) {
         ep_low_latency_arrive<LAYOUT, GROUP>(args, &call);
     }
 }
 
 /* The kernels of a layout and of a kind of rows: whole, send, recv. */
 #define EP_LOW_LATENCY_DISPATCH(NAME, LAYOUT, GROUP)                                                                   \
-    EP_KERNEL(NAME, C1, ep_dispatch, ep_low_latency_dispatch<LAYOUT, GROUP, EP_WHOLE>)                                 \
+    EP_KERNEL(NAME, C1, ep_dispatch, ep_low_latency_dispatch<LAYOUT, GROUP, EP_FUSED>)                                 \
     EP_KERNEL(NAME, C2, ep_dispatch, ep_low_latency_dispatch<LAYOUT, GROUP, EP_SEND>)                                  \
     EP_KERNEL(NAME, C3, ep_dispatch, ep_low_latency_dispatch<LAYOUT, GROUP, EP_RECV>)
 

@@ -19,7 +19,7 @@
 #include "cuda/ep/device/warp_roles.cuh"
 #include "cuda/ep/routing/count.cuh"
 
-enum ep_part { EP_WHOLE, EP_SEND, EP_RECV };
+enum ep_phase { EP_FUSED, EP_SEND, EP_RECV };
 
 /* ---- what a call begins with ---- */
 
@@ -32,23 +32,23 @@ EP_DEVICE void ep_prefetch(const void *from, wefti_u32 bytes)
 }
 
 /* As ep_look_up, for low-latency calls. */
-template <ep_part PART> EP_DEVICE void ep_low_latency_look_up(const ep_group &group, ep_call *call)
+template <ep_phase PHASE> EP_DEVICE void ep_low_latency_look_up(const ep_group &group, ep_call *call)
 {
     if (ep_looks_up()) {
         wefti_cuda_ep_control *control = ep_control(group);
-        ep_begin_at(group, call, PART == EP_RECV ? control->half_epoch : wefti_ld_relaxed(&control->epoch) + 1);
+        ep_begin_at(group, call, PHASE == EP_RECV ? control->half_epoch : wefti_ld_relaxed(&control->epoch) + 1);
         call->headers_here = 0;
     }
 }
 
 /* As ep_begin, for low-latency calls. All threads. */
-template <ep_part PART> EP_DEVICE bool ep_low_latency_begin(const ep_group &group, ep_call *call)
+template <ep_phase PHASE> EP_DEVICE bool ep_low_latency_begin(const ep_group &group, ep_call *call)
 {
     __syncthreads();
-    if (PART != EP_RECV && threadIdx.x == 0) {
+    if (PHASE != EP_RECV && threadIdx.x == 0) {
         ep_advance(group, call);
     }
-    if (PART == EP_SEND && blockIdx.x == 0 && threadIdx.x == 0) {
+    if (PHASE == EP_SEND && blockIdx.x == 0 && threadIdx.x == 0) {
         ep_control(group)->half_epoch = call->epoch;
     }
     ep_forget_masked(group, call);

@@ -367,20 +367,20 @@ EP_DEVICE void ep_many_combine_finish(const ep_combine &args, ep_many_call *call
 }
 
 /* All threads of all blocks. */
-template <class LAYOUT, ep_many_part PART> EP_DEVICE void ep_many_combine(const ep_combine &args)
+template <class LAYOUT, ep_many_phase PHASE> EP_DEVICE void ep_many_combine(const ep_combine &args)
 {
     EP_SHARED(ep_many_call, call);
     EP_DYNAMIC_SHARED(shared);
     if (threadIdx.x == 0) {
         call.tokens = args.tables.route_header->tokens;
     }
-    if (!ep_many_begin<PART>(args.group, args.tables, &call)) {
+    if (!ep_many_begin<PHASE>(args.group, args.tables, &call)) {
         return;
     }
-    if (PART != EP_MANY_RECV && !ep_many_combine_open<LAYOUT>(args, &call)) {
+    if (PHASE != EP_MANY_RECV && !ep_many_combine_open<LAYOUT>(args, &call)) {
         return;
     }
-    if (PART != EP_MANY_SEND) {
+    if (PHASE != EP_MANY_SEND) {
         ep_many_combine_finish<LAYOUT>(args, &call, shared);
     }
 }
