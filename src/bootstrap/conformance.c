@@ -282,7 +282,7 @@ static void add_exchange(trial *t, size_t bytes)
     t->sizes[t->exchanges++] = bytes;
 }
 
-static int takes_part(const actor *a)
+static int participates(const actor *a)
 {
     return !a->is_absent && a->quits_at == NEVER && a->stalls_at == NEVER;
 }
@@ -300,7 +300,7 @@ static void expect_failure(const trial *t, weft_status wanted, int culprit)
 {
     for (int pe = 0; pe < t->pes; pe++) {
         const actor *a = &t->actors[pe];
-        if (!takes_part(a)) {
+        if (!participates(a)) {
             continue;
         }
         CHECK_SAY(a->status == wanted, "PE %d of %d got %s, not %s (%s)", pe, t->pes, weft_status_name(a->status),

@@ -34,8 +34,8 @@ static deal deal_round(uint64_t seed, int round, int me, int pes)
     random_order(&random, order, pes);
     for (int first = 0; first < pes; world++) {
         int size = 1 + (int)random_below(&random, (unsigned)(pes - first));
-        int takes_part = random_below(&random, 5) != 0;
-        for (int i = first; i < first + size && takes_part; i++) {
+        int participates = random_below(&random, 5) != 0;
+        for (int i = first; i < first + size && participates; i++) {
             if (order[i] == me) {
                 mine.world = world;
                 mine.number = i - first;

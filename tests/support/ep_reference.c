@@ -85,7 +85,7 @@ typedef struct token_rows {
 } token_rows;
 
 /* Whether the choice takes part in the call. */
-static int takes_part(const ep_routing *routing, const ep_combining *combining, int token, int choice)
+static int participates(const ep_routing *routing, const ep_combining *combining, int token, int choice)
 {
     return combining == NULL || combining->absent == NULL ||
            !combining->absent[token * routing->one->plan.topk + choice];
@@ -98,7 +98,7 @@ static token_rows rows_on(const ep_routing *routing, const ep_combining *combini
     for (int k = 0; k < topk; k++) {
         int row = ep_row_of(routing, source, token, k);
         if (row >= 0 && ep_owner_of(routing->one, source, token, k) == owner &&
-            takes_part(routing, combining, token, k)) {
+            participates(routing, combining, token, k)) {
             rows.row[rows.count] = row;
             rows.weight[rows.count++] = combining != NULL && combining->weights != NULL
                                             ? combining->weights[token * topk + k]
@@ -227,7 +227,7 @@ static int last_choice(const ep_routing *routing, const ep_combining *combining,
     int last = -1;
     for (int k = 0; k < routing->one->plan.topk; k++) {
         if (ep_row_of(routing, rank, token, k) >= 0 && ep_owner_of(routing->one, rank, token, k) == owner &&
-            takes_part(routing, combining, token, k)) {
+            participates(routing, combining, token, k)) {
             last = k;
         }
     }

@@ -81,7 +81,7 @@ typedef struct wefti_cuda_ep_tables {
 #define WEFTI_CUDA_EP_NO_ROW 0xffffffffu
 #define WEFTI_CUDA_EP_NO_RANK 0xffu
 #define WEFTI_CUDA_EP_NOT_ADDED 0x80u
-#define WEFTI_CUDA_EP_TAKES_NO_PART 0xffffffffu /* in own_choices; a weight of these bits, a NaN, goes as another */
+#define WEFTI_CUDA_EP_LEFT_OUT 0xffffffffu /* in own_choices; a weight of these bits, a NaN, goes as another */
 
 /* The caller's choices. */
 typedef struct wefti_cuda_ep_choices {

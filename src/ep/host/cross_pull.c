@@ -21,7 +21,7 @@ static uint32_t rows_of(const wefti_ep_pull *pull, int token, int domain, unsign
     for (int i = 0; i < pairs; i++) {
         int rank = route->pair_rank[order[i]];
         wefti_ep_ask_row row;
-        if (pull->ep->domains.of[rank] != domain || !wefti_ep_pull_takes_part(pull, token, order[i], &row.weight)) {
+        if (pull->ep->domains.of[rank] != domain || !wefti_ep_pull_participates(pull, token, order[i], &row.weight)) {
             continue;
         }
         if (to != NULL) {
@@ -165,7 +165,7 @@ static int next_domain(const wefti_ep_pull *pull, int token, int pairs, int doma
     for (int i = 0; i < pairs; i++) {
         int next = pull->ep->domains.of[pull->route->pair_rank[order[i]]];
         float weight;
-        if (next > domain && wefti_ep_pull_takes_part(pull, token, order[i], &weight)) {
+        if (next > domain && wefti_ep_pull_participates(pull, token, order[i], &weight)) {
             return next;
         }
     }

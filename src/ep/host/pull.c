@@ -45,7 +45,7 @@ static float own_weight(const wefti_ep_pull *pull, size_t at)
 /* ---- the call's own choices, on their way to the owners ---- */
 
 /* The bits of a choice that takes no part. A weight of these bits, a NaN, goes as another NaN. */
-#define TAKES_NO_PART UINT32_C(0xffffffff)
+#define LEFT_OUT UINT32_C(0xffffffff)
 #define ANY_NAN UINT32_C(0x7fc00000)
 
 static uint32_t choice_bits(const wefti_ep_pull *pull, size_t at)
@@ -53,7 +53,7 @@ static uint32_t choice_bits(const wefti_ep_pull *pull, size_t at)
     float weight = own_weight(pull, at);
     uint32_t bits;
     memcpy(&bits, &weight, sizeof bits);
-    return !wefti_ep_combining_takes(&pull->combining, at) ? TAKES_NO_PART : bits == TAKES_NO_PART ? ANY_NAN : bits;
+    return !wefti_ep_combining_takes(&pull->combining, at) ? LEFT_OUT : bits == LEFT_OUT ? ANY_NAN : bits;
 }
 
 static uint64_t choices_at(const wefti_ep_pull *pull, size_t place)
@@ -83,11 +83,11 @@ static void read_choices(const wefti_ep_pull *pull, int place, float *weights)
                (size_t)pull->route->plan.topk * sizeof *weights);
 }
 
-static int takes_part(const float *weight)
+static int participates(const float *weight)
 {
     uint32_t bits;
     memcpy(&bits, weight, sizeof bits);
-    return bits != TAKES_NO_PART;
+    return bits != LEFT_OUT;
 }
 
 /* ---- what the sources read ---- */
@@ -106,7 +106,7 @@ static void reduce_token(const wefti_ep_pull *pull, int place, void *sum)
         weights = scratch->choice_weight;
     }
     for (int k = 0; k < pull->route->plan.topk; k++) {
-        int is_in = rows[k] >= 0 && (!pull->sends_choices || takes_part(&weights[k]));
+        int is_in = rows[k] >= 0 && (!pull->sends_choices || participates(&weights[k]));
         if (is_in && !(pull->each_once && wefti_ep_is_again(rows, k))) {
             const void *row = wefti_ep_span_row(&pull->in, (size_t)rows[k]);
             scratch->choice_at[count] = wefti_ep_row_read(row, scratch->choice_rows + count * bytes, bytes);
@@ -275,7 +275,7 @@ int wefti_ep_pull_order(const wefti_ep_pull *pull, int token)
     return count;
 }
 
-int wefti_ep_pull_takes_part(const wefti_ep_pull *pull, int token, int pair, float *weight)
+int wefti_ep_pull_participates(const wefti_ep_pull *pull, int token, int pair, float *weight)
 {
     const wefti_ep_routing *route = pull->route;
     size_t first = (size_t)token * (size_t)route->plan.topk;
@@ -337,7 +337,7 @@ weft_status wefti_ep_pull_take(const wefti_ep_pull *pull, int token, int pair, s
     const wefti_ep_routing *route = pull->route;
     const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
     const int rank = route->pair_rank[pair];
-    *added = !pull->ep->masked[rank] && wefti_ep_pull_takes_part(pull, token, pair, &scratch->row_weight[at]);
+    *added = !pull->ep->masked[rank] && wefti_ep_pull_participates(pull, token, pair, &scratch->row_weight[at]);
     if (*added) {
         WEFT_TRY(fetch_row(pull, rank, route->pair_index[pair], scratch->rows + (at + 1) * pull->in.row_bytes,
                            &scratch->row_at[at]));

@@ -64,7 +64,7 @@ weft_status wefti_ep_cross_pull(const wefti_ep_pull *pull);
 int wefti_ep_pull_order(const wefti_ep_pull *pull, int token);
 
 /* Whether a choice of the token on the pair's rank takes part; then *weight is the sum of their weights there. */
-int wefti_ep_pull_takes_part(const wefti_ep_pull *pull, int token, int pair, float *weight);
+int wefti_ep_pull_participates(const wefti_ep_pull *pull, int token, int pair, float *weight);
 
 /* The row on `rank`, or its place, of the index-th token that this rank sent there. */
 size_t wefti_ep_pull_row(const wefti_ep_pull *pull, int rank, int index);

@@ -278,7 +278,7 @@ weft_status perf_host_run(perf_pe *p, const perf_case *c, int calls, int rounds,
         weft_status status = perf_pe_fill(p, p->flags, 0, PERF_FLAG_BYTES);
         us[round] = 0;
         status = status != WEFT_OK ? status : weft_barrier(p->world);
-        if (status == WEFT_OK && perf_takes_part(p, c)) {
+        if (status == WEFT_OK && perf_participates(p, c)) {
             status = time_round(p, c, calls, &us[round]);
         }
         if (status == WEFT_OK) {

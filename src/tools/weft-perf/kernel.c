@@ -63,7 +63,7 @@ static weft_status run_trips(perf_pe *p, const perf_case *c, void *kernel, const
     weft_status status = perf_pe_fill(p, p->flags, 0, PERF_FLAG_BYTES);
     status = status != WEFT_OK ? status : weft_barrier(p->world);
     memset(p->ns, 0, (size_t)args->rounds * sizeof *p->ns);
-    if (status == WEFT_OK && perf_takes_part(p, c)) {
+    if (status == WEFT_OK && perf_participates(p, c)) {
         weft_launch launch = WEFT_LAUNCH_INIT;
         void *arguments[] = {(void *)(uintptr_t)args};
         launch.blocks = 1;
@@ -86,7 +86,7 @@ static weft_status run_rate(perf_pe *p, const perf_case *c, void *kernel, const 
     status = status != WEFT_OK ? status : tool_gpu_fill(p->gpu, p->scratch, 0, sizeof(unsigned));
     status = status != WEFT_OK ? status : weft_sync_on_stream(p->world, tool_gpu_stream(p->gpu));
     *us = 0;
-    if (status == WEFT_OK && perf_takes_part(p, c)) {
+    if (status == WEFT_OK && perf_participates(p, c)) {
         status = tool_gpu_begin(p->gpu);
         status = status != WEFT_OK ? status
                                    : tool_gpu_launch(p->gpu, kernel, c->blocks, c->threads, args->shared_bytes, args);
@@ -94,7 +94,7 @@ static weft_status run_rate(perf_pe *p, const perf_case *c, void *kernel, const 
     }
     status = status != WEFT_OK ? status : tool_gpu_synchronise(p->gpu);
     status = status != WEFT_OK ? status : weft_world_fault(p->world, NULL);
-    if (status == WEFT_OK && perf_takes_part(p, c)) {
+    if (status == WEFT_OK && perf_participates(p, c)) {
         status = tool_gpu_elapsed(p->gpu, us);
     }
     return status != WEFT_OK ? status : weft_barrier(p->world);

@@ -100,7 +100,7 @@ weft_status perf_pe_copy(perf_pe *pe, void *to, const void *from, size_t bytes)
     return tool_gpu_copy(pe->gpu, to, from, bytes);
 }
 
-int perf_takes_part(const perf_pe *pe, const perf_case *c)
+int perf_participates(const perf_pe *pe, const perf_case *c)
 {
     switch (perf_kind_of(c->op)) {
     case PERF_WORD:

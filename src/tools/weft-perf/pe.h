@@ -40,7 +40,7 @@ weft_status perf_pe_fill(perf_pe *pe, void *at, unsigned char value, size_t byte
 weft_status perf_pe_copy(perf_pe *pe, void *to, const void *from, size_t bytes);
 
 /* Whether this PE makes calls in the case; others only stand by. */
-int perf_takes_part(const perf_pe *pe, const perf_case *c);
+int perf_participates(const perf_pe *pe, const perf_case *c);
 int perf_peer(const perf_pe *pe);
 
 /* Let `rounds` rounds of `calls` calls run, after a barrier each; us[round] is this PE's time of one call.

@@ -209,7 +209,7 @@ static weft_status time_round(perf_pe *p, const perf_case *c, int calls, void *g
 {
     weft_stream *stream = tool_gpu_stream(p->gpu);
     weft_status status = weft_barrier_on_stream(p->world, stream);
-    if (status == WEFT_OK && perf_takes_part(p, c)) {
+    if (status == WEFT_OK && perf_participates(p, c)) {
         status = tool_gpu_begin(p->gpu);
         status = status != WEFT_OK ? status
                  : graph != NULL   ? tool_gpu_graph_launch(p->gpu, graph)
@@ -218,7 +218,7 @@ static weft_status time_round(perf_pe *p, const perf_case *c, int calls, void *g
     }
     status = status != WEFT_OK ? status : tool_gpu_synchronise(p->gpu);
     status = status != WEFT_OK ? status : weft_world_fault(p->world, NULL);
-    if (status == WEFT_OK && perf_takes_part(p, c)) {
+    if (status == WEFT_OK && perf_participates(p, c)) {
         status = tool_gpu_elapsed(p->gpu, us);
         *us /= (double)calls * (perf_kind_of(c->op) == PERF_TRIPS ? 2 : 1);
     }
@@ -233,7 +233,7 @@ weft_status perf_stream_run(perf_pe *p, const perf_case *c, int calls, int round
     }
     weft_status status = get_ready(p, c);
     if (status == WEFT_OK && c->scope == PERF_GRAPH) {
-        status = perf_takes_part(p, c) ? capture(p, c, calls, &graph) : capture(p, c, 0, &graph);
+        status = perf_participates(p, c) ? capture(p, c, calls, &graph) : capture(p, c, 0, &graph);
     }
     for (int round = 0; round < rounds && status == WEFT_OK; round++) {
         us[round] = 0;

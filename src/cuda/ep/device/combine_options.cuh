@@ -38,7 +38,7 @@ EP_DEVICE wefti_u32 *ep_own_choices(const ep_combine &args, wefti_u64 epoch, int
 }
 
 /* Whether the choice at `at` of [T][K] takes part. */
-EP_DEVICE bool ep_takes_part(const wefti_cuda_ep_options &options, wefti_u64 at)
+EP_DEVICE bool ep_participates(const wefti_cuda_ep_options &options, wefti_u64 at)
 {
     return options.ids == 0 || (options.wide != 0 ? ((const wefti_i64 *)options.ids)[at] != -1
                                                   : ((const wefti_i32 *)options.ids)[at] != -1);
@@ -52,9 +52,7 @@ EP_DEVICE float ep_own_weight(const wefti_cuda_ep_options &options, wefti_u64 at
 EP_DEVICE wefti_u32 ep_own_choice(const wefti_cuda_ep_options &options, wefti_u64 at)
 {
     const wefti_u32 bits = __float_as_uint(ep_own_weight(options, at));
-    return !ep_takes_part(options, at)           ? WEFTI_CUDA_EP_TAKES_NO_PART
-           : bits == WEFTI_CUDA_EP_TAKES_NO_PART ? 0x7fffffffu
-                                                 : bits;
+    return !ep_participates(options, at) ? WEFTI_CUDA_EP_LEFT_OUT : bits == WEFTI_CUDA_EP_LEFT_OUT ? 0x7fffffffu : bits;
 }
 
 /* ---- adding up ---- */

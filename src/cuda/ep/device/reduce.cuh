@@ -237,16 +237,16 @@ EP_DEVICE ep_addend ep_addend_of(const ep_combine &args, const wefti_u32 *record
     const int k = base + ep_lane();
     ep_addend addend = {0, 0, 1.0f};
     wefti_u32 row;
-    bool takes_part = true;
+    bool participates = true;
     if (OWN) {
-        const wefti_u32 word = k < args.topk ? own[k] : WEFTI_CUDA_EP_TAKES_NO_PART;
-        takes_part = word != WEFTI_CUDA_EP_TAKES_NO_PART;
+        const wefti_u32 word = k < args.topk ? own[k] : WEFTI_CUDA_EP_LEFT_OUT;
+        participates = word != WEFTI_CUDA_EP_LEFT_OUT;
         addend.weight = __uint_as_float(word);
     } else if ((args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0 && k < args.topk) {
         addend.weight = ep_record_weight(record, args.topk, k);
     }
     const bool has_row = ep_has_row(record, args.topk, once, base, &row);
-    addend.lanes = __ballot_sync(~0u, has_row && takes_part);
+    addend.lanes = __ballot_sync(~0u, has_row && participates);
     addend.row = (wefti_u64)args.in + (wefti_u64)row * args.in_pitch;
     return addend;
 }

@@ -133,9 +133,9 @@ EP_DEVICE bool ep_verdict(const ep_group &group, const ep_call *call, bool is_he
 EP_DEVICE void ep_agree_on_sources(const ep_group &group, ep_call *call)
 {
     const int source = ep_lane();
-    const bool takes_part = source < group.ranks && (call->alive >> source & 1) != 0;
+    const bool participates = source < group.ranks && (call->alive >> source & 1) != 0;
     const bool is_late = (call->headers_here >> source & 1) != 0;
-    const bool is_gone = takes_part && !ep_verdict(group, call, !is_late);
+    const bool is_gone = participates && !ep_verdict(group, call, !is_late);
     __syncwarp();
     const wefti_u32 gone = __ballot_sync(~0u, is_gone);
     if (source < group.ranks && is_gone) {

@@ -159,7 +159,7 @@ EP_DEVICE int ep_many_last_of(const ep_combine &args, int token, int rank, float
     float sum = 0.0f;
     for (int k = 0; k < args.topk; k++) {
         const wefti_u64 at = first + (wefti_u64)k;
-        if (ep_many_owners(args.tables)[at] == rank && ep_takes_part(args.options, at)) {
+        if (ep_many_owners(args.tables)[at] == rank && ep_participates(args.options, at)) {
             sum = __fadd_rn(sum, ep_own_weight(args.options, at));
             last = k;
         }

@@ -142,9 +142,9 @@ EP_DEVICE ep_share_of_rank ep_share_of_token(const ep_combine &args, int token)
     for (int first = 0; first < args.topk; first += 32) {
         const int k = first + ep_lane();
         const wefti_u64 at = (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k;
-        const bool takes_part = k < args.topk && ep_takes_part(args.options, at);
-        const int owner = takes_part ? (int)args.tables.owner[at] : -1;
-        const float weight = takes_part ? ep_own_weight(args.options, at) : 0.0f;
+        const bool participates = k < args.topk && ep_participates(args.options, at);
+        const int owner = participates ? (int)args.tables.owner[at] : -1;
+        const float weight = participates ? ep_own_weight(args.options, at) : 0.0f;
         for (int i = 0; i < 32 && first + i < args.topk; i++) {
             const int owner_of_choice = __shfl_sync(~0u, owner, i);
             const float its_weight = __shfl_sync(~0u, weight, i);
