@@ -53,8 +53,8 @@ typedef struct wefti_cuda_ep_tables {
     wefti_u32 *before; /* [U][R] how many went there before */
     /* [B] packed words: next-unit counter: of block b's units, the first that no warp has taken */
     wefti_u64 *next_unit;
-    wefti_u64
-        *parts; /* [B][E + 1] packed words: the choices of each expert that block b counted, and those out of range */
+    wefti_u64 *
+        partials; /* [B][E + 1] packed words: the choices of each expert that block b counted, and those out of range */
     float *weights; /* by source: [T][R] the sum of a token's weights on each rank, in ascending choice */
     float *own_weights; /* the same of the running combine's own weights */
     signed char *owner; /* [T][K] the rank of each choice, or -1 */

@@ -36,7 +36,7 @@ static size_t lay_out(wefti_cuda_ep_tables *tables, const weft_ep *ep, const wef
     }
     LAY(before, units * ranks);
     LAY(next_unit, (uint64_t)ep->device->sms);
-    LAY(parts, (uint64_t)ep->device->sms * (experts + 1));
+    LAY(partials, (uint64_t)ep->device->sms * (experts + 1));
     if (by_expert) {
         LAY(ahead, (uint64_t)ep->device->sms * experts);
         LAY(base, experts);

@@ -268,7 +268,7 @@ template <class LAYOUT, ep_kind KIND> EP_DEVICE ep_summing ep_summing_open(const
 
 /* A part of a token, whose rows are here, or come as LL packets. A warp. */
 template <class LAYOUT, ep_kind KIND>
-EP_DEVICE void ep_sum_part(const ep_combine &args, ep_call *call, bool in_packets, const ep_summand &part)
+EP_DEVICE void ep_sum_partial(const ep_combine &args, ep_call *call, bool in_packets, const ep_summand &part)
 {
     const bool scaled = LAYOUT::KEEPS_WEIGHTS && (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
     const wefti_u32 ranks = __ballot_sync(~0u, part.going.goes);
@@ -310,7 +310,7 @@ EP_DEVICE void ep_add_returned(const ep_combine &args, ep_call *call, ep_summing
             }
             part.going.goes = part.going.goes && well;
         }
-        ep_sum_part<LAYOUT, KIND>(args, call, summing->in_packets, part);
+        ep_sum_partial<LAYOUT, KIND>(args, call, summing->in_packets, part);
         if (__any_sync(~0u, call->failed != 0)) {
             return;
         }

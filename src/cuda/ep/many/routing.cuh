@@ -83,9 +83,9 @@ EP_DEVICE ep_going ep_many_going(const ep_group &group, const ep_tables &tables,
     return going;
 }
 
-EP_DEVICE wefti_u64 *ep_many_parts(const ep_dispatch &args, int block)
+EP_DEVICE wefti_u64 *ep_many_partials(const ep_dispatch &args, int block)
 {
-    return args.tables.parts + (wefti_u64)block * (wefti_u64)(ep_many_experts(args) + 1);
+    return args.tables.partials + (wefti_u64)block * (wefti_u64)(ep_many_experts(args) + 1);
 }
 
 /* ---- count ---- */
@@ -110,9 +110,9 @@ EP_DEVICE void ep_many_count_choices(const ep_dispatch &args, const ep_many_call
     const ep_group &group = args.group;
     const int experts = ep_many_experts(args);
     const wefti_i32 *first = ep_many_first(args);
-    wefti_u64 *parts = ep_many_parts(args, (int)blockIdx.x);
+    wefti_u64 *partials = ep_many_partials(args, (int)blockIdx.x);
     for (int i = (int)threadIdx.x; i <= experts; i += (int)blockDim.x) {
-        parts[i] = 0;
+        partials[i] = 0;
     }
     __syncthreads();
     const int end = share.end * args.topk;
@@ -134,7 +134,7 @@ EP_DEVICE void ep_many_count_choices(const ep_dispatch &args, const ep_many_call
         const bool counts = owner >= 0 && !shares &&
                             (!again || ep_many_going(group, args.tables, token, share.unit_tokens, owner).goes);
         if (id == -2 || counts) {
-            atomicAdd((wefti_u32 *)&parts[id == -2 ? experts : id], 1u);
+            atomicAdd((wefti_u32 *)&partials[id == -2 ? experts : id], 1u);
         }
     }
 }
@@ -197,7 +197,7 @@ template <class LAYOUT> EP_DEVICE void ep_many_prefix(const ep_dispatch &args, c
     for (int expert = threads.number; expert <= experts; expert += threads.count) {
         wefti_u32 run = 0;
         for (int block = 0; block < (int)gridDim.x; block++) {
-            const wefti_u32 count = (wefti_u32)wefti_ld_relaxed(&ep_many_parts(args, block)[expert]);
+            const wefti_u32 count = (wefti_u32)wefti_ld_relaxed(&ep_many_partials(args, block)[expert]);
             if (LAYOUT::ROWS_OF_CHOICES && expert < experts) {
                 args.tables.ahead[(wefti_u64)block * (wefti_u64)experts + (wefti_u64)expert] = run;
             }

@@ -40,22 +40,23 @@ EP_DEVICE bool ep_is_again(const ep_choices &choices, wefti_u64 first, int k, in
 }
 
 /* [E + 1] words of shared memory, before ep_begin. The prologue warps. */
-EP_DEVICE void ep_clear_part(const ep_group &group, wefti_u32 *part)
+EP_DEVICE void ep_clear_partial(const ep_group &group, wefti_u32 *partial)
 {
     const int experts = group.first_expert[group.ranks];
     for (int i = (int)threadIdx.x; i <= experts; i += ep_prologue_threads()) {
-        part[i] = 0;
+        partial[i] = 0;
     }
 }
 
 /* How often each expert is chosen in this block's units, into the route tables, where all blocks wait for it. All
  * threads. */
-EP_DEVICE void ep_post_part(const ep_group &group, const ep_call *call, const ep_tables &tables, const wefti_u32 *part)
+EP_DEVICE void ep_post_partial(const ep_group &group, const ep_call *call, const ep_tables &tables,
+                               const wefti_u32 *partial)
 {
     const int experts = group.first_expert[group.ranks];
     for (int i = (int)threadIdx.x; i <= experts; i += (int)blockDim.x) {
-        wefti_st_relaxed(&tables.parts[(wefti_u64)blockIdx.x * (wefti_u64)(experts + 1) + (wefti_u64)i],
-                         ep_packed(call->tag, part[i]));
+        wefti_st_relaxed(&tables.partials[(wefti_u64)blockIdx.x * (wefti_u64)(experts + 1) + (wefti_u64)i],
+                         ep_packed(call->tag, partial[i]));
     }
 }
 
@@ -86,7 +87,7 @@ EP_DEVICE void ep_prefetch_choices(const ep_choices &choices, int topk)
  * token of the same expert once if `shared`. A thread. */
 EP_DEVICE void ep_count_choice(const ep_group &group, const ep_call *call, const ep_tables &tables,
                                const ep_choices &choices, int topk, int at, int first_unit, bool shared,
-                               wefti_u32 *bits, wefti_u32 *part)
+                               wefti_u32 *bits, wefti_u32 *partial)
 {
     const int experts = group.first_expert[group.ranks];
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
@@ -99,15 +100,15 @@ EP_DEVICE void ep_count_choice(const ep_group &group, const ep_call *call, const
     }
     if (id == -2 || (rank >= 0 && !(shared && ep_is_again(choices, (wefti_u64)token * (wefti_u64)topk,
                                                           at - token * topk, id, experts)))) {
-        atomicAdd(&part[id == -2 ? experts : id], 1u);
+        atomicAdd(&partial[id == -2 ? experts : id], 1u);
     }
 }
 
 /* This block's share of the units: their bits into the route tables, where all blocks wait for them, and how often each
- * expert is chosen into `part`, which is cleared. A thread takes a choice. Bits are gathered where call headers will
+ * expert is chosen into `partial`, which is cleared. A thread takes a choice. Bits are gathered where call headers will
  * be. All threads. */
 EP_DEVICE void ep_count_share(const ep_group &group, ep_call *call, const ep_tables &tables, const ep_choices &choices,
-                              int topk, bool shared, wefti_u32 *part)
+                              int topk, bool shared, wefti_u32 *partial)
 {
     enum { WORDS = sizeof call->headers / sizeof call->headers[0][0] };
     int first;
@@ -126,7 +127,7 @@ EP_DEVICE void ep_count_share(const ep_group &group, ep_call *call, const ep_tab
         __syncthreads();
         for (int i = (int)threadIdx.x; i < tokens * topk; i += (int)blockDim.x) {
             ep_count_choice(group, call, tables, choices, topk, first * unit_tokens * topk + i, first, shared, bits,
-                            part);
+                            partial);
         }
         __syncthreads();
         for (int i = (int)threadIdx.x; i < units * group.ranks; i += (int)blockDim.x) {
@@ -137,7 +138,7 @@ EP_DEVICE void ep_count_share(const ep_group &group, ep_call *call, const ep_tab
 }
 
 /* What all blocks counted of `i`, an expert or E. A warp. ~0: some block did not count in time. */
-EP_DEVICE wefti_u32 ep_sum_parts(const ep_group &group, const ep_call *call, const ep_tables &tables, int i)
+EP_DEVICE wefti_u32 ep_sum_partials(const ep_group &group, const ep_call *call, const ep_tables &tables, int i)
 {
     wefti_u32 sum = 0;
     bool well = true;
@@ -145,7 +146,7 @@ EP_DEVICE wefti_u32 ep_sum_parts(const ep_group &group, const ep_call *call, con
     for (int block = ep_lane(); block < (int)gridDim.x; block += 32 * EP_AT_ONCE) {
         wefti_u32 counts[EP_AT_ONCE];
         int left = ((int)gridDim.x - block + 31) / 32;
-        well = well && ep_await_values(group, &tables.parts[(wefti_u64)block * (wefti_u64)pitch + (wefti_u64)i],
+        well = well && ep_await_values(group, &tables.partials[(wefti_u64)block * (wefti_u64)pitch + (wefti_u64)i],
                                        32 * pitch, left, call->tag, counts);
 #pragma unroll
         for (int j = 0; j < EP_AT_ONCE; j++) {
@@ -162,7 +163,7 @@ EP_DEVICE void ep_post_choices(const ep_group &group, const ep_call *call, const
     int experts = group.first_expert[group.ranks];
     int step = (ep_warps() - skip) * (int)gridDim.x;
     for (int expert = (ep_warp() - skip) * (int)gridDim.x + (int)blockIdx.x; expert < experts; expert += step) {
-        wefti_u32 sum = ep_sum_parts(group, call, tables, expert);
+        wefti_u32 sum = ep_sum_partials(group, call, tables, expert);
         int owner = 0;
         while (expert >= group.first_expert[owner + 1]) {
             owner++;
@@ -265,16 +266,16 @@ EP_DEVICE void ep_write_before(const ep_group &group, const ep_call *call, const
 }
 
 /* From the choices to call->total and call->before, each unit's bits and, if `posts`, each block's counts of experts.
- * `part` is cleared. All threads. False: a block of this rank did not count in time. */
+ * `partial` is cleared. All threads. False: a block of this rank did not count in time. */
 EP_DEVICE bool ep_count(const ep_group &group, ep_call *call, const ep_tables &tables, const ep_choices &choices,
-                        int topk, bool shared, bool posts, wefti_u32 *part)
+                        int topk, bool shared, bool posts, wefti_u32 *partial)
 {
     int first;
     int end;
     ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
-    ep_count_share(group, call, tables, choices, topk, shared, part);
+    ep_count_share(group, call, tables, choices, topk, shared, partial);
     if (posts) {
-        ep_post_part(group, call, tables, part);
+        ep_post_partial(group, call, tables, partial);
     }
     return ep_gather(group, call, tables, first);
 }

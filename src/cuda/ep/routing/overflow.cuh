@@ -54,7 +54,7 @@ EP_DEVICE void ep_write_accepted(const ep_dispatch &args, const ep_call *call, i
 
 /* Count the accepted choices of each expert. All threads. */
 EP_DEVICE void ep_count_accepted(const ep_dispatch &args, const ep_call *call, int first_unit, int end_unit,
-                                 wefti_u32 *part)
+                                 wefti_u32 *partial)
 {
     const ep_group &group = args.group;
     const int experts = group.first_expert[group.ranks];
@@ -62,7 +62,7 @@ EP_DEVICE void ep_count_accepted(const ep_dispatch &args, const ep_call *call, i
     const int first = first_unit * unit_tokens;
     const int end = end_unit * unit_tokens < call->tokens ? end_unit * unit_tokens : call->tokens;
     for (int i = (int)threadIdx.x; i <= experts; i += (int)blockDim.x) {
-        part[i] = 0;
+        partial[i] = 0;
     }
     __syncthreads();
     for (wefti_u64 i = (wefti_u64)threadIdx.x; i < (wefti_u64)(end > first ? end - first : 0) * (wefti_u64)args.topk;
@@ -74,12 +74,12 @@ EP_DEVICE void ep_count_accepted(const ep_dispatch &args, const ep_call *call, i
         const bool again =
             args.experts.slots != 0 && owner >= 0 && ep_is_again(args.choices, at - (wefti_u64)k, k, id, experts);
         if (id == -2 || (owner >= 0 && !again && ep_is_accepted(args, call, (int)(at / (wefti_u64)args.topk), owner))) {
-            atomicAdd(&part[id == -2 ? experts : id], 1u);
+            atomicAdd(&partial[id == -2 ? experts : id], 1u);
         }
     }
     __syncthreads();
-    ep_post_part(group, call, args.tables, part);
-    __syncthreads(); /* what comes next may number rows in `part` */
+    ep_post_partial(group, call, args.tables, partial);
+    __syncthreads(); /* what comes next may number rows in `partial` */
 }
 
 /* ---- by source ---- */
@@ -93,7 +93,7 @@ EP_DEVICE wefti_u32 ep_accepted_of(wefti_u32 sent, wefti_u64 before, wefti_u32 l
 
 /* From the call headers. All threads. */
 EP_DEVICE_SLOW void ep_drop_by_source(const ep_dispatch *given, ep_call *call, int first_unit, int end_unit,
-                                      wefti_u32 *part)
+                                      wefti_u32 *partial)
 {
     const ep_dispatch &args = *given;
     const ep_group &group = args.group;
@@ -119,7 +119,7 @@ EP_DEVICE_SLOW void ep_drop_by_source(const ep_dispatch *given, ep_call *call, i
     }
     __syncthreads();
     ep_write_accepted(args, call, first_unit, end_unit);
-    ep_count_accepted(args, call, first_unit, end_unit, part);
+    ep_count_accepted(args, call, first_unit, end_unit, partial);
 }
 
 /* ---- by expert ---- */

@@ -19,7 +19,7 @@
 
 /* What the blocks counted of `expert`: the rows of those before each, posted to it, and of all. A warp. ~0: some block
  * did not count in time. */
-EP_DEVICE wefti_u32 ep_scan_parts(const ep_dispatch &args, const ep_call *call, int expert)
+EP_DEVICE wefti_u32 ep_scan_partials(const ep_dispatch &args, const ep_call *call, int expert)
 {
     const int experts = args.group.first_expert[args.group.ranks];
     const int blocks = (int)gridDim.x;
@@ -29,9 +29,9 @@ EP_DEVICE wefti_u32 ep_scan_parts(const ep_dispatch &args, const ep_call *call, 
         wefti_u32 counts[EP_AT_ONCE];
         const int block = base + ep_lane();
         const int left = block < blocks ? (blocks - block + 31) / 32 : 0;
-        const wefti_u64 *parts =
-            &args.tables.parts[(wefti_u64)(left > 0 ? block : 0) * (wefti_u64)(experts + 1) + (wefti_u64)expert];
-        well = well && ep_await_values(args.group, parts, 32 * (experts + 1), left, call->tag, counts);
+        const wefti_u64 *partials =
+            &args.tables.partials[(wefti_u64)(left > 0 ? block : 0) * (wefti_u64)(experts + 1) + (wefti_u64)expert];
+        well = well && ep_await_values(args.group, partials, 32 * (experts + 1), left, call->tag, counts);
 #pragma unroll
         for (int i = 0; i < EP_AT_ONCE; i++) {
             wefti_u32 count = i < left ? counts[i] : 0;
@@ -63,7 +63,7 @@ EP_DEVICE void ep_post_counts(const ep_dispatch &args, const ep_call *call)
     const int skip = args.blocks.sender_warps;
     for (int expert = (ep_warp() - skip) * (int)gridDim.x + (int)blockIdx.x; ep_warp() >= skip && expert < experts;
          expert += (ep_warps() - skip) * (int)gridDim.x) {
-        wefti_u32 sum = ep_scan_parts(args, call, expert);
+        wefti_u32 sum = ep_scan_partials(args, call, expert);
         if (sum != ~0u && ep_lane() < group.ranks && (call->alive >> ep_lane() & 1) != 0) {
             wefti_st_relaxed(ep_counts(group, call, ep_lane(), group.rank) + expert, ep_packed(call->tag, sum));
         }

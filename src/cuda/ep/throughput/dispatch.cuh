@@ -56,7 +56,7 @@ template <class LAYOUT> EP_DEVICE void ep_note(const ep_dispatch &args, const ep
     int rank = ep_lane();
     const ep_group &group = args.group;
     wefti_cuda_ep_route_header *route_header = args.tables.route_header;
-    wefti_u32 dropped = ep_sum_parts(group, call, args.tables, group.first_expert[group.ranks]);
+    wefti_u32 dropped = ep_sum_partials(group, call, args.tables, group.first_expert[group.ranks]);
     const wefti_u32 received = __reduce_add_sync(~0u, rank < group.ranks ? call->count[rank] : 0);
     if (rank < group.ranks) {
         args.tables.sent[rank] = call->total[rank];
@@ -237,7 +237,7 @@ EP_DEVICE void ep_open(const ep_dispatch &args, ep_call *call, unsigned char *sh
     }
     ep_prefetch_choices(args.choices, args.topk);
     ep_clear_totals(call);
-    ep_clear_part(args.group, (wefti_u32 *)(shared + args.experts.starts_at));
+    ep_clear_partial(args.group, (wefti_u32 *)(shared + args.experts.starts_at));
 }
 
 /* How many tokens of this rank go to each rank. False: a block did not count in time. All threads. */

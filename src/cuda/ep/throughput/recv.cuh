@@ -228,7 +228,7 @@ EP_DEVICE bool ep_receive_rows(const ep_dispatch &args, const ep_call *call, con
 }
 
 /* By expert: a part of each of the rows of a grain. */
-EP_DEVICE bool ep_receive_part(const ep_dispatch &args, const ep_call *call, const ep_coming &coming, int parts)
+EP_DEVICE bool ep_receive_partial(const ep_dispatch &args, const ep_call *call, const ep_coming &coming, int parts)
 {
     wefti_u32 place;
     wefti_u32 count;
@@ -281,7 +281,7 @@ EP_DEVICE bool ep_receive_coming(const ep_dispatch &args, const ep_call *call, c
     if constexpr (WAY::IS_BACKWARD) {
         return WAY::template receive_unit<LAYOUT>(args, call, coming);
     } else if constexpr (LAYOUT::ROWS_OF_CHOICES) {
-        return ep_receive_part(args, call, coming, parts);
+        return ep_receive_partial(args, call, coming, parts);
     } else {
         return ep_receive_rows(args, call, coming);
     }
