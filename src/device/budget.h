@@ -7,7 +7,7 @@
 typedef struct wefti_device_budget_ops {
     weft_status (*take)(wefti_device *device, int sms);
     /* Claim this PE's part of what is free, at most `most`; returns how many, 0 when none is free. */
-    int (*take_part)(wefti_device *device, int most);
+    int (*take_quota)(wefti_device *device, int most);
     void (*give)(wefti_device *device, int sms);
     int (*count_free)(const wefti_device *device);
 } wefti_device_budget_ops;

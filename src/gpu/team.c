@@ -207,7 +207,7 @@ static weft_status claim_sms(weft_team *team, const char *call)
     int taken = 0;
     vote.status = device->ops->stream->ready(device);
     if (vote.status == WEFT_OK) {
-        taken = device->ops->budget->take_part(device, STREAM_SMS_MAX);
+        taken = device->ops->budget->take_quota(device, STREAM_SMS_MAX);
         if (taken == 0) {
             vote.status = device->ops->budget->take(device, 1); /* says what is missing */
             taken = vote.status == WEFT_OK;

@@ -91,7 +91,7 @@ static int lesser(int a, int b)
     return a < b ? a : b;
 }
 
-static int part_of(const totals *sums)
+static int quota_of(const totals *sums)
 {
     return (sums->sms - sums->taken) / (2 * sums->pes);
 }
@@ -233,7 +233,7 @@ weft_status wefti_cuda_budget_take(wefti_cuda_budget *budget, int sms, const cha
     return is_free ? WEFT_OK : refuse_claim(budget, sms, call);
 }
 
-int wefti_cuda_budget_take_part(wefti_cuda_budget *budget, int most)
+int wefti_cuda_budget_take_quota(wefti_cuda_budget *budget, int most)
 {
     struct device *device = &devices[budget->device];
     if (!lock(device)) {
@@ -241,8 +241,8 @@ int wefti_cuda_budget_take_part(wefti_cuda_budget *budget, int most)
     }
     const totals own = own_sums(budget);
     const totals all = all_sums(budget);
-    const int part = lesser(part_of(&own), part_of(&all));
-    const int sms = part > 1 ? lesser(part, most) : lesser(wefti_cuda_budget_free(budget) > 0, most);
+    const int quota = lesser(quota_of(&own), quota_of(&all));
+    const int sms = quota > 1 ? lesser(quota, most) : lesser(wefti_cuda_budget_free(budget) > 0, most);
     claim(budget, sms);
     unlock(device);
     return sms;

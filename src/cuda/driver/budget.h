@@ -37,7 +37,7 @@ void wefti_cuda_budget_leave(wefti_cuda_budget *budget);
 weft_status wefti_cuda_budget_take(wefti_cuda_budget *budget, int sms, const char *call);
 /* Claim at most `most`, and at most this PE's equal part of half of what is free, so that other PEs and the next claim
  * find some too; at least one if any is free. Returns how many. */
-int wefti_cuda_budget_take_part(wefti_cuda_budget *budget, int most);
+int wefti_cuda_budget_take_quota(wefti_cuda_budget *budget, int most);
 /* Give back; of more than this PE has claimed, what it has. */
 void wefti_cuda_budget_give(wefti_cuda_budget *budget, int sms);
 int wefti_cuda_budget_free(const wefti_cuda_budget *budget);

@@ -26,7 +26,7 @@ static weft_status join(wefti_cuda_budget *budget, int device, int sms, int *pes
     return wefti_cuda_budget_join(budget, &gpu, pes);
 }
 
-static void test_parts(void **state)
+static void test_quotas(void **state)
 {
     (void)state;
     wefti_cuda_budget pe[PES];
@@ -38,7 +38,7 @@ static void test_parts(void **state)
     }
     for (int claim = 0; claim < 3; claim++) { /* several teams, all PEs each */
         for (int i = 0; i < PES; i++) {
-            const int got = wefti_cuda_budget_take_part(&pe[i], 32);
+            const int got = wefti_cuda_budget_take_quota(&pe[i], 32);
             assert_true(got >= 1);
             assert_true(got <= SMS / 2 / PES);
             sum += got;
@@ -47,7 +47,7 @@ static void test_parts(void **state)
     assert_int_equal(wefti_cuda_budget_free(&pe[0]), SMS - sum);
     assert_int_equal(wefti_cuda_budget_take(&pe[3], SMS - sum + 1, "take"), WEFT_ERR_STATE);
     assert_int_equal(wefti_cuda_budget_take(&pe[3], SMS - sum, "take"), WEFT_OK);
-    assert_int_equal(wefti_cuda_budget_take_part(&pe[4], 32), 0);
+    assert_int_equal(wefti_cuda_budget_take_quota(&pe[4], 32), 0);
     wefti_cuda_budget_give(&pe[3], 1000000); /* what it has, no more */
     wefti_cuda_budget_give(&pe[3], 1);
     for (int i = 0; i < PES; i++) {
@@ -57,8 +57,8 @@ static void test_parts(void **state)
     assert_int_equal(join(&pe[0], DEVICE, SMS, &pes), WEFT_OK);
     assert_int_equal(pes, 1);
     assert_int_equal(wefti_cuda_budget_free(&pe[0]), SMS);
-    assert_int_equal(wefti_cuda_budget_take_part(&pe[0], 32), 32);
-    assert_int_equal(wefti_cuda_budget_take_part(&pe[0], 1000), (SMS - 32) / 2);
+    assert_int_equal(wefti_cuda_budget_take_quota(&pe[0], 32), 32);
+    assert_int_equal(wefti_cuda_budget_take_quota(&pe[0], 1000), (SMS - 32) / 2);
     wefti_cuda_budget_leave(&pe[0]);
 }
 
@@ -98,7 +98,7 @@ static void *claimer(void *argument)
 {
     wefti_cuda_budget *budget = argument;
     for (int i = 0; i < ROUNDS; i++) {
-        const int got = i % 2 == 0 ? wefti_cuda_budget_take_part(budget, FEW)
+        const int got = i % 2 == 0 ? wefti_cuda_budget_take_quota(budget, FEW)
                                    : (wefti_cuda_budget_take(budget, FEW, "take") == WEFT_OK ? FEW : 0);
         if (__atomic_add_fetch(&in_use, got, __ATOMIC_SEQ_CST) > FEW) {
             __atomic_store_n(&over, 1, __ATOMIC_SEQ_CST);
@@ -154,7 +154,7 @@ static void claim_in_child(const claimer_process *child, const char *name)
     char byte;
     int got = wefti_cuda_budget_join(&pe, &gpu, &pes) == WEFT_OK && pes == 1 ? 0 : -1;
     while (got >= 0 && read(child->go[0], &byte, 1) == 1) {
-        got = byte == 'p' ? wefti_cuda_budget_take_part(&pe, SMS)
+        got = byte == 'p' ? wefti_cuda_budget_take_quota(&pe, SMS)
                           : (wefti_cuda_budget_take(&pe, byte, "take") == WEFT_OK ? byte : 0);
         (void)!write(child->said[1], &got, sizeof got);
     }
@@ -264,7 +264,7 @@ static void test_devices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts),     cmocka_unit_test(test_guests),  cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_quotas),    cmocka_unit_test(test_guests),  cmocka_unit_test(test_threads),
         cmocka_unit_test(test_processes), cmocka_unit_test(test_stopped), cmocka_unit_test(test_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,9 +6,9 @@ static weft_status sms_take(wefti_device *device, int sms)
     return wefti_cuda_budget_take(&wefti_cuda_of(device)->budget, sms, "weft_device_sms_take");
 }
 
-static int sms_take_part(wefti_device *device, int most)
+static int sms_take_quota(wefti_device *device, int most)
 {
-    return wefti_cuda_budget_take_part(&wefti_cuda_of(device)->budget, most);
+    return wefti_cuda_budget_take_quota(&wefti_cuda_of(device)->budget, most);
 }
 
 static void sms_give(wefti_device *device, int sms)
@@ -23,7 +23,7 @@ static int sms_free(const wefti_device *device)
 
 const wefti_device_budget_ops wefti_cuda_budget_table = {
     .take = sms_take,
-    .take_part = sms_take_part,
+    .take_quota = sms_take_quota,
     .give = sms_give,
     .count_free = sms_free,
 };
