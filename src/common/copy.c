@@ -69,10 +69,10 @@ static int find_fast_strings(void)
  * alltoall 0.77 of the time of copies through the caches; with 4 PEs, which move 16 MiB, strings are not slower. */
 static size_t find_stream_bytes(void)
 {
-    const size_t own = find_last_cache();
-    if (own > 0) {
-        const size_t part = own / 8 * (find_fast_strings() ? 6 : 3);
-        return part > WEFTI_STREAM_BYTES ? part : WEFTI_STREAM_BYTES;
+    const size_t last_cache = find_last_cache();
+    if (last_cache > 0) {
+        const size_t threshold = last_cache / 8 * (find_fast_strings() ? 6 : 3);
+        return threshold > WEFTI_STREAM_BYTES ? threshold : WEFTI_STREAM_BYTES;
     }
     const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE); /* 0 or -1 where it is not known */
     const size_t share = cache > 0 ? (size_t)cache / 8 * 3 : 0;

@@ -159,8 +159,8 @@ static void check_stream_bytes(void)
         }
         fclose(file);
     }
-    const size_t part = kib * 1024 / 4 * 3;
-    CHECK(kib == 0 || wefti_stream_bytes() <= (part > WEFTI_STREAM_BYTES ? part : WEFTI_STREAM_BYTES));
+    const size_t share = kib * 1024 / 4 * 3;
+    CHECK(kib == 0 || wefti_stream_bytes() <= (share > WEFTI_STREAM_BYTES ? share : WEFTI_STREAM_BYTES));
 }
 
 static void body(weft_world *world)

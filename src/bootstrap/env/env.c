@@ -26,7 +26,7 @@
 /* How long to try a port that is taken, perhaps by a connection to which the system gave it; a part of the deadline at
  * most. */
 #define PORT_TAKEN_NS UINT64_C(2000000000)
-#define PORT_TAKEN_PART 4
+#define PORT_TAKEN_SHARE 4
 #define PORT_AGAIN_NS UINT64_C(10000000)
 
 typedef struct env_state {
@@ -70,8 +70,8 @@ static weft_status name_port(const wefti_env_master *master, int error)
 
 static weft_status open_port(const env_state *state, int *listener)
 {
-    uint64_t part_ns = state->deadline_ns / PORT_TAKEN_PART;
-    uint64_t until_ns = wefti_os_now_ns() + (part_ns < PORT_TAKEN_NS ? part_ns : PORT_TAKEN_NS);
+    uint64_t share_ns = state->deadline_ns / PORT_TAKEN_SHARE;
+    uint64_t until_ns = wefti_os_now_ns() + (share_ns < PORT_TAKEN_NS ? share_ns : PORT_TAKEN_NS);
     while ((*listener = listen_once(&state->master)) < 0 && errno == EADDRINUSE && wefti_os_now_ns() < until_ns) {
         wefti_os_sleep_ns(PORT_AGAIN_NS);
     }

@@ -14,7 +14,7 @@
 
 /* A pause between attempts: a part of the time tried so far, so that who comes soon is found soon; but all PEs that
  * share a processor together leave most of it to PE 0, which may be about to listen. An attempt takes about 10 us. */
-#define REST_PART 32
+#define REST_SHARE 32
 #define REST_EACH_NS UINT64_C(10000) /* and PE, divided by the processors */
 #define REST_MIN_NS UINT64_C(50000)
 #define REST_MAX_NS UINT64_C(2000000)
@@ -131,8 +131,8 @@ static weft_status name_gone(const wefti_caller *caller)
 
 static uint64_t rest_ns(const wefti_caller *caller, uint64_t now_ns)
 {
-    uint64_t part_ns = (now_ns - caller->begun_ns) / REST_PART;
-    uint64_t rest_ns = part_ns < REST_MIN_NS ? REST_MIN_NS : part_ns > REST_MAX_NS ? REST_MAX_NS : part_ns;
+    uint64_t share_ns = (now_ns - caller->begun_ns) / REST_SHARE;
+    uint64_t rest_ns = share_ns < REST_MIN_NS ? REST_MIN_NS : share_ns > REST_MAX_NS ? REST_MAX_NS : share_ns;
     return rest_ns < caller->rest_min_ns ? caller->rest_min_ns : rest_ns;
 }
 

@@ -19,7 +19,7 @@
 
 /* How much later than one level of the tree the next one names those who are silent: a part of the deadline, since who
  * answers may have to wait for a processor, between these two. */
-#define WEFTI_TREE_LEVEL_PART 20
+#define WEFTI_TREE_LEVEL_SHARE 20
 #define WEFTI_TREE_LEVEL_NS UINT64_C(50000000)
 #define WEFTI_TREE_LEVEL_MAX_NS UINT64_C(250000000)
 /* Exchanges are counted from here; before is the star. */
@@ -64,10 +64,10 @@ void wefti_tree_close(wefti_tree *tree);
 
 static inline uint64_t wefti_tree_level_ns(const wefti_tree *tree)
 {
-    uint64_t part_ns = tree->deadline_ns / WEFTI_TREE_LEVEL_PART;
-    return part_ns < WEFTI_TREE_LEVEL_NS       ? WEFTI_TREE_LEVEL_NS
-           : part_ns > WEFTI_TREE_LEVEL_MAX_NS ? WEFTI_TREE_LEVEL_MAX_NS
-                                               : part_ns;
+    uint64_t share_ns = tree->deadline_ns / WEFTI_TREE_LEVEL_SHARE;
+    return share_ns < WEFTI_TREE_LEVEL_NS       ? WEFTI_TREE_LEVEL_NS
+           : share_ns > WEFTI_TREE_LEVEL_MAX_NS ? WEFTI_TREE_LEVEL_MAX_NS
+                                                : share_ns;
 }
 
 /* Form: of PE 0, with its listeners; and of all others. `status` not WEFT_OK: PE 0 cannot take part, with this thread's
