@@ -85,20 +85,20 @@ static void clear(wefti_cuda_window *window)
     wefti_free(window->allocations);
     window->allocations = NULL;
     window->allocation_count = 0;
-    for (size_t i = 0; i < window->host_part_count; i++) {
-        (void)window->driver.cuMemHostUnregister(window->host_parts[i].address);
+    for (size_t i = 0; i < window->host_range_count; i++) {
+        (void)window->driver.cuMemHostUnregister(window->host_ranges[i].address);
     }
     wefti_free(window->pieces);
     wefti_free(window->extents);
     wefti_free(window->host_registered);
-    wefti_free(window->host_parts);
+    wefti_free(window->host_ranges);
     window->pieces = NULL;
     window->piece_count = window->piece_capacity = 0;
     window->extents = NULL;
     window->base = 0;
     window->host_registered = NULL;
-    window->host_parts = NULL;
-    window->host_part_count = window->host_part_capacity = 0;
+    window->host_ranges = NULL;
+    window->host_range_count = window->host_range_capacity = 0;
 }
 
 void wefti_cuda_window_leave(wefti_cuda_window *window)
@@ -259,35 +259,35 @@ weft_status wefti_cuda_window_keep(wefti_cuda_window *window, CUdeviceptr memory
 
 /* ---- the host window ---- */
 
-/* The part of the host window at `part`, with its number among `parts`. */
-static weft_status register_locked(wefti_cuda_window *window, unsigned char *part, size_t number, size_t parts,
+/* The part of the host window at `range`, with its number among `parts`. */
+static weft_status register_locked(wefti_cuda_window *window, unsigned char *range, size_t number, size_t parts,
                                    uint64_t bytes)
 {
     if (window->host_registered == NULL) {
         window->host_registered = wefti_alloc_zeroed(parts, sizeof *window->host_registered);
     }
-    if (window->host_part_count == window->host_part_capacity) {
-        size_t capacity = window->host_part_capacity == 0 ? 16 : 2 * window->host_part_capacity;
-        wefti_cuda_host_part *longer = wefti_realloc(window->host_parts, capacity * sizeof *longer);
+    if (window->host_range_count == window->host_range_capacity) {
+        size_t capacity = window->host_range_capacity == 0 ? 16 : 2 * window->host_range_capacity;
+        wefti_cuda_host_range *longer = wefti_realloc(window->host_ranges, capacity * sizeof *longer);
         if (longer != NULL) {
-            window->host_parts = longer;
-            window->host_part_capacity = capacity;
+            window->host_ranges = longer;
+            window->host_range_capacity = capacity;
         }
     }
-    if (window->host_registered == NULL || window->host_part_count == window->host_part_capacity) {
+    if (window->host_registered == NULL || window->host_range_count == window->host_range_capacity) {
         return wefti_error(WEFT_ERR_MEMORY, "no memory for the record of registered host memory");
     }
     uint64_t have = window->host_registered[number];
     if (bytes <= have) {
         return WEFT_OK;
     }
-    unsigned char *from = part + have;
+    unsigned char *from = range + have;
     CUdeviceptr device = 0;
     WEFT_TRY(wefti_cuda_check(&window->driver,
                               window->driver.cuMemHostRegister(
                                   from, bytes - have, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP),
                               "cuMemHostRegister (of the symmetric host heap; ulimit -l?)"));
-    window->host_parts[window->host_part_count++] = (wefti_cuda_host_part){.address = from, .bytes = bytes - have};
+    window->host_ranges[window->host_range_count++] = (wefti_cuda_host_range){.address = from, .bytes = bytes - have};
     window->host_registered[number] = bytes;
     WEFT_TRY(wefti_cuda_check(&window->driver, window->driver.cuMemHostGetDevicePointer(&device, from, 0),
                               "cuMemHostGetDevicePointer"));
@@ -320,10 +320,10 @@ size_t wefti_cuda_window_host_span(wefti_cuda_window *window, const void *addres
     const uintptr_t first = (uintptr_t)address;
     size_t span = bytes;
     wefti_os_monitor_enter(window->lock);
-    for (size_t i = 0; i < window->host_part_count; i++) {
-        const uintptr_t part = (uintptr_t)window->host_parts[i].address;
-        const uintptr_t end = part + window->host_parts[i].bytes;
-        const uintptr_t border = first < part ? part : end; /* the next one after `first` */
+    for (size_t i = 0; i < window->host_range_count; i++) {
+        const uintptr_t range = (uintptr_t)window->host_ranges[i].address;
+        const uintptr_t end = range + window->host_ranges[i].bytes;
+        const uintptr_t border = first < range ? range : end; /* the next one after `first` */
         span = first < border && border - first < span ? border - first : span;
     }
     wefti_os_monitor_leave(window->lock);

@@ -24,10 +24,10 @@ typedef struct wefti_cuda_extent {
     uint64_t sure; /* up to here they stay; the rest is of a growth that may still fail; atomic */
 } wefti_cuda_extent;
 
-typedef struct wefti_cuda_host_part {
+typedef struct wefti_cuda_host_range {
     unsigned char *address;
     uint64_t bytes;
-} wefti_cuda_host_part;
+} wefti_cuda_host_range;
 
 typedef struct wefti_cuda_window {
     wefti_os_monitor *lock;
@@ -47,9 +47,9 @@ typedef struct wefti_cuda_window {
     size_t allocation_count;
 
     uint64_t *host_registered; /* the host window's head, then a slot each: bytes from its start that kernels reach */
-    wefti_cuda_host_part *host_parts;
-    size_t host_part_count;
-    size_t host_part_capacity;
+    wefti_cuda_host_range *host_ranges;
+    size_t host_range_count;
+    size_t host_range_capacity;
 } wefti_cuda_window;
 
 /* Join, making the window if this PE is the first. */
