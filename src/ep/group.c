@@ -428,7 +428,7 @@ weft_status wefti_ep_enter_half(weft_ep *ep, int channel, const char *call)
     ep->channel = channel;
     ep->host = ep->hosts[channel];
     ep->call_span = wefti_span_begin(ep->world, call);
-    ep->part_span = wefti_span_begin(ep->world, "post");
+    ep->stage_span = wefti_span_begin(ep->world, "post");
     return WEFT_OK;
 }
 
@@ -442,7 +442,7 @@ static int leaves_together(weft_status status)
 
 weft_status wefti_ep_leave(weft_ep *ep, weft_status status)
 {
-    wefti_span_end(&ep->part_span, (wefti_span_details){.bytes = SIZE_MAX});
+    wefti_span_end(&ep->stage_span, (wefti_span_details){.bytes = SIZE_MAX});
     wefti_span_end(&ep->call_span, (wefti_span_details){.members = ep->ranks, .bytes = SIZE_MAX, .status = status});
     if (!leaves_together(status)) {
         ep->dead = status;

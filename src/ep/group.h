@@ -59,7 +59,7 @@ struct weft_ep {
     weft_status dead; /* why no call can work any more, or WEFT_OK */
     uint32_t busy; /* in a call; debug builds look */
     wefti_span call_span; /* of the call that runs, and of its part, for the timeline */
-    wefti_span part_span;
+    wefti_span stage_span;
 };
 
 /* Neither NULL nor destroyed: the world keeps the records of those that were destroyed last for this test. */
@@ -91,9 +91,9 @@ weft_status wefti_ep_enter(weft_ep *ep, const char *call);
 weft_status wefti_ep_enter_half(weft_ep *ep, int channel, const char *call);
 
 /* Another part of the call begins, for the timeline. */
-static inline void wefti_ep_part(weft_ep *ep, const char *name)
+static inline void wefti_ep_stage(weft_ep *ep, const char *name)
 {
-    wefti_span_next(&ep->part_span, name);
+    wefti_span_next(&ep->stage_span, name);
 }
 
 /* End it. A status that leaves ranks apart kills the group; returns `status`. */

@@ -95,22 +95,22 @@ typedef struct wefti_ep_signature_fields {
     unsigned hidden; /* of a dispatch wefti_ep_width (src/ep/check.h) */
 } wefti_ep_signature_fields;
 
-WEFTI_EP_FN uint64_t wefti_ep_signature(const wefti_ep_signature_fields *parts)
+WEFTI_EP_FN uint64_t wefti_ep_signature(const wefti_ep_signature_fields *fields)
 {
-    return (uint64_t)parts->kind | (uint64_t)parts->dtype << 4 | (uint64_t)parts->out_dtype << 8 |
-           (uint64_t)parts->scale_type << 12 | (uint64_t)parts->flags << 16 | (uint64_t)parts->hidden << 32;
+    return (uint64_t)fields->kind | (uint64_t)fields->dtype << 4 | (uint64_t)fields->out_dtype << 8 |
+           (uint64_t)fields->scale_type << 12 | (uint64_t)fields->flags << 16 | (uint64_t)fields->hidden << 32;
 }
 
 WEFTI_EP_FN wefti_ep_signature_fields wefti_ep_signature_split(uint64_t signature)
 {
-    wefti_ep_signature_fields parts;
-    parts.kind = (unsigned)(signature & 15);
-    parts.dtype = (unsigned)(signature >> 4 & 15);
-    parts.out_dtype = (unsigned)(signature >> 8 & 15);
-    parts.scale_type = (unsigned)(signature >> 12 & 15);
-    parts.flags = (unsigned)(signature >> 16 & 255);
-    parts.hidden = (unsigned)(signature >> 32);
-    return parts;
+    wefti_ep_signature_fields fields;
+    fields.kind = (unsigned)(signature & 15);
+    fields.dtype = (unsigned)(signature >> 4 & 15);
+    fields.out_dtype = (unsigned)(signature >> 8 & 15);
+    fields.scale_type = (unsigned)(signature >> 12 & 15);
+    fields.flags = (unsigned)(signature >> 16 & 255);
+    fields.hidden = (unsigned)(signature >> 32);
+    return fields;
 }
 
 /* `layout`: in its lowest two bits, above them the order of addition, then whether choices are ranks. `extent`: the

@@ -10,16 +10,16 @@
 #include "ep/host/crossing.h"
 #include "ep/host/peers.h"
 
-wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_signature_fields *parts)
+wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_signature_fields *fields)
 {
     wefti_ep_call call;
     memset(&call, 0, sizeof call);
     call.ep = ep;
     call.name = name;
     call.epoch = ++*ep->started;
-    call.header.signature = wefti_ep_signature(parts);
-    if (parts->kind != WEFTI_EP_UPDATE && wefti_ep_crossing_is_on(ep)) {
-        wefti_ep_signature_fields forwarded = *parts;
+    call.header.signature = wefti_ep_signature(fields);
+    if (fields->kind != WEFTI_EP_UPDATE && wefti_ep_crossing_is_on(ep)) {
+        wefti_ep_signature_fields forwarded = *fields;
         forwarded.flags |= WEFTI_EP_FORWARDED;
         call.header.signature = wefti_ep_signature(&forwarded);
     }
@@ -84,7 +84,7 @@ int wefti_ep_call_compare(wefti_ep_call *call, int rank, wefti_ep_call_header *h
 
 weft_status wefti_ep_call_wait_headers(wefti_ep_call *call)
 {
-    wefti_ep_part(call->ep, "wait for ready");
+    wefti_ep_stage(call->ep, "wait for ready");
     wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(call->ep, WEFTI_EP_WORD_CALL, call->epoch, call->name);
     while (wefti_ep_arrivals_left(&arrivals)) {
         wefti_ep_call_header header;
@@ -127,7 +127,7 @@ weft_status wefti_ep_call_done_all(const wefti_ep_call *call)
 
 weft_status wefti_ep_call_await_done(const wefti_ep_call *call)
 {
-    wefti_ep_part(call->ep, "wait for done");
+    wefti_ep_stage(call->ep, "wait for done");
     wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(call->ep, WEFTI_EP_WORD_DONE, call->epoch, call->name);
     while (wefti_ep_arrivals_left(&arrivals)) {
         int rank;
@@ -164,33 +164,33 @@ static text describe(const wefti_ep_call_header *header)
 {
     static const char *const kinds[] = {"no call",   "an update",           "a dispatch",
                                         "a combine", "a dispatch backward", "a combine backward"};
-    wefti_ep_signature_fields parts = wefti_ep_signature_split(header->signature);
+    wefti_ep_signature_fields fields = wefti_ep_signature_split(header->signature);
     text to = {.used = 0};
-    append(&to, "%s", kinds[parts.kind <= WEFTI_EP_COMBINE_BWD ? parts.kind : 0]);
-    if (parts.hidden != 0) {
-        append(&to, " of %u %s", wefti_ep_width_hidden((weft_ep_dtype)parts.dtype, parts.hidden),
-               wefti_ep_dtype_name((weft_ep_dtype)parts.dtype));
+    append(&to, "%s", kinds[fields.kind <= WEFTI_EP_COMBINE_BWD ? fields.kind : 0]);
+    if (fields.hidden != 0) {
+        append(&to, " of %u %s", wefti_ep_width_hidden((weft_ep_dtype)fields.dtype, fields.hidden),
+               wefti_ep_dtype_name((weft_ep_dtype)fields.dtype));
     }
-    if (parts.out_dtype != 0 && parts.out_dtype != parts.dtype) {
-        append(&to, " to %s", wefti_ep_dtype_name((weft_ep_dtype)parts.out_dtype));
+    if (fields.out_dtype != 0 && fields.out_dtype != fields.dtype) {
+        append(&to, " to %s", wefti_ep_dtype_name((weft_ep_dtype)fields.out_dtype));
     }
-    if (parts.scale_type == WEFT_EP_SCALE_BYTES) {
-        append(&to, " with %u of scales", wefti_ep_width_scale_bytes((weft_ep_dtype)parts.dtype, parts.hidden));
-    } else if (parts.scale_type != 0) {
+    if (fields.scale_type == WEFT_EP_SCALE_BYTES) {
+        append(&to, " with %u of scales", wefti_ep_width_scale_bytes((weft_ep_dtype)fields.dtype, fields.hidden));
+    } else if (fields.scale_type != 0) {
         static const char *const names[] = {"no", "float32", "ue8m0", "ue8m0 (of 32)"};
-        append(&to, ", %s scales", names[parts.scale_type & 3]);
+        append(&to, ", %s scales", names[fields.scale_type & 3]);
     }
-    if ((parts.flags & WEFT_EP_WEIGHTED) != 0) {
+    if ((fields.flags & WEFT_EP_WEIGHTED) != 0) {
         append(&to, ", weighted");
     }
-    if ((parts.flags & WEFTI_EP_FORWARDED) != 0) {
+    if ((fields.flags & WEFTI_EP_FORWARDED) != 0) {
         append(&to, ", forwarded");
     }
-    if ((parts.flags & WEFTI_EP_OWN_CHOICES) != 0) {
+    if ((fields.flags & WEFTI_EP_OWN_CHOICES) != 0) {
         append(&to, ", with weights or choices of its own");
     }
-    if ((parts.flags & WEFTI_EP_GRADIENTS) != 0) {
-        append(&to, parts.kind == WEFTI_EP_COMBINE ? ", with values" : ", with weights");
+    if ((fields.flags & WEFTI_EP_GRADIENTS) != 0) {
+        append(&to, fields.kind == WEFTI_EP_COMBINE ? ", with values" : ", with weights");
     }
     if (header->plan != 0) {
         append_plan(&to, header->plan);

@@ -26,7 +26,7 @@ typedef struct wefti_ep_call {
     wefti_ep_call_header mismatched_header;
 } wefti_ep_call;
 
-wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_signature_fields *parts);
+wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_signature_fields *fields);
 
 /* Fill in what the call is about: a new routing that it agrees on, of so many tokens of this rank, or the one that the
  * route has. */

@@ -19,7 +19,7 @@ static weft_status check(const wefti_ep_routing *route, const weft_ep_rows *in, 
     return wefti_ep_rows_held(out, route->tokens, call_name, "out");
 }
 
-static wefti_ep_signature_fields parts_of(const weft_ep_rows *in, const wefti_ep_combining *combining)
+static wefti_ep_signature_fields fields_of(const weft_ep_rows *in, const wefti_ep_combining *combining)
 {
     unsigned own = wefti_ep_combining_has_choices(combining) ? WEFTI_EP_OWN_CHOICES : 0;
     own |= combining->values_in != NULL ? WEFTI_EP_GRADIENTS : 0;
@@ -32,8 +32,8 @@ static wefti_ep_signature_fields parts_of(const weft_ep_rows *in, const wefti_ep
 static void begin(wefti_ep_pull *pull, const wefti_ep_routing *route, const weft_ep_rows *in, const weft_ep_rows *out,
                   const wefti_ep_combining *combining)
 {
-    wefti_ep_signature_fields parts = parts_of(in, combining);
-    wefti_ep_call call = wefti_ep_call_begin(route->ep, call_name, &parts);
+    wefti_ep_signature_fields fields = fields_of(in, combining);
+    wefti_ep_call call = wefti_ep_call_begin(route->ep, call_name, &fields);
     wefti_ep_call_follows(&call, route);
     wefti_ep_pull_init(pull, route, &call, in, out, (combining->flags & WEFT_EP_WEIGHTED) != 0);
     wefti_ep_pull_combining(pull, combining);
@@ -44,11 +44,11 @@ static weft_status send(weft_ep_route *handle, const weft_ep_rows *in, const wef
                         const wefti_ep_combining *combining)
 {
     const wefti_ep_routing *route = handle->host;
-    wefti_ep_signature_fields parts = parts_of(in, combining);
+    wefti_ep_signature_fields fields = fields_of(in, combining);
     wefti_ep_need need = {.tokens_max = 0};
     wefti_ep_need_rows(&need, in);
     WEFT_TRY(check(route, in, out, combining));
-    WEFT_TRY(wefti_ep_grow_for_rows(route, call_name, &parts, &need));
+    WEFT_TRY(wefti_ep_grow_for_rows(route, call_name, &fields, &need));
     wefti_ep_pull *pull = route->ep->host->pull;
     begin(pull, route, in, out, combining);
     if (combining->values_in != NULL) {

@@ -171,17 +171,17 @@ weft_status wefti_ep_host_combine_bwd(weft_ep_route *handle, const weft_ep_rows 
                                       weft_stream *stream)
 {
     wefti_ep_routing *route = handle->host;
-    wefti_ep_signature_fields parts = {.kind = WEFTI_EP_COMBINE_BWD,
-                                       .dtype = (unsigned)grad_out->dtype,
-                                       .flags = flags | (grad_weights != NULL ? WEFTI_EP_GRADIENTS : 0),
-                                       .hidden = (unsigned)grad_out->hidden};
+    wefti_ep_signature_fields fields = {.kind = WEFTI_EP_COMBINE_BWD,
+                                        .dtype = (unsigned)grad_out->dtype,
+                                        .flags = flags | (grad_weights != NULL ? WEFTI_EP_GRADIENTS : 0),
+                                        .hidden = (unsigned)grad_out->hidden};
     wefti_ep_need need = {.tokens_max = 0};
     backward step = {.weighted = flags != 0, .grad_weights = grad_weights};
     (void)stream;
     wefti_ep_need_rows(&need, grad_out);
     WEFT_TRY(check(route, grad_out, rows, grad_rows));
-    WEFT_TRY(wefti_ep_grow_for_rows(route, call_name, &parts, &need));
-    wefti_ep_call call = wefti_ep_call_begin(route->ep, call_name, &parts);
+    WEFT_TRY(wefti_ep_grow_for_rows(route, call_name, &fields, &need));
+    wefti_ep_call call = wefti_ep_call_begin(route->ep, call_name, &fields);
     wefti_ep_call_follows(&call, route);
     wefti_ep_span in = wefti_ep_span_of(grad_out);
     wefti_ep_span out = wefti_ep_span_of(grad_rows);

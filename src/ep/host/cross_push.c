@@ -207,7 +207,7 @@ weft_status wefti_ep_cross_push_begin(wefti_ep_push *push)
 
 weft_status wefti_ep_cross_push_end(wefti_ep_push *push)
 {
-    wefti_ep_part(push->ep, "forward");
+    wefti_ep_stage(push->ep, "forward");
     for (;;) {
         int progress = 0;
         WEFT_TRY(send_some(push, &progress));

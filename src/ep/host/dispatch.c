@@ -135,8 +135,8 @@ static weft_status receive_fresh(weft_ep_route *handle)
 
 /* ---- the call ---- */
 
-static wefti_ep_signature_fields parts_of(const weft_ep_choices *fresh, const weft_ep_rows *in,
-                                          const weft_ep_received *out)
+static wefti_ep_signature_fields fields_of(const weft_ep_choices *fresh, const weft_ep_rows *in,
+                                           const weft_ep_received *out)
 {
     return (wefti_ep_signature_fields){.kind = WEFTI_EP_DISPATCH,
                                        .dtype = (unsigned)in->dtype,
@@ -149,8 +149,8 @@ static wefti_ep_signature_fields parts_of(const weft_ep_choices *fresh, const we
 static void begin(wefti_ep_push *push, wefti_ep_routing *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                   const weft_ep_received *out)
 {
-    wefti_ep_signature_fields parts = parts_of(fresh, in, out);
-    wefti_ep_call call = wefti_ep_call_begin(route->ep, call_name, &parts);
+    wefti_ep_signature_fields fields = fields_of(fresh, in, out);
+    wefti_ep_call call = wefti_ep_call_begin(route->ep, call_name, &fields);
     wefti_ep_span from = wefti_ep_span_of(in);
     wefti_ep_span to = wefti_ep_span_of(&out->rows);
     int64_t rows = fresh != NULL ? rows_held(out) : *route->rows;
@@ -205,9 +205,9 @@ static weft_status send(weft_ep_route *handle, const weft_ep_choices *fresh, con
         return send_fresh(handle, fresh, in, out, &need);
     }
     wefti_ep_routing *route = handle->host;
-    wefti_ep_signature_fields parts = parts_of(NULL, in, out);
+    wefti_ep_signature_fields fields = fields_of(NULL, in, out);
     WEFT_TRY(check(route, in, out));
-    WEFT_TRY(wefti_ep_grow_for_rows(route, call_name, &parts, &need));
+    WEFT_TRY(wefti_ep_grow_for_rows(route, call_name, &fields, &need));
     wefti_ep_push *push = route->ep->host->push;
     begin(push, route, NULL, in, out);
     push->streams = (size_t)*route->rows * push->out.row_bytes >= wefti_stream_bytes();

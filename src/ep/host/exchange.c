@@ -40,7 +40,7 @@ weft_status wefti_ep_exchange_agree(wefti_ep_routing *route, const wefti_ep_call
 {
     const weft_ep *ep = route->ep;
     int cut = 0;
-    wefti_ep_part(route->ep, "agree on counts");
+    wefti_ep_stage(route->ep, "agree on counts");
     wefti_ep_counts_read(ep);
     WEFT_TRY(wefti_ep_answers_exchange(route, call, limit));
     for (int owner = 0; owner < ep->ranks; owner++) {

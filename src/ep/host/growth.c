@@ -143,12 +143,12 @@ static weft_status end_without_moving(wefti_ep_call *call)
 }
 
 weft_status wefti_ep_grow_for_rows(const wefti_ep_routing *route, const char *name,
-                                   const wefti_ep_signature_fields *parts, const wefti_ep_need *need)
+                                   const wefti_ep_signature_fields *fields, const wefti_ep_need *need)
 {
     if (!wefti_ep_need_exceeds(route->ep, need)) {
         return WEFT_OK;
     }
-    wefti_ep_call call = wefti_ep_call_begin(route->ep, name, parts);
+    wefti_ep_call call = wefti_ep_call_begin(route->ep, name, fields);
     wefti_ep_call_follows(&call, route);
     WEFT_TRY(wefti_ep_call_post_all(&call));
     WEFT_TRY(wefti_ep_call_wait_headers(&call));

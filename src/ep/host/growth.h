@@ -25,7 +25,7 @@ int wefti_ep_need_exceeds(const weft_ep *ep, const wefti_ep_need *need);
 
 /* Before a call on the routing that the route has: grow, if it needs more. */
 weft_status wefti_ep_grow_for_rows(const wefti_ep_routing *route, const char *name,
-                                   const wefti_ep_signature_fields *parts, const wefti_ep_need *need);
+                                   const wefti_ep_signature_fields *fields, const wefti_ep_need *need);
 
 /* After the headers of a call that routes: if any rank needs more, end it and grow, and *again becomes 1. */
 weft_status wefti_ep_grow_for_routing(wefti_ep_call *call, wefti_ep_need *need, int *again);

@@ -168,7 +168,7 @@ static weft_status make_ready_late(const wefti_ep_pull *pull, int source)
 weft_status wefti_ep_pull_wait_headers(wefti_ep_pull *pull)
 {
     weft_ep *ep = pull->ep;
-    wefti_ep_part(ep, "wait for ready");
+    wefti_ep_stage(ep, "wait for ready");
     wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(ep, WEFTI_EP_WORD_CALL, pull->call.epoch, pull->call.name);
     wefti_ep_arrivals_measure(&arrivals, pull->wait_ns);
     while (wefti_ep_arrivals_left(&arrivals)) {
@@ -421,7 +421,7 @@ static weft_status sum_token(const wefti_ep_pull *pull, int token)
 
 static weft_status await_rows(const wefti_ep_pull *pull)
 {
-    wefti_ep_part(pull->ep, "wait for rows");
+    wefti_ep_stage(pull->ep, "wait for rows");
     wefti_ep_arrivals arrivals =
         wefti_ep_arrivals_start(pull->ep, WEFTI_EP_WORD_MARK, pull->call.epoch, pull->call.name);
     while (wefti_ep_arrivals_left(&arrivals)) {
@@ -434,7 +434,7 @@ static weft_status await_rows(const wefti_ep_pull *pull)
 weft_status wefti_ep_pull_sums(const wefti_ep_pull *pull)
 {
     WEFT_TRY(pull->sends_choices ? await_rows(pull) : WEFT_OK);
-    wefti_ep_part(pull->ep, "move");
+    wefti_ep_stage(pull->ep, "move");
     if (pull->crosses) {
         return wefti_ep_cross_pull(pull);
     }

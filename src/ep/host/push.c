@@ -283,7 +283,7 @@ weft_status wefti_ep_push_send_all(wefti_ep_push *push)
         WEFT_TRY(wefti_ep_call_wait_headers(&push->call));
         return wefti_ep_push_send_once(push);
     }
-    wefti_ep_part(push->ep, "move to those who are ready");
+    wefti_ep_stage(push->ep, "move to those who are ready");
     while (push->open > 0 || wefti_ep_arrivals_left(&push->arrivals)) {
         if (open_next(push)) {
             push->last_ns = wefti_os_now_ns();
@@ -299,7 +299,7 @@ weft_status wefti_ep_push_send_all(wefti_ep_push *push)
 
 weft_status wefti_ep_push_send_once(wefti_ep_push *push)
 {
-    wefti_ep_part(push->ep, "move");
+    wefti_ep_stage(push->ep, "move");
     forget_lanes(push);
     for (int rank = 0; rank < push->ep->ranks; rank++) {
         if (!push->ep->masked[rank]) {
@@ -357,7 +357,7 @@ static void settle(wefti_ep_push *push, int source)
 
 weft_status wefti_ep_push_receive(wefti_ep_push *push)
 {
-    wefti_ep_part(push->ep, "wait for done");
+    wefti_ep_stage(push->ep, "wait for done");
     wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(push->ep, push->flag, push->call.epoch, push->call.name);
     wefti_ep_arrivals_measure(&arrivals, push->wait_ns);
     arrivals.through_forwarders = push->crosses;

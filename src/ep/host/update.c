@@ -8,7 +8,7 @@
 
 static weft_status exchange_records(wefti_ep_routing *route, const wefti_ep_call *call, const float *weights)
 {
-    wefti_ep_part(route->ep, "move");
+    wefti_ep_stage(route->ep, "move");
     for (int i = 0; i < route->ep->ranks; i++) {
         int rank = (route->ep->rank + i) % route->ep->ranks;
         if (route->ep->masked[rank]) {
@@ -17,7 +17,7 @@ static weft_status exchange_records(wefti_ep_routing *route, const wefti_ep_call
         WEFT_TRY(wefti_ep_records_put(route, weights, rank));
         WEFT_TRY(wefti_ep_call_done(call, rank));
     }
-    wefti_ep_part(route->ep, "wait for done");
+    wefti_ep_stage(route->ep, "wait for done");
     wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(route->ep, WEFTI_EP_WORD_DONE, call->epoch, call->name);
     while (wefti_ep_arrivals_left(&arrivals)) {
         int source;
@@ -34,11 +34,11 @@ static weft_status update(weft_ep_route *handle, const weft_ep_choices *choices)
 {
     WEFT_TRY(wefti_ep_routing_fit(handle));
     wefti_ep_routing *route = handle->host;
-    wefti_ep_signature_fields parts = {.kind = WEFTI_EP_UPDATE};
+    wefti_ep_signature_fields fields = {.kind = WEFTI_EP_UPDATE};
     int64_t limit = route->ep->rows_limit;
     wefti_ep_need need = wefti_ep_need_of_routing(&route->plan, choices->tokens);
     int again;
-    wefti_ep_call call = wefti_ep_call_begin(route->ep, "weft_ep_route_update", &parts);
+    wefti_ep_call call = wefti_ep_call_begin(route->ep, "weft_ep_route_update", &fields);
     wefti_ep_call_agrees(&call, route, need.tokens_max);
     WEFT_TRY(wefti_ep_need_exceeds(route->ep, &need) ? wefti_ep_call_post_all(&call)
                                                      : wefti_ep_exchange_post(route, &call, choices, limit));
