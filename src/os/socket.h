@@ -53,7 +53,7 @@ int wefti_os_descriptors_are_spent(void);
 /* From here on this thread has a table of descriptors of its own, a copy in which some that were open are not: what it
  * opens until it ends is its own. The process's files, and its locks on them, stay as they are. Returns 0 where the
  * system refuses. */
-int wefti_os_descriptors_part(void);
+int wefti_os_descriptors_unshare(void);
 /* A number that the system gives each socket once; 0: it is none. */
 uint64_t wefti_os_socket_cookie(int descriptor);
 /* Small messages leave at once. An IPv6 listener takes IPv4 too. Both as well as possible. */

@@ -159,7 +159,7 @@ static void refuse_apart(void *argument)
 {
     const refusal *own = argument;
     wefti_creation creation = {.settings = *own->settings};
-    if (wefti_os_descriptors_part()) {
+    if (wefti_os_descriptors_unshare()) {
         memcpy(wefti_thread_text(), own->text, sizeof own->text);
         (void)meet_to_refuse(&creation, own->status);
         wefti_bootstrap_close(&creation.bootstrap);

@@ -41,7 +41,7 @@ int wefti_os_descriptors_are_spent(void)
 }
 
 /* Record locks belong to a table, so closing a copy does not end those of the process. */
-int wefti_os_descriptors_part(void)
+int wefti_os_descriptors_unshare(void)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || unshare(CLONE_FILES) != 0) {

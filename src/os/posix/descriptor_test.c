@@ -132,15 +132,15 @@ static void test_others_stay(void **state)
 
 typedef struct parting {
     int may; /* a system may refuse it to processes in a container */
-    int parted;
+    int unshared;
     int spent;
 } parting;
 
-static void *part(void *context)
+static void *unshare_descriptors(void *context)
 {
     parting *p = context;
     p->may = unshare(CLONE_FILES) == 0;
-    p->parted = wefti_os_descriptors_part();
+    p->unshared = wefti_os_descriptors_unshare();
     p->spent = wefti_os_descriptors_are_spent();
     return NULL;
 }
@@ -161,7 +161,7 @@ static void test_spent(void **state)
         count++;
     }
     const int spent = wefti_os_descriptors_are_spent();
-    const int started = pthread_create(&thread, NULL, part, &p) == 0 && pthread_join(thread, NULL) == 0;
+    const int started = pthread_create(&thread, NULL, unshare_descriptors, &p) == 0 && pthread_join(thread, NULL) == 0;
     const int still_spent = wefti_os_descriptors_are_spent();
     for (int i = 0; i < count; i++) {
         assert_int_equal(close(open[i]), 0);
@@ -169,7 +169,7 @@ static void test_spent(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_true(count > 0 && count < FEW);
     assert_true(spent && started && still_spent);
-    assert_int_equal(p.parted, p.may);
+    assert_int_equal(p.unshared, p.may);
     assert_int_equal(p.spent, !p.may);
 }
 

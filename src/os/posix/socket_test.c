@@ -73,7 +73,7 @@ static void exchange_hello(int from, int to)
     assert_string_equal(received, "hello");
 }
 
-static void part(pair *both)
+static void disconnect(pair *both)
 {
     char byte = 0;
     struct iovec one = {&byte, 1};
@@ -98,7 +98,7 @@ static void test_unix_sockets(void **state)
     exchange_hello(both.far, both.near);
     assert_true(wefti_os_socket_is_own_user(both.near, NULL));
     assert_true(wefti_os_socket_is_own_user(both.far, NULL));
-    part(&both);
+    disconnect(&both);
 }
 
 static void test_internet_sockets(void **state)
@@ -118,7 +118,7 @@ static void test_internet_sockets(void **state)
     assert_int_equal(wefti_os_socket_name(both.near, (struct sockaddr *)&here, &here_bytes), 0);
     assert_int_equal(wefti_os_socket_peer_name(both.far, (struct sockaddr *)&there, &there_bytes), 0);
     assert_int_equal(here.sin_port, there.sin_port);
-    part(&both);
+    disconnect(&both);
 }
 
 static void test_refusals(void **state)

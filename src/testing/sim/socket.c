@@ -170,7 +170,7 @@ int wefti_socket_is_in_storm(wefti_sim *sim, wefti_socket *socket)
 /* ---- ends ---- */
 
 /* The other end is told behind what was sent: of a reset when something came here that nobody read. */
-static void part(wefti_sim *sim, wefti_socket *socket, int is_broken)
+static void disconnect(wefti_sim *sim, wefti_socket *socket, int is_broken)
 {
     wefti_socket *peer = socket->peer;
     if (peer != NULL) {
@@ -183,9 +183,9 @@ static void part(wefti_sim *sim, wefti_socket *socket, int is_broken)
 
 static void discard(wefti_sim *sim, wefti_socket *socket)
 {
-    part(sim, socket, 0);
+    disconnect(sim, socket, 0);
     for (size_t i = 0; i < socket->queue_count; i++) {
-        part(sim, socket->queue[i], 1);
+        disconnect(sim, socket->queue[i], 1);
         free(socket->queue[i]->in.ring);
         free(socket->queue[i]);
     }

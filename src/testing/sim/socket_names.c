@@ -83,7 +83,7 @@ int wefti_os_descriptors_are_spent(void)
     return 0;
 }
 
-int wefti_os_descriptors_part(void)
+int wefti_os_descriptors_unshare(void)
 {
     return 0;
 }
