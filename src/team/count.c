@@ -37,7 +37,7 @@ static uint64_t *count_of(const weft_team *team)
     return wefti_peer_address(team->world, &team->area->count.word, wefti_member(team, 0));
 }
 
-weft_status wefti_team_part_by_count(weft_team *team, const char *call)
+weft_status wefti_team_arrive_by_count(weft_team *team, const char *call)
 {
     uint64_t step;
     if (team->pe == 0) {

@@ -165,7 +165,7 @@ weft_status wefti_team_dealloc_area(weft_team *team, const char *call)
     const wefti_records records = wefti_host_records(team->world);
     WEFT_TRY(agree_to_drop(team, &records, call, WEFTI_OWNER_LIBRARY, team->area));
     if (team->counted) {
-        WEFT_TRY(wefti_team_part_by_count(team, call));
+        WEFT_TRY(wefti_team_arrive_by_count(team, call));
     }
     wefti_records_forget(&records, team->area);
     WEFTI_COUNT(team->world, heap_frees, 1);

@@ -20,7 +20,7 @@ weft_status wefti_team_sync(weft_team *team, const char *call);
 weft_status wefti_team_sync_by_count(weft_team *team, const char *call);
 /* To part, the last call of a team that counts: all members count themselves in, and the first, which has the words,
  * waits for them. */
-weft_status wefti_team_part_by_count(weft_team *team, const char *call);
+weft_status wefti_team_arrive_by_count(weft_team *team, const char *call);
 
 /* ---- agree.c ---- */
 

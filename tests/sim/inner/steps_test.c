@@ -80,7 +80,7 @@ static void count(void *argument)
         }
         turn++;
     } else if (weft_sim_pe() < 3) {
-        MUST(wefti_team_part_by_count(team, "a call"));
+        MUST(wefti_team_arrive_by_count(team, "a call"));
         turn++;
     }
     await_turn(3);
