@@ -41,7 +41,7 @@ typedef struct tester {
     uint64_t *words;
 } tester;
 
-typedef void (*part_of_suite)(tester *t);
+typedef void (*suite_test)(tester *t);
 
 static unsigned char *inbox(const tester *t, int from)
 {
@@ -100,7 +100,7 @@ static void tester_open(tester *t, weft_world *world)
 
 static void work_with_transport(weft_world *world, void *context)
 {
-    const part_of_suite *part = context;
+    const suite_test *test = context;
     tester t;
     void *block = NULL;
     tester_open(&t, world);
@@ -108,16 +108,16 @@ static void work_with_transport(weft_world *world, void *context)
     t.block = block;
     t.words = (uint64_t *)(void *)(t.block + (size_t)t.pes * INBOX_BYTES);
     CHECK_OK(weft_barrier(world));
-    (*part)(&t);
+    (*test)(&t);
     CHECK_OK(ops_under_test->quiet(&t.transport));
     CHECK_OK(weft_barrier(world));
     CHECK_OK(weft_free(world, block));
     ops_under_test->close(&t.transport);
 }
 
-static void run_part(part_of_suite part)
+static void run_suite_test(suite_test test)
 {
-    pes_run(PES, work_with_transport, &part);
+    pes_run(PES, work_with_transport, &test);
 }
 
 static weft_status put(tester *t, int pe, const void *dest, const void *source, size_t bytes)
@@ -147,7 +147,7 @@ static int await(const uint64_t *word, uint64_t value, const char *what)
 
 /* ---- reaches ---- */
 
-static void part_reaches(tester *t)
+static void suite_reaches(tester *t)
 {
     for (int look = 0; look < 3; look++) {
         for (int pe = 0; pe < t->pes; pe++) {
@@ -201,7 +201,7 @@ static void check_pieces(const unsigned char *bytes, int from, const char *what)
     (void)poison_check(bytes + end, INBOX_BYTES - end, what);
 }
 
-static void part_put(tester *t)
+static void suite_put(tester *t)
 {
     unsigned char *source = malloc(INBOX_BYTES);
     memset(t->block, POISON, (size_t)t->pes * INBOX_BYTES);
@@ -226,7 +226,7 @@ static void part_put(tester *t)
     free(source);
 }
 
-static void part_get(tester *t)
+static void suite_get(tester *t)
 {
     unsigned char *dest = malloc(INBOX_BYTES);
     for (int reader = 0; reader < t->pes; reader++) {
@@ -347,18 +347,18 @@ static void run_rounds(tester *t, arrival how)
     free(data);
 }
 
-static void part_signal_set(tester *t)
+static void suite_signal_set(tester *t)
 {
     run_rounds(t, BY_SET);
 }
 
-static void part_signal_add(tester *t)
+static void suite_signal_add(tester *t)
 {
     run_rounds(t, BY_ADD);
 }
 
 /* A word among its own data is the signal's in the end. */
-static void part_signal_in_data(tester *t)
+static void suite_signal_in_data(tester *t)
 {
     unsigned char data[64];
     const uint64_t at = (offset_of(t, inbox(t, t->pe)) + 7) / 8 * 8;
@@ -377,17 +377,17 @@ static void part_signal_in_data(tester *t)
     }
 }
 
-static void part_empty_signal(tester *t)
+static void suite_empty_signal(tester *t)
 {
     run_rounds(t, BY_EMPTY_SIGNAL);
 }
 
-static void part_flag(tester *t)
+static void suite_flag(tester *t)
 {
     run_rounds(t, BY_FLAG);
 }
 
-static void part_fence(tester *t)
+static void suite_fence(tester *t)
 {
     run_rounds(t, BY_FENCE);
 }
@@ -397,7 +397,7 @@ static void part_fence(tester *t)
 /* What each PE has made visible everywhere; told past the transport. */
 static uint64_t quiet_rounds[PES];
 
-static void part_quiet(tester *t)
+static void suite_quiet(tester *t)
 {
     uint64_t *mine = &quiet_rounds[t->pe];
     __atomic_store_n(mine, 0, __ATOMIC_RELEASE);
@@ -482,7 +482,7 @@ static const uint64_t extremes[] = {0,
                                     UINT64_C(0x0123456789abcdef)};
 #define EXTREMES (sizeof extremes / sizeof *extremes)
 
-static void part_amo_values(tester *t)
+static void suite_amo_values(tester *t)
 {
     uint64_t *mine = t->words + 8 * (size_t)t->pe + 4; /* the neighbours stay poisoned */
     memset(t->words, POISON, WORDS * sizeof(uint64_t));
@@ -568,7 +568,7 @@ enum { LOOKS_AT_DATA = 1 };
 #endif
 
 /* Many small puts and atomics of which nobody wants the value, and then no call: they arrive all the same. */
-static void part_left_alone(tester *t)
+static void suite_left_alone(tester *t)
 {
     uint64_t *counter = &t->words[3 * PES];
     int senders = 0;
@@ -603,7 +603,7 @@ static void part_left_alone(tester *t)
 }
 
 /* A few small puts by one PE while nothing else goes on anywhere, whatever the transport sleeps in: each PE in turn. */
-static void part_few_left_alone(tester *t)
+static void suite_few_left_alone(tester *t)
 {
     if (!LOOKS_AT_DATA) {
         return;
@@ -627,7 +627,7 @@ static void part_few_left_alone(tester *t)
 }
 
 /* Of small puts to one word, with a fence between them, the last one is there after a quiet. */
-static void part_small_in_order(tester *t)
+static void suite_small_in_order(tester *t)
 {
     for (uint64_t i = 1; i <= SMALL_PUTS; i++) {
         for (int to = 0; to < t->pes; to++) {
@@ -653,7 +653,7 @@ static void part_small_in_order(tester *t)
     }
 }
 
-static void part_amo_contended(tester *t)
+static void suite_amo_contended(tester *t)
 {
     int pes = reach_under_test == CONFORMANCE_REACHES_ALL ? t->pes : 1;
     uint64_t *counter = t->words;
@@ -700,7 +700,7 @@ static void work_in_thread(int thread, void *context)
     CHECK_OK(ops_under_test->quiet(&t->transport));
 }
 
-static void part_threads(tester *t)
+static void suite_threads(tester *t)
 {
     const size_t puts = PART_BYTES / 1000;
     uint64_t senders = 0;
@@ -718,7 +718,7 @@ static void part_threads(tester *t)
 
 /* ---- open and close ---- */
 
-static void part_reopen(tester *t)
+static void suite_reopen(tester *t)
 {
     for (uint64_t round = 1; round <= 20; round++) {
         uint64_t old;
@@ -775,32 +775,32 @@ static void test_leaves_nothing(void **state)
 {
     (void)state;
     ledger before = ledger_read();
-    run_part(part_reopen);
+    run_suite_test(suite_reopen);
     ledger_assert_same(&before);
 }
 
-#define PART_TEST(name)                                                                                                \
+#define SUITE_TEST(name)                                                                                               \
     static void test_##name(void **state)                                                                              \
     {                                                                                                                  \
         (void)state;                                                                                                   \
-        run_part(part_##name);                                                                                         \
+        run_suite_test(suite_##name);                                                                                  \
     }
-PART_TEST(reaches)
-PART_TEST(put)
-PART_TEST(get)
-PART_TEST(signal_set)
-PART_TEST(signal_add)
-PART_TEST(signal_in_data)
-PART_TEST(empty_signal)
-PART_TEST(flag)
-PART_TEST(fence)
-PART_TEST(quiet)
-PART_TEST(amo_values)
-PART_TEST(left_alone)
-PART_TEST(few_left_alone)
-PART_TEST(small_in_order)
-PART_TEST(amo_contended)
-PART_TEST(threads)
+SUITE_TEST(reaches)
+SUITE_TEST(put)
+SUITE_TEST(get)
+SUITE_TEST(signal_set)
+SUITE_TEST(signal_add)
+SUITE_TEST(signal_in_data)
+SUITE_TEST(empty_signal)
+SUITE_TEST(flag)
+SUITE_TEST(fence)
+SUITE_TEST(quiet)
+SUITE_TEST(amo_values)
+SUITE_TEST(left_alone)
+SUITE_TEST(few_left_alone)
+SUITE_TEST(small_in_order)
+SUITE_TEST(amo_contended)
+SUITE_TEST(threads)
 
 int conformance_run(const wefti_transport_ops *ops, conformance_reach reach)
 {

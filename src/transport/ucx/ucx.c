@@ -29,13 +29,13 @@ typedef struct token {
 } token;
 
 /* The wire's part of a buffer. */
-typedef struct part {
+typedef struct ucx_state {
     token token; /* the library's while the message is being sent */
     wefti_am_buffer *next;
     struct wire_state *state;
     uint64_t has_failed;
-} part;
-_Static_assert(sizeof(part) <= sizeof((wefti_am_buffer *)0)->context, "the wire's part has room");
+} ucx_state;
+_Static_assert(sizeof(ucx_state) <= sizeof((wefti_am_buffer *)0)->context, "the wire's part has room");
 
 typedef struct address {
     uint32_t bytes;
@@ -87,34 +87,34 @@ typedef struct wire_state {
     int is_stopping;
 } wire_state;
 
-static part *part_of(wefti_am_buffer *buffer)
+static ucx_state *ucx_state_of(wefti_am_buffer *buffer)
 {
-    return (part *)(void *)buffer->context;
+    return (ucx_state *)(void *)buffer->context;
 }
 
 /* ---- what has been sent ---- */
 
 static void append(queue *to, wefti_am_buffer *buffer)
 {
-    part_of(buffer)->next = NULL;
+    ucx_state_of(buffer)->next = NULL;
     if (to->first == NULL) {
         to->first = buffer;
     } else {
-        part_of(to->last)->next = buffer;
+        ucx_state_of(to->last)->next = buffer;
     }
     to->last = buffer;
 }
 
 static void finish(wire_state *state, wefti_am_buffer *buffer, ucs_status_t status)
 {
-    part_of(buffer)->has_failed = status != UCS_OK;
+    ucx_state_of(buffer)->has_failed = status != UCS_OK;
     append(&state->done, buffer);
 }
 
 static void sent(void *request, ucs_status_t status, void *argument)
 {
     wefti_am_buffer *buffer = argument;
-    wire_state *state = part_of(buffer)->state;
+    wire_state *state = ucx_state_of(buffer)->state;
     state->lib->request_free(request);
     finish(state, buffer, status);
 }
@@ -123,9 +123,9 @@ static void tell_done(wire_state *state)
 {
     while (state->done.first != NULL) {
         wefti_am_buffer *buffer = state->done.first;
-        state->done.first = part_of(buffer)->next;
+        state->done.first = ucx_state_of(buffer)->next;
         state->happened = 1;
-        if (part_of(buffer)->has_failed) {
+        if (ucx_state_of(buffer)->has_failed) {
             wefti_am_failed(state->wire->am, buffer);
         } else {
             wefti_am_completed(state->wire->am, buffer, 0);
@@ -209,7 +209,7 @@ static int connect_now(peer *at)
 static wefti_am_buffer *take_posted(wire_state *state, int channel)
 {
     wefti_am_buffer *buffer = state->posted[channel];
-    state->posted[channel] = part_of(buffer)->next;
+    state->posted[channel] = ucx_state_of(buffer)->next;
     return buffer;
 }
 
@@ -301,7 +301,7 @@ static ucs_status_t take_reply(void *argument, const void *header, size_t header
 static int ucx_post(wefti_wire *wire, int channel, wefti_am_buffer *buffer)
 {
     wire_state *state = wire->state;
-    part_of(buffer)->next = state->posted[channel];
+    ucx_state_of(buffer)->next = state->posted[channel];
     state->posted[channel] = buffer;
     return 1;
 }
@@ -318,9 +318,9 @@ static wefti_wire_answer ucx_send(wefti_wire *wire, int channel, wefti_am_buffer
     if (!connect_now(at)) {
         return WEFTI_WIRE_LOST;
     }
-    part_of(buffer)->token = (token){state->world, state->number, at->sent};
-    part_of(buffer)->state = state;
-    ucs_status_ptr_t request = state->lib->am_send(at->endpoint, (unsigned)channel, &part_of(buffer)->token,
+    ucx_state_of(buffer)->token = (token){state->world, state->number, at->sent};
+    ucx_state_of(buffer)->state = state;
+    ucs_status_ptr_t request = state->lib->am_send(at->endpoint, (unsigned)channel, &ucx_state_of(buffer)->token,
                                                    sizeof(token), buffer->header, buffer->bytes, &parameters);
     if (UCS_PTR_IS_ERR(request)) {
         note_failure(at);
