@@ -252,13 +252,13 @@ static void test_moves(test_pe *pe, bench *all, weft_team *team)
     static const size_t sizes[] = {1, 3, 8, 16, 17, 100, 1024, 4099, 20000, 65536, 140001};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         for (int what = 0; what < MOVES; what++) {
-            pe->part = "moving data on a stream";
+            pe->stage = "moving data on a stream";
             try_move(pe, all, team, what, sizes[i], -1);
-            pe->part = "moving data in a kernel";
+            pe->stage = "moving data in a kernel";
             try_move(pe, all, team, what, sizes[i], (int)(i + (size_t)what) % KINDS);
         }
     }
-    pe->part = "moving much data on a stream";
+    pe->stage = "moving much data on a stream";
     try_move(pe, all, team, BROADCAST, 700000, -1);
     try_move(pe, all, team, BROADCAST, 2500003, -1);
     try_move(pe, all, team, BROADCAST, 16, -1);
@@ -324,7 +324,7 @@ static void try_reduce(test_pe *pe, bench *all, weft_team *team, size_t count, i
 
 #define TRY(NAME, TYPE, OP, CODE, count, way)                                                                          \
     do {                                                                                                               \
-        pe->part = #NAME " " #OP;                                                                                      \
+        pe->stage = #NAME " " #OP;                                                                                     \
         const size_t n = (count);                                                                                      \
         try_reduce<TYPE, CODE, way>(                                                                                   \
             pe, all, team, n, 0,                                                                                       \
@@ -400,7 +400,7 @@ template <class T> static void try_small(test_pe *pe, bench *all, weft_team *tea
     int members = weft_team_pes(team);
     T *data = (T *)all->mine;
     double *exact = (double *)calloc(count, sizeof *exact);
-    pe->part = "sums of small floats";
+    pe->stage = "sums of small floats";
     for (int member = 0; member < members; member++) {
         for (size_t i = 0; i < count; i++) {
             T number;
@@ -445,7 +445,7 @@ static void test_stream_rma(test_pe *pe, bench *all)
     weft_stream *stream = stream_of(pe);
     int right = (pe->pe + 1) % pe->pes;
     int left = (pe->pe + pe->pes - 1) % pe->pes;
-    pe->part = "put, signal and wait on a stream";
+    pe->stage = "put, signal and wait on a stream";
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         prepare(pe, all, pe->pe, sizes[i], sizes[i], i);
         OK(pe, weft_barrier(world));
@@ -483,7 +483,7 @@ static void test_stream_strided(test_pe *pe, bench *all)
     const int32_t *from = (const int32_t *)(const void *)all->source;
     int32_t *sent = (int32_t *)(void *)all->mine;
     int32_t *seen = (int32_t *)(void *)all->seen;
-    pe->part = "strided, on a stream";
+    pe->stage = "strided, on a stream";
     for (size_t i = 0; i < 2 * count; i++) {
         sent[i] = (int32_t)i * 10 + pe->pe;
     }
@@ -527,7 +527,7 @@ static void test_stream_words(test_pe *pe, bench *all)
     int right = (pe->pe + 1) % pe->pes;
     int left = (pe->pe + pe->pes - 1) % pe->pes;
     uint64_t seen[6];
-    pe->part = "words on a stream";
+    pe->stage = "words on a stream";
     OK(pe, weft_uint64_p_on_stream(world, word, 40u + (unsigned)pe->pe, right, stream));
     OK(pe, weft_barrier_on_stream(world, stream));
     OK(pe, weft_uint64_g_on_stream(world, word, right, old, stream));
@@ -567,7 +567,7 @@ static void test_refusals(test_pe *pe, bench *all)
     weft_team *team = weft_team_world(world);
     weft_stream *stream = stream_of(pe);
     unsigned char local[16];
-    pe->part = "refusals";
+    pe->stage = "refusals";
     CHECK(pe, weft_putmem_on_stream(world, all->dest, all->source, 8, pe->pes, stream) == WEFT_ERR_RANGE);
     CHECK(pe, weft_putmem_on_stream(world, local, all->source, 8, 0, stream) == WEFT_ERR_RANGE);
     CHECK(pe, weft_putmem_on_stream(world, all->dest, NULL, 8, 0, stream) == WEFT_ERR_ARGUMENT);
@@ -609,7 +609,7 @@ static void test_graph(test_pe *pe, bench *all)
     uint64_t seen[64];
     cudaGraph_t graph;
     cudaGraphExec_t exec;
-    pe->part = "a graph replayed";
+    pe->stage = "a graph replayed";
     OK(pe, weft_team_stream_ready(team));
     OK(pe, weft_barrier(all->world));
     GPU(pe, cudaStreamBeginCapture(pe->stream, cudaStreamCaptureModeThreadLocal));
@@ -653,7 +653,7 @@ static void test_capture_too_early(test_pe *pe, bench *all, weft_team *team)
 {
 #if ON_GPU
     cudaGraph_t graph;
-    pe->part = "a capture before the scratch is made";
+    pe->stage = "a capture before the scratch is made";
     GPU(pe, cudaStreamBeginCapture(pe->stream, cudaStreamCaptureModeThreadLocal));
     CHECK(pe, weft_fcollectmem_on_stream(team, all->dest, all->source, 8, pe->stream) == WEFT_ERR_STATE);
     GPU(pe, cudaStreamEndCapture(pe->stream, &graph));
@@ -741,7 +741,7 @@ static void test_two_streams(test_pe *pe)
     }
     bench_open(pe, &all, "two streams");
     late_broadcast late = {weft_team_world(all.world), &all};
-    pe->part = "a team on two streams at once";
+    pe->stage = "a team on two streams at once";
     OK(pe, weft_team_stream_ready(late.team));
     OK(pe, weft_device_deadline(all.world, UINT64_C(500000000)));
     OK(pe, weft_barrier(all.world));
@@ -780,7 +780,7 @@ static void test_dead_team(test_pe *pe)
     weft_team *team = NULL;
     weft_world_config config = test_config(pe, "dead team");
     weft_device_config device = WEFT_DEVICE_CONFIG_INIT;
-    pe->part = "a dead team";
+    pe->stage = "a dead team";
     if (pe->pes != 2) {
         return;
     }
@@ -815,7 +815,7 @@ static void test_deadline(test_pe *pe, int what)
     int culprit = -2;
     bench_open(pe, &all, "deadline");
     weft_team *team = weft_team_world(all.world);
-    pe->part = "a collective that one PE does not enter";
+    pe->stage = "a collective that one PE does not enter";
     OK(pe, weft_team_stream_ready(team));
     weft_dev dev;
     OK(pe, weft_world_dev(all.world, &dev));
@@ -849,7 +849,7 @@ static void test_deadline(test_pe *pe, int what)
 static void test_body(test_pe *pe)
 {
     bench all;
-    pe->part = "creation";
+    pe->stage = "creation";
     bench_open(pe, &all, "main");
     weft_team *team = weft_team_world(all.world);
     test_stream_rma(pe, &all);

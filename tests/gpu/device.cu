@@ -19,7 +19,7 @@
 /* The host's calls on device memory. */
 static void test_from_host(test_pe *pe, bench *all)
 {
-    pe->part = "from the host";
+    pe->stage = "from the host";
     uint64_t *words = all->words;
     uint32_t *half = (uint32_t *)(all->words + 64);
     double *real = (double *)(all->words + 128);
@@ -79,7 +79,7 @@ static void test_from_host(test_pe *pe, bench *all)
 
 static void test_worlds(test_pe *pe)
 {
-    pe->part = "two worlds at once";
+    pe->stage = "two worlds at once";
     bench one;
     bench two;
     bench_open(pe, &one, test_world(pe, "one", (size_t)64 << 20, (size_t)4 << 20));
@@ -91,7 +91,7 @@ static void test_worlds(test_pe *pe)
     test_ring(pe, &two);
     OK(pe, weft_world_destroy(two.world));
     for (int round = 0; round < 3; round++) {
-        pe->part = "re-creation";
+        pe->stage = "re-creation";
         bench again;
         bench_open(pe, &again, test_world(pe, "again", (size_t)(16 + 16 * round) << 20, (size_t)(1 + 3 * round) << 20));
         run_barriers(pe, &again, weft_team_world(again.world), 1, 0);
@@ -102,7 +102,7 @@ static void test_worlds(test_pe *pe)
 static void test_body(test_pe *pe)
 {
     bench all;
-    pe->part = "creation";
+    pe->stage = "creation";
     bench_open(pe, &all, test_world(pe, "main", 0, 0));
     test_from_host(pe, &all);
     test_copies(pe, &all);

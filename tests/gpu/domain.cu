@@ -93,7 +93,7 @@ static void test_puts(test_pe *pe, weft_world *world, unsigned char *device)
         for (int way = 0; way < ways; way++) {
             unsigned char *dest = way & 1 ? host : device;
             uint64_t *signal = (uint64_t *)(void *)((way & 2 ? host : device) + 2 * BLOCK);
-            pe->part = way == 0 ? "puts" : "puts between both heaps";
+            pe->stage = way == 0 ? "puts" : "puts between both heaps";
             pass(pe, world, dest, device + BLOCK, signal, by);
         }
     }
@@ -106,7 +106,7 @@ static void test_collectives(test_pe *pe, weft_world *world, unsigned char *devi
     const int count = 1000;
     float *mine = (float *)malloc(count * sizeof *mine);
     void *block = NULL;
-    pe->part = is_host ? "collectives on the host heap" : "collectives";
+    pe->stage = is_host ? "collectives on the host heap" : "collectives";
     OK(pe, weft_calloc(world, 2 * count, sizeof *mine, &block));
     float *source = is_host ? (float *)block : (float *)(void *)device;
     float *dest = source + count;
@@ -138,7 +138,7 @@ static void test_collectives(test_pe *pe, weft_world *world, unsigned char *devi
 /* Two rounds, so that pieces follow one another; the last bytes are written by another PE. */
 static void test_growth(test_pe *pe, weft_world *world)
 {
-    pe->part = "growth";
+    pe->stage = "growth";
     for (int round = 0; round < 2; round++) {
         const uint64_t sent = (uint64_t)(1000 * round + pe->pe);
         uint64_t seen = 0;
@@ -170,7 +170,7 @@ static void test_ep(test_pe *pe, weft_world *world, weft_team *team)
     weft_ep_received received = WEFT_EP_RECEIVED_INIT;
     weft_ep_host_counts counts;
     const size_t rows = (size_t)ranks * TOKENS;
-    pe->part = "expert parallelism";
+    pe->stage = "expert parallelism";
     config.experts = ranks;
     config.tokens_max = TOKENS;
     config.topk_max = 2;
@@ -243,7 +243,7 @@ static void test_body(test_pe *pe)
     const expected want = expect(pe);
     weft_team *team = NULL;
     weft_dev dev;
-    pe->part = "creation";
+    pe->stage = "creation";
     weft_world *world = create_world(pe);
     OK(pe, weft_world_dev(world, &dev));
     CHECK_SAY(pe, (int)dev.near_first == want.first && (int)dev.near_count == want.size, "PEs %u to %u, not %d to %d",
@@ -266,7 +266,7 @@ static void test_body(test_pe *pe)
     if (team != NULL && ranks > 1) {
         test_ep(pe, world, team);
     }
-    pe->part = "the end";
+    pe->stage = "the end";
     OK(pe, weft_barrier(world));
     OK(pe, weft_world_destroy(world));
     if (pe->pe == 0 && pe->failures == 0) {

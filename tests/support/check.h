@@ -1,7 +1,7 @@
 /* support/check.h: checks that may fail in any thread. A failed check says where, on which PE and why, and is counted;
  * the test goes on, so that no PE is left waiting for one that gave up. */
-#ifndef PART_CHECK_H
-#define PART_CHECK_H
+#ifndef SUPPORT_CHECK_H
+#define SUPPORT_CHECK_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* support/child.h: forked children that do nothing. */
-#ifndef PART_CHILD_H
-#define PART_CHILD_H
+#ifndef SUPPORT_CHILD_H
+#define SUPPORT_CHILD_H
 
 #include <sys/types.h>
 

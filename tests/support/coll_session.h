@@ -1,6 +1,6 @@
 /* support/coll_session.h: random sequences of collectives on several teams, each compared with a serial reference. */
-#ifndef PART_COLL_SESSION_H
-#define PART_COLL_SESSION_H
+#ifndef SUPPORT_COLL_SESSION_H
+#define SUPPORT_COLL_SESSION_H
 
 #include <stddef.h>
 #include <stdint.h>

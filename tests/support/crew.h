@@ -1,7 +1,7 @@
 /* support/crew.h: PEs as processes of a cmocka test, with the environment that weftrun gives, which report through a
  * pipe. */
-#ifndef PART_CREW_H
-#define PART_CREW_H
+#ifndef SUPPORT_CREW_H
+#define SUPPORT_CREW_H
 
 #include <stdint.h>
 #include <sys/types.h>

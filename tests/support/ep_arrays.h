@@ -1,7 +1,7 @@
 /* support/ep_arrays.h: the arrays that expert-parallel calls take, as tensors (support/ep_tensor.h): rows, packed or
  * with a stride, with the scales of fp8; and arrays of 4-byte words. How they lie in memory is drawn. */
-#ifndef PART_EP_ARRAYS_H
-#define PART_EP_ARRAYS_H
+#ifndef SUPPORT_EP_ARRAYS_H
+#define SUPPORT_EP_ARRAYS_H
 
 #include "support/ep_payload.h"
 #include "support/ep_tensor.h"

@@ -1,7 +1,7 @@
 /* support/ep_case.h: random cases for expert parallelism: a group, and the routings of its steps. Each is a pure
  * function of a seed, so that every rank knows what all ranks do, and a failing case is repeated from its seed. */
-#ifndef PART_EP_CASE_H
-#define PART_EP_CASE_H
+#ifndef SUPPORT_EP_CASE_H
+#define SUPPORT_EP_CASE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* support/ep_coverage.h: how often random calls met what they are there for, counted on rank 0, so that a generator
  * that no longer draws something is noticed. */
-#ifndef PART_EP_COVERAGE_H
-#define PART_EP_COVERAGE_H
+#ifndef SUPPORT_EP_COVERAGE_H
+#define SUPPORT_EP_COVERAGE_H
 
 /* X(name, what) */
 #define EP_COVERAGE_TABLE(X)                                                                                           \

@@ -1,6 +1,6 @@
 /* support/ep_draw.h: how sizes are drawn. */
-#ifndef PART_EP_DRAW_H
-#define PART_EP_DRAW_H
+#ifndef SUPPORT_EP_DRAW_H
+#define SUPPORT_EP_DRAW_H
 
 #include "support/check.h"
 

@@ -1,7 +1,7 @@
 /* support/ep_number.h: the element types of expert parallelism, worked out on doubles from what defines each format:
  * the widths of its fields, its bias and what its largest code means. Shares nothing with the library's conversions. */
-#ifndef PART_EP_NUMBER_H
-#define PART_EP_NUMBER_H
+#ifndef SUPPORT_EP_NUMBER_H
+#define SUPPORT_EP_NUMBER_H
 
 #include <stddef.h>
 #include <stdint.h>

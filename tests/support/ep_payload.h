@@ -1,7 +1,7 @@
 /* support/ep_payload.h: what rows hold: a pure function of the payload, the rank, the row and the column, so that every
  * rank knows what all rows hold, and a wrong one tells where it comes from. */
-#ifndef PART_EP_PAYLOAD_H
-#define PART_EP_PAYLOAD_H
+#ifndef SUPPORT_EP_PAYLOAD_H
+#define SUPPORT_EP_PAYLOAD_H
 
 #include "support/ep_case.h"
 #include "support/ep_number.h"

@@ -1,7 +1,7 @@
 /* support/ep_place.h: where the calls of a session run and its arrays lie: on the host, in the symmetric heap and
  * beside it; a test for a device brings its own. */
-#ifndef PART_EP_PLACE_H
-#define PART_EP_PLACE_H
+#ifndef SUPPORT_EP_PLACE_H
+#define SUPPORT_EP_PLACE_H
 
 #include "support/ep_tensor.h"
 #include "weft.h"

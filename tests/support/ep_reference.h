@@ -1,7 +1,7 @@
 /* support/ep_reference.h: what each array must hold after an expert-parallel call, worked out serially from the
  * routing. Straightforward on purpose; shares nothing with src/ep or the protocol headers. */
-#ifndef PART_EP_REFERENCE_H
-#define PART_EP_REFERENCE_H
+#ifndef SUPPORT_EP_REFERENCE_H
+#define SUPPORT_EP_REFERENCE_H
 
 #include "support/ep_payload.h"
 #include "support/ep_routing.h"

@@ -3,8 +3,8 @@
  *
  * A rank's rows are numbered. Everything follows from two lists: what each row of a rank is (`row`), and in which row
  * of its owner each choice ended up (`row_of`). */
-#ifndef PART_EP_ROUTING_H
-#define PART_EP_ROUTING_H
+#ifndef SUPPORT_EP_ROUTING_H
+#define SUPPORT_EP_ROUTING_H
 
 #include "support/ep_case.h"
 

@@ -1,7 +1,7 @@
 /* support/ep_scene.h: a small step of expert parallelism written out by hand: what each rank's gate chooses and what
  * the experts make of it; and what every rank saw. Rows hold one value in all their elements. */
-#ifndef PART_EP_SCENE_H
-#define PART_EP_SCENE_H
+#ifndef SUPPORT_EP_SCENE_H
+#define SUPPORT_EP_SCENE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* support/ep_session.h: one PE's part in a sequence of expert-parallel calls that the seed decides: several groups,
  * several routes each, all collective calls in any order, each result compared with the serial reference. */
-#ifndef PART_EP_SESSION_H
-#define PART_EP_SESSION_H
+#ifndef SUPPORT_EP_SESSION_H
+#define SUPPORT_EP_SESSION_H
 
 #include "support/ep_case.h"
 #include "support/ep_place.h"

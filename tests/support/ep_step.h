@@ -1,7 +1,7 @@
 /* support/ep_step.h: one rank's part in one collective call, with inputs that are a pure function of the case and the
  * rank, and every array compared with the serial reference afterwards. What is wrong counts as a failed check. */
-#ifndef PART_EP_STEP_H
-#define PART_EP_STEP_H
+#ifndef SUPPORT_EP_STEP_H
+#define SUPPORT_EP_STEP_H
 
 #include "support/ep_arrays.h"
 #include "support/ep_reference.h"

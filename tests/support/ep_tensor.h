@@ -2,8 +2,8 @@
  * between guards; the image is placed where the call is to find it, symmetric or not, on the host or on a device; what
  * the call must leave there is then worked into the image, and what lies there is compared with it, byte for byte,
  * guards included. So what a call must not touch is checked like what it must write. */
-#ifndef PART_EP_TENSOR_H
-#define PART_EP_TENSOR_H
+#ifndef SUPPORT_EP_TENSOR_H
+#define SUPPORT_EP_TENSOR_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* support/ledger.h: what this process holds, so that a test can show that nothing is left behind. */
-#ifndef PART_LEDGER_H
-#define PART_LEDGER_H
+#ifndef SUPPORT_LEDGER_H
+#define SUPPORT_LEDGER_H
 
 typedef struct ledger {
     long descriptors;

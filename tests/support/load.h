@@ -1,7 +1,7 @@
 /* support/load.h: how much longer things take here and now than on a machine that does nothing else. A test that judges
  * by time multiplies its deadlines and what it allows by this. */
-#ifndef PART_LOAD_H
-#define PART_LOAD_H
+#ifndef SUPPORT_LOAD_H
+#define SUPPORT_LOAD_H
 
 #include <stdint.h>
 

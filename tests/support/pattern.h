@@ -1,7 +1,7 @@
 /* support/pattern.h: bytes that name who sent them and where they belong. A byte holds its sender's number modulo 16
  * above its index modulo 13; poison is the byte of no sender. */
-#ifndef PART_PATTERN_H
-#define PART_PATTERN_H
+#ifndef SUPPORT_PATTERN_H
+#define SUPPORT_PATTERN_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* support/pe_main.h: the main function of the programs in tests/multi. */
-#ifndef PART_PE_MAIN_H
-#define PART_PE_MAIN_H
+#ifndef SUPPORT_PE_MAIN_H
+#define SUPPORT_PE_MAIN_H
 
 #include "weft.h"
 

@@ -1,6 +1,6 @@
 /* support/pes.h: the PEs of a world as threads of this process. What goes wrong counts as a failed check. */
-#ifndef PART_PES_H
-#define PART_PES_H
+#ifndef SUPPORT_PES_H
+#define SUPPORT_PES_H
 
 #include "weft.h"
 

@@ -1,6 +1,6 @@
 /* support/torture.h: repeat a piece of work with each of its fault points failing in turn. */
-#ifndef PART_TORTURE_H
-#define PART_TORTURE_H
+#ifndef SUPPORT_TORTURE_H
+#define SUPPORT_TORTURE_H
 
 #include <stdint.h>
 

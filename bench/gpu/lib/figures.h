@@ -1,7 +1,7 @@
 /* lib/figures.h: a figure as a line of JSON, in the format of bench/records, and medians. The machine, commit and date
  * come from WEFT_MACHINE, WEFT_COMMIT and WEFT_DATE, which scripts/gpu.sh sets. */
-#ifndef PART_FIGURES_H
-#define PART_FIGURES_H
+#ifndef LIB_FIGURES_H
+#define LIB_FIGURES_H
 
 #include <algorithm>
 #include <cstdarg>

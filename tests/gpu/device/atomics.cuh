@@ -89,7 +89,7 @@ template <class T> static void test_integer_amo(test_pe *pe, bench *all, const c
     T seen[6];
     T host_seen = 0;
     int right = (pe->pe + 1) % pe->pes;
-    pe->part = name;
+    pe->stage = name;
     LAUNCH((integer_amo_kernel<T>), 1, 1, 0, pe, all->dev, word, right, old, all->status);
     CHECK(pe, read_status(pe, all->world, all->status) == WEFT_OK);
     OK(pe, weft_getmem(all->world, seen, old, sizeof seen, pe->pe));
@@ -105,7 +105,7 @@ template <class T> static void test_bitwise(test_pe *pe, bench *all, const char 
     T *old = (T *)all->source;
     const T expected[] = {(T)0xf0f0, (T)0xf000, (T)0xf011, (T)((0x0fee & 0x0fff) | 0x1000) ^ 1};
     T seen[4];
-    pe->part = name;
+    pe->stage = name;
     LAUNCH((bitwise_kernel<T>), 1, 1, 0, pe, all->dev, word, (pe->pe + 1) % pe->pes, old, all->status);
     CHECK(pe, read_status(pe, all->world, all->status) == WEFT_OK);
     OK(pe, weft_getmem(all->world, seen, old, sizeof seen, pe->pe));
@@ -118,7 +118,7 @@ template <class T> static void test_float(test_pe *pe, bench *all, const char *n
     T *word = (T *)all->target + pe->pe;
     T *old = (T *)all->source;
     T seen[3];
-    pe->part = name;
+    pe->stage = name;
     LAUNCH((float_kernel<T>), 1, 1, 0, pe, all->dev, word, (pe->pe + 1) % pe->pes, old, all->status);
     CHECK(pe, read_status(pe, all->world, all->status) == WEFT_OK);
     OK(pe, weft_getmem(all->world, seen, old, sizeof seen, pe->pe));
@@ -144,7 +144,7 @@ static void test_concurrent_adds(test_pe *pe, bench *all)
     const int times = 5;
     uint64_t sum = 0;
     float real = 0;
-    pe->part = "concurrent adds";
+    pe->stage = "concurrent adds";
     fill(pe, all->world, all->words, 0, 8192);
     OK(pe, weft_barrier(all->world));
     LAUNCH(add_kernel, blocks, threads, 0, pe, all->dev, all->words, (float *)(all->words + 8), times);
@@ -173,7 +173,7 @@ static void test_mixed_atomics(test_pe *pe, bench *all)
     uint64_t *mine = (uint64_t *)test_malloc(pe, all->world, each * sizeof *mine);
     uint64_t *old = (uint64_t *)calloc(each, sizeof *old);
     unsigned char *seen = (unsigned char *)calloc(total, 1);
-    pe->part = "atomics of kernels, streams and hosts on one word";
+    pe->stage = "atomics of kernels, streams and hosts on one word";
     for (int target = 0; target<pe->pes; target += pe->pes> 1 ? pe->pes - 1 : 1) { /* the first and the last */
         fill(pe, all->world, all->words, 0, 8192);
         OK(pe, weft_barrier(all->world));
@@ -210,7 +210,7 @@ static void test_completion(test_pe *pe, bench *all)
 {
     const int times = 40;
     uint64_t sum = 0;
-    pe->part = "a barrier of the host after a kernel";
+    pe->stage = "a barrier of the host after a kernel";
     fill(pe, all->world, all->words, 0, 8192);
     OK(pe, weft_barrier(all->world));
     LAUNCH(add_and_leave_kernel, 1, 1, 0, pe, all->dev, all->words, times);

@@ -52,16 +52,16 @@ static void run_barriers(test_pe *pe, bench *all, weft_team *team, uint64_t firs
 
 static void test_barriers(test_pe *pe, bench *all)
 {
-    pe->part = "barrier of the world";
+    pe->stage = "barrier of the world";
     fill(pe, all->world, all->words, 0, 8192);
     OK(pe, weft_barrier(all->world));
     run_barriers(pe, all, weft_team_world(all->world), 1, 0);
-    pe->part = "barrier, mixed scopes";
+    pe->stage = "barrier, mixed scopes";
     run_barriers(pe, all, weft_team_world(all->world), 100001, 1);
     if (pe->pes < 3) {
         return;
     }
-    pe->part = "barrier of teams";
+    pe->stage = "barrier of teams";
     weft_team *odd = NULL;
     weft_team *listed = NULL;
     OK(pe, weft_team_split_strided(weft_team_world(all->world), 1, 2, pe->pes / 2, &odd));
@@ -89,7 +89,7 @@ static void test_barriers(test_pe *pe, bench *all)
 static void test_graph(test_pe *pe, bench *all)
 {
 #if ON_GPU
-    pe->part = "graph";
+    pe->stage = "graph";
     weft_dev_team team;
     cudaGraph_t graph;
     cudaGraphExec_t exec;

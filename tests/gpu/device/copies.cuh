@@ -41,7 +41,7 @@ static void test_copies(test_pe *pe, bench *all)
     unsigned char *seen = (unsigned char *)malloc(part * (size_t)pe->pes);
     unsigned char *data = (unsigned char *)malloc(ROOM * 2);
     uint64_t state = pe->seed;
-    pe->part = "copies";
+    pe->stage = "copies";
     for (size_t which = 0; which < sizeof sizes / sizeof *sizes; which++) {
         for (int kind = 0; kind < KINDS; kind++) {
             uint64_t dice = next_random(&state);
@@ -111,7 +111,7 @@ static void test_nbi(test_pe *pe, bench *all)
     const int right = (pe->pe + 1) % pe->pes;
     const int left = (pe->pe + pe->pes - 1) % pe->pes;
     weft_stream *stream = (weft_stream *)(uintptr_t)pe->stream;
-    pe->part = "nbi";
+    pe->stage = "nbi";
     for (int how = 0; how < 4; how++) {
         for (int i = 0; i < BLOCKS * BYTES; i++) {
             data[i] = (unsigned char)(i * 3 + how * 17 + pe->pe * 41);
@@ -153,7 +153,7 @@ static void test_host_heap(test_pe *pe, bench *all)
     size_t bytes = (size_t)5 << 20;
     int right = (pe->pe + 1) % pe->pes;
     int left = (pe->pe + pe->pes - 1) % pe->pes;
-    pe->part = "host heap";
+    pe->stage = "host heap";
     OK(pe, weft_malloc(all->world, bytes, (void **)&host));
     memset(host, POISON, bytes);
     unsigned char *data = (unsigned char *)malloc(60000);

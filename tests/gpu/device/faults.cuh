@@ -10,14 +10,14 @@
 /* Waits that cannot succeed: each in a world of its own, since the fault stays. */
 static void test_deadline(test_pe *pe, int way)
 {
-    static const char *const parts[] = {
+    static const char *const stages[] = {
         "a sync that one PE does not enter", "a signal that never comes", "an abort",
         "a PE that does not exist",          "elements beyond the heap",  "a stride of 0",
         "a kernel of other headers"};
     bench all;
     weft_dev_team team;
     int culprit = -2;
-    pe->part = parts[way];
+    pe->stage = stages[way];
     bench_open(pe, &all, test_world(pe, "deadline", 0, 0));
     OK(pe, weft_device_deadline(all.world, way == 2                ? UINT64_C(15000000000)
                                            : all.dev.far_count > 0 ? UINT64_C(600000000)

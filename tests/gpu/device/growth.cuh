@@ -65,7 +65,7 @@ static void *grow_and_use(test_pe *pe, const bench *all, weft_team *team, size_t
 /* Both halves at once, again and again; each gets the same block when it has freed it. */
 static void test_halves(test_pe *pe, const growth *g)
 {
-    pe->part = "growth of disjoint teams";
+    pe->stage = "growth of disjoint teams";
     for (size_t mib = 3; mib <= 30; mib += 9) {
         OK(pe, weft_barrier(g->all.world));
         void *block = grow_and_use(pe, &g->all, g->half, (mib + (size_t)(pe->pe % 2) * 4) << 20);
@@ -80,7 +80,7 @@ static void test_halves(test_pe *pe, const growth *g)
 /* One half grows further: what it has is nothing of the others', who are told so. */
 static void test_others(test_pe *pe, const growth *g)
 {
-    pe->part = "growth and those that are not in it";
+    pe->stage = "growth and those that are not in it";
     const size_t before = heap_bytes(pe, g->all.world);
     const size_t bytes = (size_t)44 << 20;
     const int right = (pe->pe + 1) % pe->pes;
@@ -103,7 +103,7 @@ static void test_others(test_pe *pe, const growth *g)
  * processes have and others lack. Then the world, over all of it. */
 static void test_overlaps(test_pe *pe, const growth *g)
 {
-    pe->part = "growth of teams that share members";
+    pe->stage = "growth of teams that share members";
     weft_team *pairs[8] = {};
     for (int i = 0; i + 1 < pe->pes; i++) {
         pairs[i] = team_of(pe, g->all.world, i, 1, 2);
@@ -145,7 +145,7 @@ static void *grow_in_thread(void *argument)
 
 static void test_two_threads(test_pe *pe)
 {
-    pe->part = "growth by two threads of a PE";
+    pe->stage = "growth by two threads of a PE";
     bench all = {};
     pthread_t handles[2];
     thread_growth threads[2];
@@ -205,7 +205,7 @@ static void fill_gpu(test_pe *pe, void *taken[FILL_MAX])
 /* The GPU of the half's last member is full: no member gets anything, all are told why, and nothing has changed. */
 static void test_full(test_pe *pe, const growth *g)
 {
-    pe->part = "growth for which a GPU has no memory";
+    pe->stage = "growth for which a GPU has no memory";
     const size_t bytes = (size_t)72 << 20;
     const int last = weft_team_translate(g->half, weft_team_pes(g->half) - 1, weft_team_world(g->all.world));
     void *taken[FILL_MAX] = {};
@@ -234,7 +234,7 @@ static void test_full(test_pe *pe, const growth *g)
 static void test_not_taken(test_pe *pe, const growth *g)
 {
 #if !ON_GPU
-    pe->part = "growth that a process cannot map";
+    pe->stage = "growth that a process cannot map";
     void *none = NULL;
     void *even =
         grow_and_use(pe, &g->all, weft_team_world(g->all.world), (size_t)72 << 20); /* no process lacks a piece */
@@ -259,7 +259,7 @@ static void test_not_taken(test_pe *pe, const growth *g)
 static void test_team_growth(test_pe *pe)
 {
     growth g = {};
-    pe->part = "growth";
+    pe->stage = "growth";
     bench_open(pe, &g.all, test_world(pe, "growth", (size_t)100 << 20, 0));
     weft_team *const evens = team_of(pe, g.all.world, 0, 2, (pe->pes + 1) / 2);
     weft_team *const odds = pe->pes > 1 ? team_of(pe, g.all.world, 1, 2, pe->pes / 2) : NULL;

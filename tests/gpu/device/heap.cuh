@@ -16,7 +16,7 @@ static void test_allocation(test_pe *pe, bench *all)
     void *wrong = NULL;
     unsigned char mark = (unsigned char)(pe->pe + 1);
     unsigned char seen = 0;
-    pe->part = "allocation";
+    pe->stage = "allocation";
     OK(pe, weft_device_query(all->world, &before));
     int grows = strcmp(before.memory, "ipc") != 0; /* by cudaIpc the heap is what it is */
     size_t bytes = grows ? before.heap_bytes + ((size_t)3 << 20) : (size_t)3 << 20;
@@ -88,7 +88,7 @@ static void test_many_registrations(test_pe *pe, bench *all)
     const int right = (pe->pe + 1) % pe->pes;
     const int left = (pe->pe + pe->pes - 1) % pe->pes;
     uint64_t seen = 0;
-    pe->part = "many registered buffers";
+    pe->stage = "many registered buffers";
     unsigned char *block = gpu_alloc((size_t)COUNT * APART);
     for (int i = 0; i < COUNT; i++) {
         OK(pe, weft_device_register(all->world, block + (size_t)(i * 67 % COUNT) * APART, BYTES));
@@ -133,7 +133,7 @@ static void test_registration(test_pe *pe, bench *all)
     for (int way = 0; way < 2; way++) {
         size_t bytes = (size_t)2 << 20;
         unsigned char *mine = NULL;
-        pe->part = way == 0 ? "registration of cudaMalloc memory" : "registration of VMM memory";
+        pe->stage = way == 0 ? "registration of cudaMalloc memory" : "registration of VMM memory";
         if (way == 0) {
             GPU(pe, cudaMalloc((void **)&mine, bytes));
         } else {
@@ -166,7 +166,7 @@ static void test_registration(test_pe *pe, bench *all)
 #else
     (void)all;
 #endif
-    pe->part = "registration";
+    pe->stage = "registration";
     char here[100];
     CHECK(pe, weft_device_register(all->world, here, sizeof here) == WEFT_ERR_ARGUMENT);
 }

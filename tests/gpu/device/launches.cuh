@@ -43,7 +43,7 @@ static void test_launches(test_pe *pe, bench *all)
     int blocks = -1;
     int fewer = -1;
     int sms = 0;
-    pe->part = "launches";
+    pe->stage = "launches";
 #if ON_GPU
     cudaFunction_t function = NULL;
     GPU(pe, cudaGetFuncBySymbol(&function, (const void *)meet_kernel));

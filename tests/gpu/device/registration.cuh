@@ -28,7 +28,7 @@ static void test_team_registration(test_pe *pe, bench *all)
     if (size < 2) {
         return;
     }
-    pe->part = "registration over a team";
+    pe->stage = "registration over a team";
     weft_team *const team = team_of(pe, all->world, 0, 1, size);
     const int is_member = pe->pe < size;
     unsigned char *block = gpu_alloc(2 * BYTES);

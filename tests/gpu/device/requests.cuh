@@ -46,7 +46,7 @@ static void test_requests(test_pe *pe, bench *all)
     int left = (pe->pe + pe->pes - 1) % pe->pes;
     uint64_t *words = (uint64_t *)all->target;
     uint64_t *seen = (uint64_t *)malloc((size_t)count * sizeof *seen);
-    pe->part = "requests in order";
+    pe->stage = "requests in order";
     fill(pe, all->world, all->words, 0, 8192);
     OK(pe, weft_barrier(all->world));
     for (uint64_t round = 1; round <= 3; round++) {
@@ -62,7 +62,7 @@ static void test_requests(test_pe *pe, bench *all)
         CHECK_SAY(pe, wrong == count, "word %d of round %d", wrong, (int)round);
         OK(pe, weft_barrier(all->world));
     }
-    pe->part = "requests that are answered";
+    pe->stage = "requests that are answered";
     fill(pe, all->world, all->status, 0, 4096);
     LAUNCH(fetch_kernel, blocks, threads, 0, pe, all->dev, all->words + 16, all->words + 32, times, right, all->status);
     CHECK(pe, read_status(pe, all->world, all->status) == WEFT_OK);
@@ -82,7 +82,7 @@ static void test_mixed_requests(test_pe *pe, bench *all)
     int left = (pe->pe + pe->pes - 1) % pe->pes;
     uint64_t *signal = NULL;
     unsigned char *seen = (unsigned char *)malloc(bytes);
-    pe->part = "host memory signalled in device memory, and the other way round";
+    pe->stage = "host memory signalled in device memory, and the other way round";
     OK(pe, weft_calloc(all->world, 1, 64, (void **)&signal));
     fill(pe, all->world, all->words, 0, 8192);
     fill(pe, all->world, all->target, 0, bytes);
@@ -110,7 +110,7 @@ static void test_gone(test_pe *pe)
 {
     bench all;
     int culprit = -2;
-    pe->part = "a far PE that has left";
+    pe->stage = "a far PE that has left";
     bench_open(pe, &all, test_world(pe, "gone", 0, 0));
     OK(pe, weft_barrier(all.world));
     if (pe->pe != pe->pes - 1 && is_far(&all, pe->pes - 1)) {
@@ -128,7 +128,7 @@ static void test_gone(test_pe *pe)
 static void test_threads(test_pe *pe, const bench *all)
 {
     int count = 0;
-    pe->part = "threads of the library";
+    pe->stage = "threads of the library";
     if (pe->threaded || ON_GPU ||
         nodes_of(all->world) > 1) { /* other PEs, CUDA and networks have threads of their own */
         return;

@@ -35,7 +35,7 @@ static void test_ring(test_pe *pe, bench *all)
     unsigned char *seen = (unsigned char *)malloc(ROOM);
     unsigned char *data = (unsigned char *)malloc(ROOM);
     int left = (pe->pe + pe->pes - 1) % pe->pes;
-    pe->part = "put_signal ring";
+    pe->stage = "put_signal ring";
     fill(pe, all->world, all->words, 0, 8192);
     OK(pe, weft_barrier(all->world));
     for (int kind = 0; kind < KINDS; kind++) {

@@ -37,7 +37,7 @@ template <class T> static void test_strided_of(test_pe *pe, bench *all, const ch
     T *in = (T *)(all->target + room);
     unsigned char *data = (unsigned char *)malloc(room);
     unsigned char *seen = (unsigned char *)malloc(room);
-    pe->part = name;
+    pe->stage = name;
     for (size_t i = 0; i < room; i++) {
         data[i] = (unsigned char)(i * 11 + (size_t)pe->pe * 37);
     }

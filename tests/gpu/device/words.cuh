@@ -23,7 +23,7 @@ template <class T> static void test_word(test_pe *pe, bench *all, const char *na
     T *here = (T *)all->source;
     int right = (pe->pe + 1) % pe->pes;
     T seen;
-    pe->part = name;
+    pe->stage = name;
     fill(pe, all->world, all->target, POISON, 256);
     OK(pe, weft_barrier(all->world));
     LAUNCH((p_kernel<T>), 1, 1, 0, pe, all->dev, words + 1, value, right, all->status);

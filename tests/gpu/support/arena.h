@@ -1,6 +1,6 @@
 /* support/arena.h: device memory for the arrays of calls: in the device heap, registered, and neither. */
-#ifndef PART_ARENA_H
-#define PART_ARENA_H
+#ifndef GPU_SUPPORT_ARENA_H
+#define GPU_SUPPORT_ARENA_H
 
 #include "support/memory.h"
 #undef CHECK /* from here on those of support/check.h */

@@ -1,7 +1,7 @@
 /* support/bench.h: one world with what the tests of the device API need: symmetric buffers on it, kernels at each
  * scope, and device memory from the host, through the API under test. */
-#ifndef PART_BENCH_H
-#define PART_BENCH_H
+#ifndef GPU_SUPPORT_BENCH_H
+#define GPU_SUPPORT_BENCH_H
 
 #include "support/launch.h"
 

@@ -1,7 +1,7 @@
 /* support/launch.h: kernels that run on a GPU, or, compiled by g++ with WEFT_DEVICE_ON_HOST, as functions of one
  * thread. And the PEs: processes under weftrun, else threads of this process, each with its own stream. */
-#ifndef PART_LAUNCH_H
-#define PART_LAUNCH_H
+#ifndef GPU_SUPPORT_LAUNCH_H
+#define GPU_SUPPORT_LAUNCH_H
 
 #include <pthread.h>
 #include <stdint.h>
@@ -66,7 +66,7 @@ typedef struct test_pe {
     weft_threads *meeting; /* NULL: of a job of weftrun */
     gpu_stream stream;
     int failures;
-    const char *part;
+    const char *stage;
     uint64_t seed; /* equal on all PEs */
     int cases; /* random cases asked for; 0: the program's own number */
 } test_pe;
@@ -75,7 +75,7 @@ typedef struct test_pe {
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
             if ((context)->failures++ < 5) {                                                                           \
-                fprintf(stderr, "PE %d, %s, line %d: %s: ", (context)->pe, (context)->part, __LINE__, #condition);     \
+                fprintf(stderr, "PE %d, %s, line %d: %s: ", (context)->pe, (context)->stage, __LINE__, #condition);    \
                 fprintf(stderr, __VA_ARGS__);                                                                          \
                 fprintf(stderr, "\n");                                                                                 \
             }                                                                                                          \
@@ -155,7 +155,7 @@ static inline void *test_malloc(test_pe *pe, weft_world *world, size_t bytes)
     void *block = NULL;
     OK(pe, weft_device_malloc(world, bytes, &block));
     if (block == NULL) {
-        fprintf(stderr, "PE %d, %s: no block of %zu bytes after %d failed checks\n", pe->pe, pe->part, bytes,
+        fprintf(stderr, "PE %d, %s: no block of %zu bytes after %d failed checks\n", pe->pe, pe->stage, bytes,
                 pe->failures);
         exit(1);
     }

@@ -1,7 +1,7 @@
 /* support/memory.h: device memory that is not weft's, and copies in stream order: of the CUDA runtime, or of the fake
  * driver. */
-#ifndef PART_MEMORY_H
-#define PART_MEMORY_H
+#ifndef GPU_SUPPORT_MEMORY_H
+#define GPU_SUPPORT_MEMORY_H
 
 #include "support/launch.h"
 

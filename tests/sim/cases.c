@@ -1,4 +1,4 @@
-/* sim/part.c: what the cases share. */
+/* sim/cases.c: what the cases share. */
 #include "sim/cases.h"
 
 void must(weft_status status, const char *what)
