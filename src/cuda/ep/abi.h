@@ -71,7 +71,7 @@ typedef struct wefti_cuda_ep_tables {
     wefti_u64 *base; /* [E] packed words: the row at its owner of the first of this rank's rows of each expert */
     wefti_u64 *full; /* [R] packed words: all rows of each rank, padding included */
     wefti_u64 *cut; /* [R] packed words: how many tokens of this rank each rank accepts */
-    wefti_u64 *whole; /* [2] packed words: this rank's rows without padding, in the first and second round */
+    wefti_u64 *unpadded; /* [2] packed words: this rank's rows without padding, in the first and second round */
     wefti_u64 *begin; /* [L + 1] packed words: the first row of each local expert */
     wefti_u64 *end; /* [L] packed words: the row behind its last */
     wefti_u32 *rows; /* [T][K] the row of each choice at its owner; NO_ROW: none, or that of an earlier choice */

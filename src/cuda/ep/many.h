@@ -74,7 +74,7 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_many_layout_of(int ranks, in
 {
     wefti_cuda_ep_layout at = {0};
     const wefti_u64 record_bytes = (wefti_u64)wefti_cuda_ep_record_words(topk_max, 1) * 4;
-    const wefti_u64 scale_bytes = (wefti_u64)wefti_cuda_ep_whole(scale_words_max) * 4;
+    const wefti_u64 scale_bytes = (wefti_u64)wefti_cuda_ep_padded(scale_words_max) * 4;
     const wefti_u64 all = (wefti_u64)ranks;
     const wefti_u64 local = (wefti_u64)local_max;
     wefti_u64 end = 0;

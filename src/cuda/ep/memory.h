@@ -165,7 +165,7 @@ WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_units_bound(int count, int units_max)
 }
 
 /* Words that bulk copies store, in vectors of four. */
-WEFTI_CUDA_EP_FN int wefti_cuda_ep_whole(int words)
+WEFTI_CUDA_EP_FN int wefti_cuda_ep_padded(int words)
 {
     return (words + 3) / 4 * 4;
 }
@@ -267,7 +267,7 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int exp
 {
     wefti_cuda_ep_layout at;
     const wefti_u64 record_bytes = (wefti_u64)wefti_cuda_ep_record_words(topk_max, 1) * 4;
-    const wefti_u64 scale_bytes = (wefti_u64)wefti_cuda_ep_whole(scale_words_max) * 4;
+    const wefti_u64 scale_bytes = (wefti_u64)wefti_cuda_ep_padded(scale_words_max) * 4;
     const wefti_u64 low_latency_rows = (wefti_u64)ranks * (wefti_u64)low_latency_tokens;
     wefti_u64 end = 0;
     at.units = wefti_cuda_ep_units_bound(tokens_max, WEFTI_CUDA_EP_UNITS_MAX);

@@ -31,8 +31,8 @@ struct ep_in_vectors {
     {
         enum { FROM = ep_type<DTYPE>::ELEMENTS, TO = ep_type<OUT>::ELEMENTS };
         if constexpr (FROM < TO) { /* half a vector */
-            const float whole[TO] = {sum[0], sum[1], sum[2], sum[3]};
-            const uint4 vector = ep_type<OUT>::round(whole);
+            const float result[TO] = {sum[0], sum[1], sum[2], sum[3]};
+            const uint4 vector = ep_type<OUT>::round(result);
             ((uint2 *)out)[at] = make_uint2(vector.x, vector.y);
         } else {
 #pragma unroll

@@ -153,11 +153,11 @@ static weft_status find_set(weft_ep *ep, wefti_cuda_ep_way way, wefti_cuda_ep_se
 static weft_status find_beside(weft_ep *ep)
 {
     wefti_ep_device *device = ep->device;
-    CUfunction(*whole)[2] = device->kernel[WEFTI_CUDA_EP_WAY_THROUGHPUT][WEFTI_CUDA_EP_FUSED];
-    CUfunction *order = whole[WEFTI_CUDA_EP_WORK_COMBINE_ORDER];
+    CUfunction(*fused)[2] = device->kernel[WEFTI_CUDA_EP_WAY_THROUGHPUT][WEFTI_CUDA_EP_FUSED];
+    CUfunction *order = fused[WEFTI_CUDA_EP_WORK_COMBINE_ORDER];
     const wefti_cuda_ep_module before = WEFTI_CUDA_EP_MODULE_routing_before;
-    WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft12destinationsC1Ev", whole[WEFTI_CUDA_EP_WORK_DESTINATIONS]));
-    WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft9positionsC1Ev", whole[WEFTI_CUDA_EP_WORK_POSITIONS]));
+    WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft12destinationsC1Ev", fused[WEFTI_CUDA_EP_WORK_DESTINATIONS]));
+    WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft9positionsC1Ev", fused[WEFTI_CUDA_EP_WORK_POSITIONS]));
     if (!device->kind->options_in_all) {
         WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft5orderC1Ev", &order[0]));
         WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft12order_expertC1Ev", &order[1]));

@@ -42,7 +42,7 @@ static size_t lay_out(wefti_cuda_ep_tables *tables, const weft_ep *ep, const wef
         LAY(base, experts);
         LAY(full, ranks);
         LAY(cut, ranks);
-        LAY(whole, 2);
+        LAY(unpadded, 2);
         LAY(begin, local + 1);
         LAY(end, local);
         LAY(rows, tokens * topk);
@@ -56,7 +56,7 @@ static size_t lay_out(wefti_cuda_ep_tables *tables, const weft_ep *ep, const wef
         LAY(ids, tokens * ranks);
         LAY(rows, tokens * ranks);
         LAY(target, tokens * ranks);
-        LAY(whole, 2);
+        LAY(unpadded, 2);
         LAY(no_rows, (uint64_t)wefti_ep_local_experts(ep) * ranks + 1);
     }
     LAY(owner, tokens * topk * ep->device->kind->owner_bytes);

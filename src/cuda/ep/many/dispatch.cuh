@@ -160,7 +160,7 @@ EP_DEVICE float ep_many_weight_of(const ep_dispatch &args, int token, int rank)
 EP_DEVICE wefti_u64 ep_many_scales_at(const ep_dispatch &args, int rank, wefti_u64 place)
 {
     return ep_directory_of(args.group)->area[rank] + args.group.at.scales +
-           place * (wefti_u64)wefti_cuda_ep_whole((int)args.scale_words) * 4;
+           place * (wefti_u64)wefti_cuda_ep_padded((int)args.scale_words) * 4;
 }
 
 /* The scales that a token was given, to the ranks of `lanes`, whose addresses for them these have. A warp. */
@@ -337,7 +337,7 @@ template <class LAYOUT> EP_DEVICE void ep_many_receive_row(const ep_dispatch &ar
 {
     const wefti_u32 *record = args.tables.records + place * (wefti_u64)LAYOUT::record_words(args.topk);
     const wefti_u32 *scales = (const wefti_u32 *)(args.group.area[0] + args.group.at.scales) +
-                              place * (wefti_u64)wefti_cuda_ep_whole((int)args.scale_words);
+                              place * (wefti_u64)wefti_cuda_ep_padded((int)args.scale_words);
     const unsigned char *landed =
         (const unsigned char *)(args.group.area[0] + args.group.at.rows) + place * args.row_bytes;
     const bool staged = ep_is(args, WEFTI_CUDA_EP_STAGE) && source != args.group.rank;

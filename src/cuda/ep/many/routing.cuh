@@ -307,18 +307,18 @@ EP_DEVICE wefti_u64 ep_many_lay_experts(const ep_dispatch &args, const ep_many_c
 {
     const ep_tables &tables = args.tables;
     wefti_u64 begin = 0;
-    wefti_u64 whole = 0;
+    wefti_u64 total = 0;
     for (int expert = 0; expert < local; expert++) {
         const wefti_u32 rows = (wefti_u32)tables.rows_of_expert[expert];
         tables.offset_of_expert[expert] = (wefti_i32)ep_many_at_most_int(begin);
         tables.begin[expert] = ep_many_at_most_int(begin);
         tables.end[expert] = ep_many_at_most_int(begin + rows);
         begin += args.experts.slots != 0 ? args.experts.slots : ep_many_aligned(args, rows);
-        whole += rows;
+        total += rows;
     }
     tables.offset_of_expert[local] = (wefti_i32)ep_many_at_most_int(begin);
     tables.begin[local] = ep_many_at_most_int(begin);
-    tables.whole[call->tag & 1] = whole;
+    tables.unpadded[call->tag & 1] = total;
     return begin;
 }
 
@@ -344,7 +344,7 @@ template <class LAYOUT> EP_DEVICE void ep_many_own(const ep_dispatch &args, ep_m
         route_header->rows = (wefti_i32)ep_many_at_most_int(rows);
         route_header->dropped_rows = 0;
         if ((call->tag & 1) != 0) {
-            route_header->dropped_rows = LAYOUT::ROWS_OF_CHOICES ? (wefti_i32)(tables.whole[0] - tables.whole[1])
+            route_header->dropped_rows = LAYOUT::ROWS_OF_CHOICES ? (wefti_i32)(tables.unpadded[0] - tables.unpadded[1])
                                          : has_slots             ? 0
                                                      : (wefti_i32)((wefti_u32)route_header->received - received);
         }

@@ -95,7 +95,7 @@ EP_DEVICE void ep_take_positions(const ep_dispatch &args)
 {
     EP_SHARED(ep_positions, here);
     const int tokens = ep_tokens_told(args.choices);
-    wefti_u32 *ended = (wefti_u32 *)args.tables.whole; /* blocks; and those with odd ones */
+    wefti_u32 *ended = (wefti_u32 *)args.tables.unpadded; /* blocks; and those with odd ones */
     if (threadIdx.x == 0) {
         here.odd = 0;
     }
@@ -117,8 +117,8 @@ EP_DEVICE void ep_take_positions(const ep_dispatch &args)
         wefti_fence_acq_rel();
         if (here.is_last != 0) {
             here.odd = atomicAdd(&ended[1], 0u) != 0;
-            args.tables.whole[1] = (wefti_u64)here.odd;
-            args.tables.whole[0] = 0;
+            args.tables.unpadded[1] = (wefti_u64)here.odd;
+            args.tables.unpadded[0] = 0;
         }
     }
     __syncthreads();

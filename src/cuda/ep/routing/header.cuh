@@ -299,7 +299,7 @@ EP_DEVICE int ep_tokens_of_call(const ep_dispatch &args, ep_call *call)
         return args.tables.route_header->tokens;
     }
     if (EP_BY_POSITION) {
-        call->odd_tokens = args.tables.whole[1] != 0;
+        call->odd_tokens = args.tables.unpadded[1] != 0;
     }
     if (args.choices.tokens_at == 0) {
         return args.choices.tokens;

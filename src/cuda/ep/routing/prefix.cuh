@@ -129,7 +129,7 @@ EP_DEVICE void ep_find_bases(const ep_dispatch &args, const ep_call *call, int o
     const int end = group.first_expert[owner + 1];
     const bool own = owner == group.rank;
     wefti_u64 run = 0;
-    wefti_u32 whole = 0; /* no more than there are choices */
+    wefti_u32 total = 0; /* no more than there are choices */
     bool well = true;
     for (int base = first; base < end; base += 32) {
         const int expert = base + ep_lane();
@@ -152,7 +152,7 @@ EP_DEVICE void ep_find_bases(const ep_dispatch &args, const ep_call *call, int o
             wefti_st_relaxed(&args.tables.end[expert - first], ep_packed(call->tag, ep_at_most_int(begin + sum)));
         }
         run += __shfl_sync(~0u, behind, 31);
-        whole += __reduce_add_sync(~0u, (wefti_u32)sum);
+        total += __reduce_add_sync(~0u, (wefti_u32)sum);
     }
     if (__all_sync(~0u, well) && ep_lane() == 0) {
         wefti_u32 rows = ep_at_most_int(run);
@@ -160,7 +160,7 @@ EP_DEVICE void ep_find_bases(const ep_dispatch &args, const ep_call *call, int o
         if (own) {
             args.tables.offset_of_expert[end - first] = (wefti_i32)rows;
             wefti_st_relaxed(&args.tables.begin[end - first], ep_packed(call->tag, rows));
-            wefti_st_relaxed(&args.tables.whole[call->tag & 1], ep_packed(call->tag, whole));
+            wefti_st_relaxed(&args.tables.unpadded[call->tag & 1], ep_packed(call->tag, total));
         }
     }
 }

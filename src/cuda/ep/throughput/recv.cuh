@@ -59,7 +59,7 @@ EP_DEVICE_SLOW void ep_receive_new_weights(const ep_dispatch *args, int source, 
 EP_DEVICE void ep_receive_scales(const ep_dispatch &args, wefti_u32 place, wefti_u32 count)
 {
     const int words = (int)args.scale_words;
-    const int pitch = wefti_cuda_ep_whole(words);
+    const int pitch = wefti_cuda_ep_padded(words);
     const wefti_u32 *from = (const wefti_u32 *)(args.group.area[args.group.rank] + args.group.at.scales) +
                             (wefti_u64)place * (wefti_u64)pitch;
 #pragma unroll 4

@@ -28,7 +28,7 @@ EP_DEVICE void ep_replicate_scales(const ep_dispatch &args, const wefti_u32 *rec
 {
     const int words = (int)args.scale_words;
     const wefti_u32 *from = (const wefti_u32 *)(args.group.area[args.group.rank] + args.group.at.scales) +
-                            (wefti_u64)place * (wefti_u64)wefti_cuda_ep_whole(words);
+                            (wefti_u64)place * (wefti_u64)wefti_cuda_ep_padded(words);
     for (int base = 0; base < args.topk && words > 0; base += 32) {
         wefti_u32 row;
         wefti_u32 lanes = __ballot_sync(~0u, ep_has_row(record, args.topk, args.experts.slots != 0, base, &row));

@@ -339,7 +339,7 @@ EP_DEVICE void ep_sender_quantise(const ep_dispatch &args, const ep_call *call, 
             place = ep_place_of(args, call, unit, store.unit * wefti_cuda_ep_unit(call->tokens) + store.row, store.row);
         }
         to = args.group.area[unit.rank] + args.group.at.scales +
-             place * (wefti_u64)wefti_cuda_ep_whole((int)args.scale_words) * 4;
+             place * (wefti_u64)wefti_cuda_ep_padded((int)args.scale_words) * 4;
     }
     wefti_u32 lanes = __ballot_sync(~0u, (unit.bits >> store.row & 1) != 0);
     for (; lanes != 0; lanes &= lanes - 1) {

@@ -110,7 +110,7 @@ EP_DEVICE void ep_send_few_scales(const ep_dispatch &args, const ep_call *call, 
         wefti_u64 to = 0;
         if (unit.rank >= 0) {
             to = args.group.area[unit.rank] + args.group.at.scales +
-                 ep_place_of(args, call, unit, token + row, row) * (wefti_u64)wefti_cuda_ep_whole(words) * 4;
+                 ep_place_of(args, call, unit, token + row, row) * (wefti_u64)wefti_cuda_ep_padded(words) * 4;
         }
         for (int word = ep_lane(); word - ep_lane() < words; word += 32) {
             const wefti_u32 value = from[(wefti_u64)(word < words ? word : words - 1) * args.in_scales.word_stride];
@@ -129,7 +129,7 @@ EP_DEVICE void ep_send_few_scales(const ep_dispatch &args, const ep_call *call, 
 EP_DEVICE void ep_send_scales(const ep_dispatch &args, const ep_call *call, const ep_unit &unit, int token, int rows,
                               wefti_u32 *stage)
 {
-    const int pitch = wefti_cuda_ep_whole((int)args.given_words);
+    const int pitch = wefti_cuda_ep_padded((int)args.given_words);
     const int last = (int)args.given_words - 1;
     const int words =
         pitch < EP_META_STAGE_WORDS ? pitch : EP_META_STAGE_WORDS; /* words of one row that are done at once */
