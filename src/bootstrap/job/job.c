@@ -48,7 +48,7 @@ static void find_place(const wefti_job *job, weft_world_config *config)
 /* Where the launcher makes all processes of the job meet, a world of some of them meets its deadline: say why. */
 static weft_status explain(const wefti_job *job, const weft_world_config *config, weft_status status)
 {
-    return status != WEFT_ERR_TIMEOUT || !job->is_whole || config->pes == job->size
+    return status != WEFT_ERR_TIMEOUT || !job->needs_all || config->pes == job->size
                ? status
                : wefti_error_context(
                      status,

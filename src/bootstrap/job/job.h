@@ -30,7 +30,7 @@ struct wefti_job {
     const wefti_job_ops *ops;
     int rank;
     int size;
-    int is_whole; /* all of the job's processes must ask for an id before one of them gets it */
+    int needs_all; /* all of the job's processes must ask for an id before one of them gets it */
     void *state; /* the backend's */
     int is_counting; /* a lock */
     struct {

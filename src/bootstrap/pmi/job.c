@@ -244,7 +244,7 @@ weft_status wefti_pmi_job_init(wefti_pmi_job *pmi, uint64_t until_ns)
     WEFT_TRY(probe(store, until_ns, &takes_names));
     WEFT_TRY(wefti_os_monitor_create(&pmi->lock));
     pmi->job.ops = takes_names ? &by_name[store->version - 1] : &by_value[store->version - 1];
-    pmi->job.is_whole = !takes_names;
+    pmi->job.needs_all = !takes_names;
     pmi->job.rank = store->rank;
     pmi->job.size = store->size;
     return WEFT_OK;

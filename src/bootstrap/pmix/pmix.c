@@ -323,7 +323,7 @@ static weft_status find_size(uint64_t until_ns, int *size)
 
 static weft_status pmix_open(const weft_world_config *config, wefti_bootstrap *bootstrap)
 {
-    static wefti_job whole = {.ops = &job_ops, .is_whole = 1};
+    static wefti_job whole = {.ops = &job_ops, .needs_all = 1};
     static wefti_job part = {.ops = &part_ops};
     const uint64_t until_ns = wefti_os_now_ns() + config->deadline_ns;
     int size;

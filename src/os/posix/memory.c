@@ -27,10 +27,10 @@
 static void *map_aligned(int descriptor, size_t bytes)
 {
     const size_t page = wefti_os_page_bytes();
-    const size_t whole = (bytes + page - 1) / page * page;
+    const size_t rounded = (bytes + page - 1) / page * page;
     size_t room_bytes;
-    if (wefti_fault("mmap", ENOMEM) || whole < bytes ||
-        __builtin_add_overflow(whole, WEFTI_OS_MEMORY_ALIGNMENT, &room_bytes)) {
+    if (wefti_fault("mmap", ENOMEM) || rounded < bytes ||
+        __builtin_add_overflow(rounded, WEFTI_OS_MEMORY_ALIGNMENT, &room_bytes)) {
         errno = ENOMEM;
         return MAP_FAILED;
     }
@@ -51,7 +51,7 @@ static void *map_aligned(int descriptor, size_t bytes)
     if (before > 0) {
         munmap(room, before);
     }
-    munmap(room + before + whole, after);
+    munmap(room + before + rounded, after);
     return base;
 }
 

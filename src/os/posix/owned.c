@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "os/os.h"
 
-static size_t whole_pages(size_t bytes)
+static size_t rounded_to_pages(size_t bytes)
 {
     const size_t page = wefti_os_page_bytes();
     return (bytes + page - 1) / page * page;
@@ -14,10 +14,10 @@ static size_t whole_pages(size_t bytes)
 
 void *wefti_os_owned_alloc(size_t bytes)
 {
-    void *memory = wefti_alloc_aligned(wefti_os_page_bytes(), whole_pages(bytes));
+    void *memory = wefti_alloc_aligned(wefti_os_page_bytes(), rounded_to_pages(bytes));
     if (memory != NULL) {
         /* Where this fails (Linux before 4.14, huge pages) a fork copies it: the number of the process is left then. */
-        (void)madvise(memory, whole_pages(bytes), MADV_WIPEONFORK);
+        (void)madvise(memory, rounded_to_pages(bytes), MADV_WIPEONFORK);
     }
     return memory;
 }
@@ -25,5 +25,5 @@ void *wefti_os_owned_alloc(size_t bytes)
 int wefti_os_owned_give(void *memory, size_t bytes)
 {
     /* Fails where it was refused before, which is no harm; or for lack of mappings: then it is wiped for good. */
-    return madvise(memory, whole_pages(bytes), MADV_KEEPONFORK) == 0 || errno == EINVAL;
+    return madvise(memory, rounded_to_pages(bytes), MADV_KEEPONFORK) == 0 || errno == EINVAL;
 }

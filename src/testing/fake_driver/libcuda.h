@@ -22,7 +22,7 @@ int fake_has_fabric_handles(void);
 void fake_count_wait_or_take(void);
 
 /* memory.c: whether memory lies in one registration or in none: the driver refuses to copy any other. */
-int fake_is_whole(CUdeviceptr first, size_t bytes);
+int fake_is_one_registration(CUdeviceptr first, size_t bytes);
 
 /* streams.c: wait as WEFT_FAKE_DELAY_US says. */
 void fake_be_slow(void);

@@ -399,7 +399,7 @@ FAKE CUresult cuMemHostUnregister(void *at)
     return CUDA_SUCCESS;
 }
 
-int fake_is_whole(CUdeviceptr first, size_t bytes)
+int fake_is_one_registration(CUdeviceptr first, size_t bytes)
 {
     int is_so = 1;
     pthread_mutex_lock(&lock);

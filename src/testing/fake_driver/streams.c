@@ -56,7 +56,7 @@ void fake_be_slow(void)
 static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
     fake_be_slow();
-    if (!fake_is_whole(to, bytes) || !fake_is_whole(from, bytes)) {
+    if (!fake_is_one_registration(to, bytes) || !fake_is_one_registration(from, bytes)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     /* As memory of the link domain, so that ThreadSanitizer sees ordered words. */
@@ -103,7 +103,7 @@ static CUresult be_late(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream
 {
     late_copy *made = malloc(sizeof *made);
     late_copy **place = &late;
-    if (made == NULL || !fake_is_whole(to, bytes) || !fake_is_whole(from, bytes)) {
+    if (made == NULL || !fake_is_one_registration(to, bytes) || !fake_is_one_registration(from, bytes)) {
         free(made);
         return CUDA_ERROR_INVALID_VALUE;
     }

@@ -92,7 +92,7 @@ size_t perf_block_bytes(const perf_case *c)
     return has_blocks(c->op) ? c->bytes / (size_t)c->pes : c->bytes;
 }
 
-size_t perf_whole_bytes(const perf_case *c)
+size_t perf_rounded_bytes(const perf_case *c)
 {
     size_t grain = ops[c->op].kind == PERF_COMBINE ? perf_dtype_bytes(c->dtype) : 1;
     grain *= has_blocks(c->op) ? (size_t)c->pes : 1;

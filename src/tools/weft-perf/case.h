@@ -142,7 +142,7 @@ size_t perf_dtype_bytes(perf_dtype dtype);
 /* Bytes of the block that goes to or comes from each member; all of them where members get the same. */
 size_t perf_block_bytes(const perf_case *c);
 /* The bytes that the case really has: whole elements in equal blocks. 0: it cannot be done with so few. */
-size_t perf_whole_bytes(const perf_case *c);
+size_t perf_rounded_bytes(const perf_case *c);
 /* Bytes on the busiest link for a byte of the case, as nccl-tests count: what makes bus bandwidth of bandwidth. */
 double perf_bus_factor(const perf_case *c);
 /* Calls to time together. */

@@ -201,7 +201,7 @@ int perf_next_case(const perf_options *options, int pes, long *place, perf_case 
                 c->dtype = (perf_dtype)values[5];
                 c->pes = (int)values[6];
                 c->bytes = is_rate && values[0] == 0 ? rate_bytes(c) : (size_t)values[0];
-                c->bytes = perf_whole_bytes(c);
+                c->bytes = perf_rounded_bytes(c);
                 (*place)++;
                 return 1;
             }

@@ -16,11 +16,11 @@ static wefti_ucx_library lib;
 
 static int find_all(void *handle, wefti_ucx_library *found)
 {
-    int is_whole = 1;
-#define FIND(member, function) is_whole &= wefti_library_find(handle, #function, &found->member);
+    int is_complete = 1;
+#define FIND(member, function) is_complete &= wefti_library_find(handle, #function, &found->member);
     WEFTI_UCX_FUNCTIONS(FIND)
 #undef FIND
-    return is_whole;
+    return is_complete;
 }
 
 /* What the library's constructor does is told it by the environment alone; ucp_config_modify comes too late, and does
