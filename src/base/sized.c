@@ -30,7 +30,7 @@ static const void *refuse(const wefti_sized *form, const char *call, const char 
     return NULL;
 }
 
-const void *wefti_sized_read(const wefti_sized *form, const char *call, const char *what, const void *given, void *own)
+const void *wefti_sized_read(const wefti_sized *form, const char *call, const char *what, const void *given, void *copy)
 {
     size_t size;
     memcpy(&size, given, sizeof size);
@@ -44,8 +44,8 @@ const void *wefti_sized_read(const wefti_sized *form, const char *call, const ch
         size_t set = find_set(given, form->bytes, size);
         return set == size ? given : refuse(form, call, what, size, set);
     }
-    memset(own, 0, form->bytes);
-    memcpy(own, given, size);
-    memcpy(own, &form->bytes, sizeof form->bytes);
-    return own;
+    memset(copy, 0, form->bytes);
+    memcpy(copy, given, size);
+    memcpy(copy, &form->bytes, sizeof form->bytes);
+    return copy;
 }

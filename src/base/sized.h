@@ -23,13 +23,14 @@ typedef struct wefti_sized {
 #define WEFTI_SIZED_BYTES_MAX 4096 /* no version has more: what claims to be larger is no such struct */
 
 /* `given` begins with its size and is not NULL. Returns a struct in which all of this library's fields can be read: the
- * caller's, or `own`, of `form->bytes` bytes. Or NULL, with the error WEFT_ERR_ARGUMENT; `what` names the struct. */
-const void *wefti_sized_read(const wefti_sized *form, const char *call, const char *what, const void *given, void *own);
+ * caller's, or `copy`, of `form->bytes` bytes. Or NULL, with the error WEFT_ERR_ARGUMENT; `what` names the struct. */
+const void *wefti_sized_read(const wefti_sized *form, const char *call, const char *what, const void *given,
+                             void *copy);
 
 /* The same of the variable `given`, or return from the calling function with the error. */
-#define WEFTI_SIZED_TRY(form, call, what, given, own)                                                                  \
+#define WEFTI_SIZED_TRY(form, call, what, given, copy)                                                                 \
     do {                                                                                                               \
-        (given) = wefti_sized_read(form, call, what, given, own);                                                      \
+        (given) = wefti_sized_read(form, call, what, given, copy);                                                     \
         if ((given) == NULL) {                                                                                         \
             return WEFT_ERR_ARGUMENT;                                                                                  \
         }                                                                                                              \

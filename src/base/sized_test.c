@@ -47,8 +47,8 @@ static void sizes_of_all_versions(void **state)
     (void)state;
     for (size_t size = 0; size < SIZES; size++) {
         unsigned char *given = make(size);
-        known own;
-        const known *read = wefti_sized_read(&form, "call", "thing", given, &own);
+        known copy;
+        const known *read = wefti_sized_read(&form, "call", "thing", given, &copy);
         if (size < offsetof(known, middle)) {
             assert_null(read);
             assert_non_null(strstr(weft_last_error(), "the thing has a wrong size"));
@@ -58,10 +58,10 @@ static void sizes_of_all_versions(void **state)
             assert_int_equal(read->least, -1);
             assert_int_equal(read->middle, size >= offsetof(known, last) ? -1 : read->middle);
             assert_true(read->last == (size >= sizeof(known) ? UINT64_MAX : read->last));
-            assert_ptr_equal(read, size < sizeof(known) ? (const void *)&own : given);
+            assert_ptr_equal(read, size < sizeof(known) ? (const void *)&copy : given);
         }
         if (size == offsetof(known, middle) || size == offsetof(known, last)) {
-            assert_true(read->last == 0 && read->size == sizeof own);
+            assert_true(read->last == 0 && read->size == sizeof copy);
         }
         free(given);
     }
@@ -72,10 +72,10 @@ static void fields_of_newer_headers(void **state)
     (void)state;
     for (size_t set = sizeof(known); set < SIZES; set++) {
         unsigned char *given = make(SIZES);
-        known own;
+        known copy;
         char byte[32];
         given[set] = 1;
-        assert_null(wefti_sized_read(&form, "call", "thing", given, &own));
+        assert_null(wefti_sized_read(&form, "call", "thing", given, &copy));
         (void)snprintf(byte, sizeof byte, "at byte %zu of its %d", set, SIZES);
         assert_non_null(strstr(weft_last_error(), byte));
         free(given);
@@ -87,8 +87,8 @@ static void no_size_at_all(void **state)
     (void)state;
     const size_t sizes[] = {WEFTI_SIZED_BYTES_MAX + 1, SIZE_MAX, SIZE_MAX / 2};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        known own;
-        assert_null(wefti_sized_read(&form, "call", "thing", &sizes[i], &own));
+        known copy;
+        assert_null(wefti_sized_read(&form, "call", "thing", &sizes[i], &copy));
     }
 }
 

@@ -18,9 +18,9 @@ weft_status weft_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows *grad_
     static const char call[] = "weft_ep_dispatch_bwd";
     WEFT_TRY(wefti_ep_route_check(route, call));
     WEFT_TRY(wefti_ep_check_call(route->ep, stream, call));
-    weft_ep_rows own[2];
-    WEFT_TRY(wefti_ep_rows_take(&grad_received, &own[0], call, "grad_received"));
-    WEFT_TRY(wefti_ep_rows_take(&grad_in, &own[1], call, "grad_in"));
+    weft_ep_rows copy[2];
+    WEFT_TRY(wefti_ep_rows_take(&grad_received, &copy[0], call, "grad_received"));
+    WEFT_TRY(wefti_ep_rows_take(&grad_in, &copy[1], call, "grad_in"));
     WEFT_TRY(check_rows(route, grad_received, "grad_received", grad_in, "grad_in", call));
     if ((grad_weights_received == NULL) != (grad_weights == NULL)) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument '%s' is NULL; give both gradients of weights or neither",
@@ -52,13 +52,13 @@ weft_status weft_ep_combine_bwd(weft_ep_route *route, const weft_ep_rows *grad_o
     static const char call[] = "weft_ep_combine_bwd";
     WEFT_TRY(wefti_ep_route_check(route, call));
     WEFT_TRY(wefti_ep_check_call(route->ep, stream, call));
-    weft_ep_rows own[3];
-    WEFT_TRY(wefti_ep_rows_take(&grad_out, &own[0], call, "grad_out"));
-    WEFT_TRY(wefti_ep_rows_take(&grad_rows, &own[1], call, "grad_rows"));
+    weft_ep_rows copy[3];
+    WEFT_TRY(wefti_ep_rows_take(&grad_out, &copy[0], call, "grad_out"));
+    WEFT_TRY(wefti_ep_rows_take(&grad_rows, &copy[1], call, "grad_rows"));
     WEFT_TRY(check_rows(route, grad_out, "grad_out", grad_rows, "grad_rows", call));
     WEFT_TRY(check_weights(rows, grad_weights, flags, call));
     if (rows != NULL) {
-        WEFT_TRY(wefti_ep_rows_take(&rows, &own[2], call, "rows"));
+        WEFT_TRY(wefti_ep_rows_take(&rows, &copy[2], call, "rows"));
         WEFT_TRY(check_rows(route, grad_out, "grad_out", rows, "rows", call));
     }
     WEFT_TRY(wefti_ep_enter(route->ep, call));

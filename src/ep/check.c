@@ -170,20 +170,20 @@ static weft_status check_scales(const weft_ep_rows *rows, int scale_bytes_max, c
     return check_scale_strides(rows, call, which);
 }
 
-weft_status wefti_ep_rows_take(const weft_ep_rows **rows, weft_ep_rows *own, const char *call, const char *which)
+weft_status wefti_ep_rows_take(const weft_ep_rows **rows, weft_ep_rows *copy, const char *call, const char *which)
 {
     static const wefti_sized form = WEFTI_SIZED_FORM(weft_ep_rows, hidden, "WEFT_EP_ROWS_INIT");
     if (*rows == NULL) {
         return wefti_error_null(call, which);
     }
-    WEFTI_SIZED_TRY(&form, call, which, *rows, own);
+    WEFTI_SIZED_TRY(&form, call, which, *rows, copy);
     return WEFT_OK;
 }
 
-weft_status wefti_ep_choices_take(const weft_ep_choices **choices, weft_ep_choices *own, const char *call)
+weft_status wefti_ep_choices_take(const weft_ep_choices **choices, weft_ep_choices *copy, const char *call)
 {
     static const wefti_sized form = WEFTI_SIZED_FORM(weft_ep_choices, ids, "WEFT_EP_CHOICES_INIT");
-    WEFTI_SIZED_TRY(&form, call, "choices", *choices, own);
+    WEFTI_SIZED_TRY(&form, call, "choices", *choices, copy);
     return WEFT_OK;
 }
 

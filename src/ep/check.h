@@ -21,10 +21,10 @@ const char *wefti_ep_dtype_name(weft_ep_dtype dtype);
 const char *wefti_ep_layout_name(weft_ep_layout layout);
 
 /* Read the caller's rows, of another version's header too (base/sized.h). WEFT_ERR_ARGUMENT also for *rows == NULL. */
-weft_status wefti_ep_rows_take(const weft_ep_rows **rows, weft_ep_rows *own, const char *call, const char *which);
+weft_status wefti_ep_rows_take(const weft_ep_rows **rows, weft_ep_rows *copy, const char *call, const char *which);
 
 /* Read the caller's choices likewise. */
-weft_status wefti_ep_choices_take(const weft_ep_choices **choices, weft_ep_choices *own, const char *call);
+weft_status wefti_ep_choices_take(const weft_ep_choices **choices, weft_ep_choices *copy, const char *call);
 
 /* Check rows that have been read: type, width, strides and alignment; `which` names them. */
 weft_status wefti_ep_rows_check(const weft_ep *ep, const weft_ep_rows *rows, const char *call, const char *which);

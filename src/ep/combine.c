@@ -22,13 +22,13 @@ typedef struct arguments {
 } arguments;
 
 /* *in and *out become what can be read: see base/sized.h. */
-static weft_status check(const weft_ep_route *route, const weft_ep_rows **in, const weft_ep_rows **out, arguments *own,
+static weft_status check(const weft_ep_route *route, const weft_ep_rows **in, const weft_ep_rows **out, arguments *copy,
                          const weft_stream *stream, const char *call)
 {
     WEFT_TRY(wefti_ep_route_check(route, call));
     WEFT_TRY(wefti_ep_check_call(route->ep, stream, call));
-    WEFT_TRY(wefti_ep_rows_take(in, &own->in, call, "in"));
-    WEFT_TRY(wefti_ep_rows_take(out, &own->out, call, "out"));
+    WEFT_TRY(wefti_ep_rows_take(in, &copy->in, call, "in"));
+    WEFT_TRY(wefti_ep_rows_take(out, &copy->out, call, "out"));
     WEFT_TRY(wefti_ep_sums_check(route->ep, *in, call, "in"));
     return wefti_ep_combined_check(route->ep, *in, *out, call);
 }
@@ -57,8 +57,8 @@ static weft_status take_bias(const weft_ep *ep, const weft_ep_rows *bias, const 
 {
     static const char *const names[] = {"options.bias[0]", "options.bias[1]"};
     const char *name = names[combining->biases];
-    weft_ep_rows own;
-    WEFT_TRY(wefti_ep_rows_take(&bias, &own, call, name));
+    weft_ep_rows copy;
+    WEFT_TRY(wefti_ep_rows_take(&bias, &copy, call, name));
     WEFT_TRY(wefti_ep_sums_check(ep, bias, call, name));
     WEFT_TRY(wefti_ep_rows_alike(in, bias, call, "in", name));
     combining->bias[combining->biases++] = *bias;
@@ -69,12 +69,12 @@ static weft_status take_options(const weft_ep *ep, const weft_ep_combine_options
                                 wefti_ep_combining *combining, const char *call)
 {
     static const wefti_sized form = WEFTI_SIZED_FORM(weft_ep_combine_options, flags, "WEFT_EP_COMBINE_OPTIONS_INIT");
-    weft_ep_combine_options own;
+    weft_ep_combine_options copy;
     memset(combining, 0, sizeof *combining);
     if (options == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: options is NULL; start from WEFT_EP_COMBINE_OPTIONS_INIT", call);
     }
-    WEFTI_SIZED_TRY(&form, call, "options", options, &own);
+    WEFTI_SIZED_TRY(&form, call, "options", options, &copy);
     WEFT_TRY(check_flags(options->flags, call));
     WEFT_TRY(check_choices(options, call));
     if (options->bias[0] == NULL && options->bias[1] != NULL) {
@@ -109,21 +109,21 @@ weft_status weft_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const 
                             weft_stream *stream)
 {
     static const char call[] = "weft_ep_combine";
-    arguments own;
-    WEFT_TRY(check(route, &in, &out, &own, stream, call));
+    arguments copy;
+    WEFT_TRY(check(route, &in, &out, &copy, stream, call));
     WEFT_TRY(check_flags(flags, call));
-    own.combining = (wefti_ep_combining){.flags = flags};
-    return combine(route, in, out, &own.combining, stream, call);
+    copy.combining = (wefti_ep_combining){.flags = flags};
+    return combine(route, in, out, &copy.combining, stream, call);
 }
 
 weft_status weft_ep_combine_with(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
                                  const weft_ep_combine_options *options, weft_stream *stream)
 {
     static const char call[] = "weft_ep_combine_with";
-    arguments own;
-    WEFT_TRY(check(route, &in, &out, &own, stream, call));
-    WEFT_TRY(take_options(route->ep, options, in, &own.combining, call));
-    return combine(route, in, out, &own.combining, stream, call);
+    arguments copy;
+    WEFT_TRY(check(route, &in, &out, &copy, stream, call));
+    WEFT_TRY(take_options(route->ep, options, in, &copy.combining, call));
+    return combine(route, in, out, &copy.combining, stream, call);
 }
 
 static weft_status combine_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
@@ -139,21 +139,21 @@ weft_status weft_ep_combine_send(weft_ep_route *route, const weft_ep_rows *in, c
                                  weft_stream *stream)
 {
     static const char call[] = "weft_ep_combine_send";
-    arguments own;
-    WEFT_TRY(check(route, &in, &out, &own, stream, call));
+    arguments copy;
+    WEFT_TRY(check(route, &in, &out, &copy, stream, call));
     WEFT_TRY(check_flags(flags, call));
-    own.combining = (wefti_ep_combining){.flags = flags};
-    return combine_send(route, in, out, &own.combining, stream, call);
+    copy.combining = (wefti_ep_combining){.flags = flags};
+    return combine_send(route, in, out, &copy.combining, stream, call);
 }
 
 weft_status weft_ep_combine_send_with(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
                                       const weft_ep_combine_options *options, weft_stream *stream)
 {
     static const char call[] = "weft_ep_combine_send_with";
-    arguments own;
-    WEFT_TRY(check(route, &in, &out, &own, stream, call));
-    WEFT_TRY(take_options(route->ep, options, in, &own.combining, call));
-    return combine_send(route, in, out, &own.combining, stream, call);
+    arguments copy;
+    WEFT_TRY(check(route, &in, &out, &copy, stream, call));
+    WEFT_TRY(take_options(route->ep, options, in, &copy.combining, call));
+    return combine_send(route, in, out, &copy.combining, stream, call);
 }
 
 weft_status weft_ep_combine_recv(weft_ep_route *route, weft_stream *stream)

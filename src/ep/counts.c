@@ -38,7 +38,7 @@ weft_status weft_ep_route_counts_to(weft_ep_route *route, const weft_ep_count_ar
 {
     static const char call[] = "weft_ep_route_counts_to";
     static const wefti_sized form = WEFTI_SIZED_FORM(weft_ep_count_arrays, generation, "WEFT_EP_COUNT_ARRAYS_INIT");
-    weft_ep_count_arrays own;
+    weft_ep_count_arrays copy;
     if (!wefti_ep_route_is_alive(route)) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument 'route' is NULL or destroyed", call);
     }
@@ -46,18 +46,18 @@ weft_status weft_ep_route_counts_to(weft_ep_route *route, const weft_ep_count_ar
     if (wefti_ep_has_half_of(route->ep, route)) {
         return wefti_error(WEFT_ERR_STATE, "%s: a send of the route waits for its recv; call that first", call);
     }
-    memset(&own, 0, sizeof own);
+    memset(&copy, 0, sizeof copy);
     if (arrays != NULL) {
-        WEFTI_SIZED_TRY(&form, call, "arrays", arrays, &own);
+        WEFTI_SIZED_TRY(&form, call, "arrays", arrays, &copy);
         WEFT_TRY(check_arrays(arrays, call));
-        own = *arrays;
+        copy = *arrays;
     }
-    WEFT_TRY(route->ep->backend->counts_told(route, &own));
-    if (own.generation != NULL) {
-        wefti_st64(&own.generation[0], 0, WEFTI_RELEASE);
-        wefti_st64(&own.generation[1], 0, WEFTI_RELEASE);
+    WEFT_TRY(route->ep->backend->counts_told(route, &copy));
+    if (copy.generation != NULL) {
+        wefti_st64(&copy.generation[0], 0, WEFTI_RELEASE);
+        wefti_st64(&copy.generation[1], 0, WEFTI_RELEASE);
     }
-    route->counts_to = own;
+    route->counts_to = copy;
     return WEFT_OK;
 }
 

@@ -11,13 +11,13 @@ typedef struct arguments {
 } arguments;
 
 /* The rows inside are never larger or smaller: what follows them has its place. */
-static weft_status read_received(const weft_ep_received **out, weft_ep_received *own, const char *call)
+static weft_status read_received(const weft_ep_received **out, weft_ep_received *copy, const char *call)
 {
     static const wefti_sized form = WEFTI_SIZED_FORM(weft_ep_received, rows_capacity, "WEFT_EP_RECEIVED_INIT");
     if (*out == NULL) {
         return wefti_error_null(call, "out");
     }
-    WEFTI_SIZED_TRY(&form, call, "out", *out, own);
+    WEFTI_SIZED_TRY(&form, call, "out", *out, copy);
     if ((*out)->rows.size != sizeof(weft_ep_rows)) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: out.rows has a wrong size; start from WEFT_EP_ROWS_INIT", call);
     }
@@ -73,15 +73,15 @@ static weft_status check_ids(const weft_ep_route *route, const weft_ep_received 
 
 /* *rows and *received become what can be read. */
 static weft_status check(const weft_ep_route *route, const weft_ep_rows **rows, const weft_ep_received **received,
-                         arguments *own, const weft_stream *stream, const char *call)
+                         arguments *copy, const weft_stream *stream, const char *call)
 {
     if (route == NULL || !route->is_chosen) {
         WEFT_TRY(wefti_ep_route_check(route, call));
     }
     WEFT_TRY(wefti_ep_check_call(route->ep, stream, call));
     WEFT_TRY(route->is_chosen ? wefti_ep_check_unused(route, call) : WEFT_OK);
-    WEFT_TRY(read_received(received, &own->out, call));
-    WEFT_TRY(wefti_ep_rows_take(rows, &own->in, call, "in"));
+    WEFT_TRY(read_received(received, &copy->out, call));
+    WEFT_TRY(wefti_ep_rows_take(rows, &copy->in, call, "in"));
     const weft_ep_rows *in = *rows;
     const weft_ep_received *out = *received;
     WEFT_TRY(wefti_ep_rows_check(route->ep, in, call, "in"));
@@ -116,8 +116,8 @@ weft_status weft_ep_dispatch(weft_ep_route *route, const weft_ep_rows *in, const
                              weft_stream *stream)
 {
     static const char call[] = "weft_ep_dispatch";
-    arguments own;
-    WEFT_TRY(check(route, &in, &out, &own, stream, call));
+    arguments copy;
+    WEFT_TRY(check(route, &in, &out, &copy, stream, call));
     WEFT_TRY(wefti_ep_enter(route->ep, call));
     const weft_ep_choices *fresh = take_choices(route);
     weft_status status = route->ep->backend->dispatch(route, fresh, in, out, stream);
@@ -129,8 +129,8 @@ weft_status weft_ep_dispatch_send(weft_ep_route *route, const weft_ep_rows *in, 
                                   weft_stream *stream)
 {
     static const char call[] = "weft_ep_dispatch_send";
-    arguments own;
-    WEFT_TRY(check(route, &in, &out, &own, stream, call));
+    arguments copy;
+    WEFT_TRY(check(route, &in, &out, &copy, stream, call));
     WEFT_TRY(wefti_ep_enter(route->ep, call));
     const weft_ep_choices *fresh = take_choices(route);
     weft_status status = route->ep->backend->dispatch_send(route, fresh, in, out, stream);

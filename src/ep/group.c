@@ -73,19 +73,19 @@ static weft_status check_on_device(const weft_ep_config *config)
 }
 
 /* *given becomes what can be read: see base/sized.h. */
-static weft_status read_config(const weft_ep_config **given, weft_ep_config *own)
+static weft_status read_config(const weft_ep_config **given, weft_ep_config *copy)
 {
     static const wefti_sized form = WEFTI_SIZED_FORM(weft_ep_config, row_bytes_max, "WEFT_EP_CONFIG_INIT");
     if (*given == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT,
                            "weft_ep_create: argument 'config' is NULL; start from WEFT_EP_CONFIG_INIT");
     }
-    WEFTI_SIZED_TRY(&form, "weft_ep_create", "config", *given, own);
+    WEFTI_SIZED_TRY(&form, "weft_ep_create", "config", *given, copy);
     if ((*given)->bytes_max != 0) { /* the least where nothing is known */
-        *own = **given;
-        own->topk_max += own->topk_max == 0;
-        own->row_bytes_max += own->row_bytes_max == 0 ? 16 : 0;
-        *given = own;
+        *copy = **given;
+        copy->topk_max += copy->topk_max == 0;
+        copy->row_bytes_max += copy->row_bytes_max == 0 ? 16 : 0;
+        *given = copy;
     }
     return WEFT_OK;
 }
@@ -264,12 +264,12 @@ static void end_with_world(wefti_attachment *attachment)
 
 weft_status wefti_ep_bytes(const weft_ep_config *config, int ranks, const wefti_ep_calls *calls, weft_ep_memory *memory)
 {
-    weft_ep_config own;
+    weft_ep_config copy;
     weft_ep ep;
     memset(&ep, 0, sizeof ep);
     ep.ranks = ranks;
     ep.calls = calls;
-    WEFT_TRY(read_config(&config, &own));
+    WEFT_TRY(read_config(&config, &copy));
     if (ranks < 1 || memory == NULL || memory->size < sizeof *memory) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_bytes: %s",
                            ranks < 1        ? "argument 'ranks' is less than 1"
@@ -329,8 +329,8 @@ weft_status wefti_ep_create(weft_team *team, const weft_ep_config *config, const
                            "forked from");
     }
     weft_ep *ep = wefti_alloc_zeroed(1, sizeof *ep);
-    weft_ep_config own;
-    weft_status verdict = ep != NULL ? read_config(&config, &own)
+    weft_ep_config copy;
+    weft_status verdict = ep != NULL ? read_config(&config, &copy)
                                      : wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for the group");
     if (verdict == WEFT_OK) {
         ep->calls = calls;

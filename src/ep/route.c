@@ -66,7 +66,7 @@ static weft_status check_flags(const weft_ep_plan *plan, const char *call)
 }
 
 /* *given becomes what can be read: see base/sized.h. */
-static weft_status check_plan(const weft_ep *ep, const weft_ep_plan **given, weft_ep_plan *own, const char *call)
+static weft_status check_plan(const weft_ep *ep, const weft_ep_plan **given, weft_ep_plan *copy, const char *call)
 {
     static const wefti_sized form = WEFTI_SIZED_FORM(weft_ep_plan, layout, "WEFT_EP_PLAN_INIT");
     if (!wefti_ep_is_alive(ep) || *given == NULL) {
@@ -74,7 +74,7 @@ static weft_status check_plan(const weft_ep *ep, const weft_ep_plan **given, wef
                            !wefti_ep_is_alive(ep) ? "argument 'ep' is NULL or destroyed" : "argument 'plan' is NULL");
     }
     WEFT_TRY(wefti_world_check_handle(ep->world, call));
-    WEFTI_SIZED_TRY(&form, call, "plan", *given, own);
+    WEFTI_SIZED_TRY(&form, call, "plan", *given, copy);
     const weft_ep_plan *plan = *given;
     int by_rank = (plan->flags & WEFT_EP_DESTINATIONS) != 0;
     WEFT_TRY(by_rank ? check_destinations(ep, plan, call) : WEFT_OK);
@@ -114,8 +114,8 @@ static weft_ep_plan resolve(const weft_ep *ep, const weft_ep_plan *plan)
 
 weft_status weft_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan, size_t *bytes)
 {
-    weft_ep_plan own;
-    WEFT_TRY(check_plan(ep, &plan, &own, "weft_ep_route_bytes"));
+    weft_ep_plan copy;
+    WEFT_TRY(check_plan(ep, &plan, &copy, "weft_ep_route_bytes"));
     if (bytes == NULL) {
         return wefti_error_null("weft_ep_route_bytes", "bytes");
     }
@@ -126,8 +126,8 @@ weft_status weft_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan, siz
 
 weft_status weft_ep_sms_hint(const weft_ep *ep, const weft_ep_plan *plan, int *sms)
 {
-    weft_ep_plan own;
-    WEFT_TRY(check_plan(ep, &plan, &own, "weft_ep_sms_hint"));
+    weft_ep_plan copy;
+    WEFT_TRY(check_plan(ep, &plan, &copy, "weft_ep_sms_hint"));
     if (sms == NULL) {
         return wefti_error_null("weft_ep_sms_hint", "sms");
     }
@@ -138,8 +138,8 @@ weft_status weft_ep_sms_hint(const weft_ep *ep, const weft_ep_plan *plan, int *s
 
 weft_status weft_ep_route_create(weft_ep *ep, const weft_ep_plan *plan, void *memory, weft_ep_route **out)
 {
-    weft_ep_plan own;
-    WEFT_TRY(check_plan(ep, &plan, &own, "weft_ep_route_create"));
+    weft_ep_plan copy;
+    WEFT_TRY(check_plan(ep, &plan, &copy, "weft_ep_route_create"));
     if (out == NULL || (uintptr_t)memory % WEFTI_EP_MEMORY_ALIGNMENT != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_create: %s",
                            out == NULL ? "argument 'route' is NULL" : "the memory is not aligned to 64 bytes");

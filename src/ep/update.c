@@ -4,7 +4,7 @@
 #include "ep/check.h"
 
 /* *choices become what can be read: see base/sized.h. */
-static weft_status check_given(const weft_ep_route *route, const weft_ep_choices **choices, weft_ep_choices *own,
+static weft_status check_given(const weft_ep_route *route, const weft_ep_choices **choices, weft_ep_choices *copy,
                                const char *call)
 {
     if (!wefti_ep_route_is_alive(route) || *choices == NULL) {
@@ -12,14 +12,14 @@ static weft_status check_given(const weft_ep_route *route, const weft_ep_choices
                            *choices == NULL ? "argument 'choices' is NULL" : "argument 'route' is NULL or destroyed");
     }
     WEFT_TRY(wefti_world_check_handle(route->ep->world, call));
-    return wefti_ep_choices_take(choices, own, call);
+    return wefti_ep_choices_take(choices, copy, call);
 }
 
 weft_status weft_ep_route_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream)
 {
     static const char call[] = "weft_ep_route_update";
-    weft_ep_choices own;
-    WEFT_TRY(check_given(route, &choices, &own, call));
+    weft_ep_choices copy;
+    WEFT_TRY(check_given(route, &choices, &copy, call));
     weft_ep *ep = route->ep;
     WEFT_TRY(wefti_ep_check_call(ep, stream, call));
     WEFT_TRY(wefti_ep_choices_check(route, choices, call));
@@ -34,8 +34,8 @@ weft_status weft_ep_route_update(weft_ep_route *route, const weft_ep_choices *ch
 weft_status weft_ep_route_choose(weft_ep_route *route, const weft_ep_choices *choices)
 {
     static const char call[] = "weft_ep_route_choose";
-    weft_ep_choices own;
-    WEFT_TRY(check_given(route, &choices, &own, call));
+    weft_ep_choices copy;
+    WEFT_TRY(check_given(route, &choices, &copy, call));
     WEFT_TRY(wefti_ep_choices_check(route, choices, call));
     WEFT_TRY(wefti_ep_check_unused(route, call));
     route->choices = *choices;

@@ -5,14 +5,14 @@
 
 /* *given becomes what can be read: see base/sized.h. */
 static weft_status check_launch(weft_world *world, const char *call, const weft_kernel *kernel,
-                                const weft_launch **given, weft_launch *own)
+                                const weft_launch **given, weft_launch *copy)
 {
     static const wefti_sized form = WEFTI_SIZED_FORM(weft_launch, threads, "WEFT_LAUNCH_INIT");
     WEFT_TRY(wefti_world_need_device(world, call));
     if (kernel == NULL || *given == NULL) {
         return wefti_error_null(call, kernel == NULL ? "kernel" : "launch");
     }
-    WEFTI_SIZED_TRY(&form, call, "launch", *given, own);
+    WEFTI_SIZED_TRY(&form, call, "launch", *given, copy);
     const weft_launch *launch = *given;
     if (launch->threads < 1 || launch->blocks < 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %d blocks of %d threads; give 0 blocks or more, of 1 thread or more",
@@ -42,8 +42,8 @@ weft_status weft_device_launch_query(weft_world *world, const weft_kernel *kerne
     int free_sms;
     int free_blocks;
     int all;
-    weft_launch own;
-    WEFT_TRY(check_launch(world, call, kernel, &launch, &own));
+    weft_launch copy;
+    WEFT_TRY(check_launch(world, call, kernel, &launch, &copy));
     if (blocks == NULL || sms == NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: there is no place for the %s", call,
                            blocks == NULL ? "blocks" : "multiprocessors");
@@ -61,8 +61,8 @@ weft_status weft_device_launch(weft_world *world, const weft_kernel *kernel, con
     int sms;
     int blocks;
     int all;
-    weft_launch own;
-    WEFT_TRY(check_launch(world, call, kernel, &launch, &own));
+    weft_launch copy;
+    WEFT_TRY(check_launch(world, call, kernel, &launch, &copy));
     WEFT_TRY(count_blocks(world, kernel, launch, &sms, &blocks, &all));
     weft_launch whole = *launch;
     whole.blocks = launch->blocks > 0 ? launch->blocks : blocks;

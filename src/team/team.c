@@ -39,12 +39,12 @@ static const wefti_sized config_form = WEFTI_SIZED_FORM(weft_team_config, contex
 weft_status weft_team_configure(weft_team *team, const weft_team_config *config)
 {
     static const char call[] = "weft_team_configure";
-    weft_team_config own;
+    weft_team_config copy;
     WEFT_TRY(wefti_team_expect(team, call));
     if (config == NULL) {
         return wefti_error_null(call, "config");
     }
-    WEFTI_SIZED_TRY(&config_form, call, "config", config, &own);
+    WEFTI_SIZED_TRY(&config_form, call, "config", config, &copy);
     if (config->contexts < 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: config.contexts is %d; give 0 or more", call, config->contexts);
     }
@@ -56,12 +56,12 @@ weft_status weft_team_query(const weft_team *team, weft_team_config *config)
 {
     static const char call[] = "weft_team_query";
     const weft_team_config *asked = config; /* only what the caller's struct has is written */
-    weft_team_config own;
+    weft_team_config copy;
     WEFT_TRY(wefti_team_expect(team, call));
     if (config == NULL) {
         return wefti_error_null(call, "config");
     }
-    WEFTI_SIZED_TRY(&config_form, call, "config", asked, &own);
+    WEFTI_SIZED_TRY(&config_form, call, "config", asked, &copy);
     config->contexts = team->contexts;
     return WEFT_OK;
 }

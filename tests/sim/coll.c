@@ -56,9 +56,9 @@ static void run_session(case_run *run, const coll_session_plan *plan)
     weft_world *world = case_world("coll");
     (void)unsetenv("WEFT_COLL"); /* all have read it */
     for (int i = 0; i < (run->seed % 16 == 1 ? 3 : 1); i++) {
-        coll_session_plan own = *plan;
-        own.first_step = (uint64_t)i * 1000;
-        coll_session_run(world, run->seed, &own);
+        coll_session_plan copy = *plan;
+        copy.first_step = (uint64_t)i * 1000;
+        coll_session_run(world, run->seed, &copy);
     }
     combine_alike(run, world);
     MUST(weft_world_destroy(world));

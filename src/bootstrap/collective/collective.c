@@ -121,19 +121,19 @@ static weft_status check_place(const wefti_collective *collective)
 weft_status wefti_collective_open(const wefti_collective *collective, const weft_world_config *config,
                                   wefti_bootstrap *bootstrap)
 {
-    weft_world_config own = *config;
+    weft_world_config copy = *config;
     weft_uid uid;
     const uint64_t until_ns = wefti_os_now_ns() + config->deadline_ns;
     WEFT_TRY(check_place(collective));
     WEFT_TRY(share(collective, config, &uid));
-    own.pe = collective->pe;
-    own.pes = collective->pes;
-    own.uid = &uid;
+    copy.pe = collective->pe;
+    copy.pes = collective->pes;
+    copy.uid = &uid;
     const uint64_t now_ns = wefti_os_now_ns();
-    own.deadline_ns = now_ns < until_ns ? until_ns - now_ns : 1;
-    bootstrap->ops = own.pes == 1 ? &wefti_bootstrap_self : &wefti_bootstrap_uid;
-    weft_status status = bootstrap->ops->open(&own, bootstrap);
-    if (status != WEFT_OK && own.pe == 0 && own.pes > 1) {
+    copy.deadline_ns = now_ns < until_ns ? until_ns - now_ns : 1;
+    bootstrap->ops = copy.pes == 1 ? &wefti_bootstrap_self : &wefti_bootstrap_uid;
+    weft_status status = bootstrap->ops->open(&copy, bootstrap);
+    if (status != WEFT_OK && copy.pe == 0 && copy.pes > 1) {
         wefti_uid_drop(&uid);
     }
     explicit_bzero(&uid, sizeof uid);

@@ -80,20 +80,20 @@ static weft_status tell(wefti_job *job, const char *key, uint64_t until_ns, weft
 static weft_status meet(wefti_job *job, const weft_world_config *config, wefti_bootstrap *bootstrap, const char *key,
                         uint64_t until_ns)
 {
-    weft_world_config own = *config;
+    weft_world_config copy = *config;
     weft_uid uid;
-    WEFT_TRY(
-        explain(job, config, own.pe == 0 ? tell(job, key, until_ns, &uid) : job->ops->fetch(job, key, until_ns, &uid)));
-    own.bootstrap = WEFT_BOOTSTRAP_UID;
-    own.uid = &uid;
+    WEFT_TRY(explain(job, config,
+                     copy.pe == 0 ? tell(job, key, until_ns, &uid) : job->ops->fetch(job, key, until_ns, &uid)));
+    copy.bootstrap = WEFT_BOOTSTRAP_UID;
+    copy.uid = &uid;
     const uint64_t now_ns = wefti_os_now_ns();
-    own.deadline_ns = now_ns < until_ns ? until_ns - now_ns : 1;
+    copy.deadline_ns = now_ns < until_ns ? until_ns - now_ns : 1;
     bootstrap->ops = &wefti_bootstrap_uid;
-    weft_status status = wefti_bootstrap_uid.open(&own, bootstrap);
-    if (own.pe == 0 && status == WEFT_OK && job->ops->retract != NULL) {
+    weft_status status = wefti_bootstrap_uid.open(&copy, bootstrap);
+    if (copy.pe == 0 && status == WEFT_OK && job->ops->retract != NULL) {
         job->ops->retract(job, key);
     }
-    if (own.pe == 0 && status != WEFT_OK) {
+    if (copy.pe == 0 && status != WEFT_OK) {
         wefti_uid_drop(&uid);
     }
     explicit_bzero(&uid, sizeof uid);
@@ -103,13 +103,13 @@ static weft_status meet(wefti_job *job, const weft_world_config *config, wefti_b
 weft_status wefti_job_open(wefti_job *job, const weft_world_config *config, wefti_bootstrap *bootstrap,
                            uint64_t until_ns)
 {
-    weft_world_config own = *config;
+    weft_world_config copy = *config;
     char key[WEFTI_JOB_KEY_BYTES];
     make_key(job, wefti_bootstrap_world_name(config), key);
-    find_place(job, &own);
-    if (own.pes == 1) {
+    find_place(job, &copy);
+    if (copy.pes == 1) {
         bootstrap->ops = &wefti_bootstrap_self;
-        return wefti_bootstrap_self.open(&own, bootstrap);
+        return wefti_bootstrap_self.open(&copy, bootstrap);
     }
-    return meet(job, &own, bootstrap, key, until_ns);
+    return meet(job, &copy, bootstrap, key, until_ns);
 }

@@ -34,12 +34,13 @@ ncclResult_t nep_result_of(weft_status status);
 
 /* ---- structs.c ---- */
 
-/* Copy the caller's struct, of any version, to `own`, whose further fields become zero. `need`: the size of the first
+/* Copy the caller's struct, of any version, to `copy`, whose further fields become zero. `need`: the size of the first
  * version. */
-ncclResult_t nep_read(const char *call, const char *name, const void *theirs, size_t need, void *own, size_t own_bytes);
+ncclResult_t nep_read(const char *call, const char *name, const void *theirs, size_t need, void *copy,
+                      size_t copy_bytes);
 
 /* Tensors are of one version. NULL is "not given" and leaves *own with magic 0. */
-ncclResult_t nep_read_tensor(const char *call, const char *name, const ncclEpTensor_t *theirs, ncclEpTensor_t *own);
+ncclResult_t nep_read_tensor(const char *call, const char *name, const ncclEpTensor_t *theirs, ncclEpTensor_t *copy);
 
 /* ---- driver.c ---- */
 

@@ -263,13 +263,13 @@ static ncclResult_t fill_group(struct ncclEpGroup *group, const nep_cuda *cuda, 
 
 ncclResult_t ncclEpCreateGroup(ncclEpGroup_t *ep_group, ncclComm_t comm, const ncclEpGroupConfig_t *config)
 {
-    ncclEpGroupConfig_t own;
+    ncclEpGroupConfig_t copy;
     int ranks = 0;
     int rank = 0;
     if (ep_group == NULL || comm == NULL) {
         return nep_fail(ncclInvalidArgument, CALL ": argument '%s' is NULL", ep_group == NULL ? "ep_group" : "comm");
     }
-    NEP_TRY(nep_read(CALL, "config", config, NCCL_EP_GROUP_CONFIG_V1_SIZE, &own, sizeof own));
+    NEP_TRY(nep_read(CALL, "config", config, NCCL_EP_GROUP_CONFIG_V1_SIZE, &copy, sizeof copy));
     const nep_cuda *cuda = nep_load_cuda(CALL);
     const nep_nccl *nccl = cuda != NULL ? nep_load_nccl(CALL) : NULL;
     if (nccl == NULL) {
@@ -278,7 +278,7 @@ ncclResult_t ncclEpCreateGroup(ncclEpGroup_t *ep_group, ncclComm_t comm, const n
     if (nccl->comm_count(comm, &ranks) != ncclSuccess || nccl->comm_rank(comm, &rank) != ncclSuccess || ranks < 1) {
         return nep_fail(ncclInvalidArgument, CALL ": NCCL does not know the communicator");
     }
-    NEP_TRY(check_config(&own, ranks));
+    NEP_TRY(check_config(&copy, ranks));
     struct ncclEpGroup *group = calloc(1, sizeof *group);
     int *mask = calloc((size_t)ranks, sizeof *mask);
     uint64_t *known = calloc(((size_t)ranks + 63) / 64, sizeof *known);
@@ -293,7 +293,7 @@ ncclResult_t ncclEpCreateGroup(ncclEpGroup_t *ep_group, ncclComm_t comm, const n
     group->mask = mask;
     group->known = known;
     group->comm = comm;
-    group->config = own;
+    group->config = copy;
     group->rank = rank;
     group->ranks = ranks;
     ncclResult_t result = fill_group(group, cuda, nccl);

@@ -54,13 +54,13 @@ static ncclResult_t layout_of(const char *call, const struct ncclEpGroup *group,
 static ncclResult_t plan_of(const char *call, const struct ncclEpGroup *group, ncclEpLayout_t layout,
                             const ncclEpHandleConfig_t *config, int topk, weft_ep_plan *out)
 {
-    ncclEpHandleConfig_t own = {0};
+    ncclEpHandleConfig_t copy = {0};
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
     NEP_TRY(layout_of(call, group, layout, &plan.layout));
     if (config != NULL) {
-        NEP_TRY(nep_read(call, "config", config, NCCL_EP_HANDLE_CONFIG_V1_SIZE, &own, sizeof own));
+        NEP_TRY(nep_read(call, "config", config, NCCL_EP_HANDLE_CONFIG_V1_SIZE, &copy, sizeof copy));
     }
-    size_t alignment = own.dispatch_output_per_expert_alignment;
+    size_t alignment = copy.dispatch_output_per_expert_alignment;
     if ((alignment & (alignment - 1)) != 0 || alignment > 1024) {
         return nep_fail(ncclInvalidArgument,
                         "%s: dispatch_output_per_expert_alignment is %zu; give a power of two up to "
@@ -366,7 +366,7 @@ static ncclResult_t read_counters(const char *call, const struct ncclEpHandle *h
                                   nep_counters *out)
 {
     const struct ncclEpGroup *group = handle->group;
-    ncclEpLayoutInfo_t own = {0};
+    ncclEpLayoutInfo_t copy = {0};
     size_t local = (size_t)group->local_experts;
     *out = (nep_counters){0};
     if (info == NULL) {
@@ -375,19 +375,19 @@ static ncclResult_t read_counters(const char *call, const struct ncclEpHandle *h
     if (nep_is_ll(group)) {
         return nep_fail(ncclInvalidArgument, "%s: layout_info is given; in LL it comes with the dispatch", call);
     }
-    NEP_TRY(nep_read(call, "layout_info", info, NCCL_EP_LAYOUT_INFO_V1_SIZE, &own, sizeof own));
-    NEP_TRY(nep_read_tensor(call, "expert_counters", own.expert_counters, &out->experts));
-    NEP_TRY(nep_read_tensor(call, "expert_offsets", own.expert_offsets, &out->offsets));
-    NEP_TRY(nep_read_tensor(call, "recv_total_counter", own.recv_total_counter, &out->total));
-    if ((unsigned)own.recv_topk_idx_kind > NCCL_EP_EXPERT_ID_GLOBAL) {
+    NEP_TRY(nep_read(call, "layout_info", info, NCCL_EP_LAYOUT_INFO_V1_SIZE, &copy, sizeof copy));
+    NEP_TRY(nep_read_tensor(call, "expert_counters", copy.expert_counters, &out->experts));
+    NEP_TRY(nep_read_tensor(call, "expert_offsets", copy.expert_offsets, &out->offsets));
+    NEP_TRY(nep_read_tensor(call, "recv_total_counter", copy.recv_total_counter, &out->total));
+    if ((unsigned)copy.recv_topk_idx_kind > NCCL_EP_EXPERT_ID_GLOBAL) {
         return nep_fail(ncclInvalidArgument, "%s: layout_info.recv_topk_idx_kind is %d", call,
-                        (int)own.recv_topk_idx_kind);
+                        (int)copy.recv_topk_idx_kind);
     }
-    out->ids_are_global = own.recv_topk_idx_kind == NCCL_EP_EXPERT_ID_GLOBAL;
+    out->ids_are_global = copy.recv_topk_idx_kind == NCCL_EP_EXPERT_ID_GLOBAL;
     NEP_TRY(nep_check_counts(call, "expert_counters", &out->experts, local));
     NEP_TRY(nep_check_counts(call, "expert_offsets", &out->offsets, local));
     NEP_TRY(nep_check_counts(call, "recv_total_counter", &out->total, 1));
-    if (own.src_rank_counters != NULL || (own.expert_offsets != NULL && handle->plan.layout == WEFT_EP_RANK_MAJOR)) {
+    if (copy.src_rank_counters != NULL || (copy.expert_offsets != NULL && handle->plan.layout == WEFT_EP_RANK_MAJOR)) {
         return nep_fail(ncclInvalidArgument, "%s: src_rank_counters are of LL, expert_offsets of expert-major", call);
     }
     return ncclSuccess;

@@ -173,17 +173,17 @@ typedef struct dispatch_arguments {
 
 static ncclResult_t read_dispatch(const ncclEpDispatchInputs_t *inputs, const ncclEpDispatchOutputs_t *outputs,
                                   const ncclEpLayoutInfo_t *info, const ncclEpDispatchConfig_t *config,
-                                  dispatch_arguments *own)
+                                  dispatch_arguments *copy)
 {
-    NEP_TRY(nep_read(DISPATCH, "inputs", inputs, NCCL_EP_DISPATCH_INPUTS_V1_SIZE, &own->inputs, sizeof own->inputs));
+    NEP_TRY(nep_read(DISPATCH, "inputs", inputs, NCCL_EP_DISPATCH_INPUTS_V1_SIZE, &copy->inputs, sizeof copy->inputs));
     NEP_TRY(
-        nep_read(DISPATCH, "outputs", outputs, NCCL_EP_DISPATCH_OUTPUTS_V1_SIZE, &own->outputs, sizeof own->outputs));
+        nep_read(DISPATCH, "outputs", outputs, NCCL_EP_DISPATCH_OUTPUTS_V1_SIZE, &copy->outputs, sizeof copy->outputs));
     if (info != NULL) {
-        NEP_TRY(nep_read(DISPATCH, "layout_info", info, NCCL_EP_LAYOUT_INFO_V1_SIZE, &own->info, sizeof own->info));
+        NEP_TRY(nep_read(DISPATCH, "layout_info", info, NCCL_EP_LAYOUT_INFO_V1_SIZE, &copy->info, sizeof copy->info));
     }
     if (config != NULL) {
         NEP_TRY(
-            nep_read(DISPATCH, "config", config, NCCL_EP_DISPATCH_CONFIG_V1_SIZE, &own->config, sizeof own->config));
+            nep_read(DISPATCH, "config", config, NCCL_EP_DISPATCH_CONFIG_V1_SIZE, &copy->config, sizeof copy->config));
     }
     return ncclSuccess;
 }
@@ -680,10 +680,10 @@ ncclResult_t ncclEpCombine(ncclEpHandle_t handle, const ncclEpCombineInputs_t *i
 ncclResult_t ncclEpComplete(ncclEpHandle_t handle, const ncclEpCompleteConfig_t *config, cudaStream_t stream)
 {
     static const char call[] = "ncclEpComplete";
-    ncclEpCompleteConfig_t own;
+    ncclEpCompleteConfig_t copy;
     NEP_TRY(nep_check_handle(call, handle));
     if (config != NULL) {
-        NEP_TRY(nep_read(call, "config", config, NCCL_EP_COMPLETE_CONFIG_V1_SIZE, &own, sizeof own));
+        NEP_TRY(nep_read(call, "config", config, NCCL_EP_COMPLETE_CONFIG_V1_SIZE, &copy, sizeof copy));
     }
     if (!handle->has_sent) {
         return ncclSuccess; /* the call was whole */

@@ -8,7 +8,8 @@ typedef struct struct_start {
     unsigned int magic;
 } struct_start;
 
-ncclResult_t nep_read(const char *call, const char *name, const void *theirs, size_t need, void *own, size_t own_bytes)
+ncclResult_t nep_read(const char *call, const char *name, const void *theirs, size_t need, void *copy,
+                      size_t copy_bytes)
 {
     struct_start start;
     if (theirs == NULL) {
@@ -23,14 +24,14 @@ ncclResult_t nep_read(const char *call, const char *name, const void *theirs, si
         return nep_fail(ncclInvalidArgument, "%s: '%s' says that it has %u bytes; its first version has %zu", call,
                         name, start.size, need);
     }
-    memset(own, 0, own_bytes);
-    memcpy(own, theirs, start.size < own_bytes ? start.size : own_bytes);
+    memset(copy, 0, copy_bytes);
+    memcpy(copy, theirs, start.size < copy_bytes ? start.size : copy_bytes);
     return ncclSuccess;
 }
 
-ncclResult_t nep_read_tensor(const char *call, const char *name, const ncclEpTensor_t *theirs, ncclEpTensor_t *own)
+ncclResult_t nep_read_tensor(const char *call, const char *name, const ncclEpTensor_t *theirs, ncclEpTensor_t *copy)
 {
-    memset(own, 0, sizeof *own);
+    memset(copy, 0, sizeof *copy);
     if (theirs == NULL) {
         return ncclSuccess;
     }
@@ -45,6 +46,6 @@ ncclResult_t nep_read_tensor(const char *call, const char *name, const ncclEpTen
     if (theirs->ndim == 0 || theirs->sizes == NULL) {
         return nep_fail(ncclInvalidArgument, "%s: tensor '%s' has no dimensions", call, name);
     }
-    *own = *theirs;
+    *copy = *theirs;
     return ncclSuccess;
 }

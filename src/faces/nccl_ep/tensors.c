@@ -22,8 +22,8 @@ ncclResult_t ncclEpTensorAlloc(ncclEpTensor_t **tensor, unsigned int ndim, ncclD
         return nep_fail(ncclInvalidArgument, "%s: ndim is %u; give 1 .. 16", call, ndim);
     }
     if (config != NULL) {
-        ncclEpTensorAllocConfig_t own;
-        NEP_TRY(nep_read(call, "config", config, NCCL_EP_TENSOR_ALLOC_CONFIG_V1_SIZE, &own, sizeof own));
+        ncclEpTensorAllocConfig_t copy;
+        NEP_TRY(nep_read(call, "config", config, NCCL_EP_TENSOR_ALLOC_CONFIG_V1_SIZE, &copy, sizeof copy));
     }
     allocated_tensor *made = calloc(1, sizeof *made + ndim * sizeof *sizes);
     if (made == NULL) {

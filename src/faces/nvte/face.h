@@ -57,7 +57,7 @@ weft_status nvte_enter(const char *call, const NVTETensor handle_mem, weft_nvte_
 void nvte_leave(weft_nvte_group *group);
 
 /* Copy the caller's config, of any version. */
-weft_status nvte_read_layer(const char *call, const NVTEEpLayerConfig *theirs, NVTEEpLayerConfig *own);
+weft_status nvte_read_layer(const char *call, const NVTEEpLayerConfig *theirs, NVTEEpLayerConfig *copy);
 
 /* ---- tensors.c ---- */
 
@@ -76,7 +76,7 @@ void nvte_find_accessors(void);
 
 /* What a tensor says; NULL is an error. `window` NULL, or without a window: its own data. */
 weft_status nvte_read_tensor(const char *call, const char *name, const NVTETensor tensor, const NVTECommWindow *window,
-                             const weft_nvte_group *group, nvte_tensor *own);
+                             const weft_nvte_group *group, nvte_tensor *copy);
 
 /* Rows [..][H], and how many. `moves`: they are only moved, and may have scales. */
 weft_status nvte_read_rows(const char *call, const char *name, const NVTETensor tensor, const NVTECommWindow *window,

@@ -41,14 +41,14 @@ static weft_status check_names(const char *call)
     static const char *const names[] = {"nvte_ep_initialize",   "nvte_ep_shutdown",   "nvte_ep_handle_mem_size",
                                         "nvte_ep_prepare",      "nvte_ep_dispatch",   "nvte_ep_combine",
                                         "nvte_ep_dispatch_bwd", "nvte_ep_combine_bwd"};
-    Dl_info own;
+    Dl_info self;
     Dl_info theirs;
-    if (dladdr((void *)(uintptr_t)nvte_ep_initialize, &own) == 0) {
+    if (dladdr((void *)(uintptr_t)nvte_ep_initialize, &self) == 0) {
         return WEFT_OK; /* a static program: there is nothing to mix */
     }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         void *symbol = dlsym(RTLD_DEFAULT, names[i]);
-        if (symbol != NULL && dladdr(symbol, &theirs) != 0 && theirs.dli_fbase != own.dli_fbase) {
+        if (symbol != NULL && dladdr(symbol, &theirs) != 0 && theirs.dli_fbase != self.dli_fbase) {
             return nvte_fail(WEFT_ERR_STATE,
                              "%s: %s of %s comes before that of libweft_nvte_ep, so that calls of both would be mixed; "
                              "link -lweft_nvte_ep before -ltransformer_engine, or preload libweft_nvte_ep.so",
@@ -60,8 +60,8 @@ static weft_status check_names(const char *call)
 
 /* ---- configs ---- */
 
-static weft_status read_struct(const char *call, const char *name, const void *theirs, size_t least, void *own,
-                               size_t own_bytes)
+static weft_status read_struct(const char *call, const char *name, const void *theirs, size_t least, void *copy,
+                               size_t copy_bytes)
 {
     size_t size = 0;
     if (theirs == NULL) {
@@ -74,17 +74,18 @@ static weft_status read_struct(const char *call, const char *name, const void *t
                          "%s: %s.struct_size is %zu; its first version has %zu bytes, start from its _INIT", call, name,
                          size, least);
     }
-    memset(own, 0, own_bytes);
-    memcpy(own, theirs, size < own_bytes ? size : own_bytes);
+    memset(copy, 0, copy_bytes);
+    memcpy(copy, theirs, size < copy_bytes ? size : copy_bytes);
     return WEFT_OK;
 }
 
-weft_status nvte_read_layer(const char *call, const NVTEEpLayerConfig *theirs, NVTEEpLayerConfig *own)
+weft_status nvte_read_layer(const char *call, const NVTEEpLayerConfig *theirs, NVTEEpLayerConfig *copy)
 {
-    WEFT_TRY(read_struct(call, "layer_cfg", theirs, LAYER_MIN, own, sizeof *own));
-    size_t alignment = own->dispatch_output_per_expert_alignment;
-    if (own->top_k < 1 || own->top_k > NVTE_TOPK_MAX) {
-        return nvte_fail(WEFT_ERR_ARGUMENT, "%s: layer_cfg.top_k is %d; give 1 .. %d", call, own->top_k, NVTE_TOPK_MAX);
+    WEFT_TRY(read_struct(call, "layer_cfg", theirs, LAYER_MIN, copy, sizeof *copy));
+    size_t alignment = copy->dispatch_output_per_expert_alignment;
+    if (copy->top_k < 1 || copy->top_k > NVTE_TOPK_MAX) {
+        return nvte_fail(WEFT_ERR_ARGUMENT, "%s: layer_cfg.top_k is %d; give 1 .. %d", call, copy->top_k,
+                         NVTE_TOPK_MAX);
     }
     if ((alignment & (alignment - 1)) != 0 || alignment > (size_t)1 << (NVTE_ALIGNMENTS - 1)) {
         return nvte_fail(WEFT_ERR_ARGUMENT,
@@ -94,7 +95,7 @@ weft_status nvte_read_layer(const char *call, const NVTEEpLayerConfig *theirs, N
     return WEFT_OK;
 }
 
-static weft_status read_config(const char *call, const NVTEEpGroupConfig *theirs, ncclEpGroupConfig_t *own,
+static weft_status read_config(const char *call, const NVTEEpGroupConfig *theirs, ncclEpGroupConfig_t *copy,
                                NVTEEpGroupConfig *config)
 {
     WEFT_TRY(read_struct(call, "group_config", theirs, CONFIG_MIN, config, sizeof *config));
@@ -121,16 +122,16 @@ static weft_status read_config(const char *call, const NVTEEpGroupConfig *theirs
                          "%s: group_config.hidden_dim is %d elements of %zu bytes; give a multiple of 16 bytes", call,
                          config->hidden_dim, bytes);
     }
-    *own = NCCL_EP_GROUP_CONFIG_INIT;
-    own->algorithm = NCCL_EP_ALGO_HIGH_THROUGHPUT;
-    own->num_experts = (unsigned)config->num_experts;
-    own->max_dispatch_tokens_per_rank = (unsigned)config->max_tokens_per_rank;
-    own->max_recv_tokens_per_rank = (unsigned)config->max_recv_tokens_per_rank;
-    own->max_token_bytes = (unsigned)((size_t)config->hidden_dim * bytes);
-    own->max_num_sms = (unsigned)config->num_comm_sms;
-    own->num_topk = (unsigned)config->num_topk;
-    own->overflow_policy = config->drop_on_overflow ? NCCL_EP_OVERFLOW_DROP : NCCL_EP_OVERFLOW_TRAP;
-    own->zero_copy = config->zero_copy ? NCCL_EP_ZERO_COPY_AUTO : NCCL_EP_ZERO_COPY_OFF;
+    *copy = NCCL_EP_GROUP_CONFIG_INIT;
+    copy->algorithm = NCCL_EP_ALGO_HIGH_THROUGHPUT;
+    copy->num_experts = (unsigned)config->num_experts;
+    copy->max_dispatch_tokens_per_rank = (unsigned)config->max_tokens_per_rank;
+    copy->max_recv_tokens_per_rank = (unsigned)config->max_recv_tokens_per_rank;
+    copy->max_token_bytes = (unsigned)((size_t)config->hidden_dim * bytes);
+    copy->max_num_sms = (unsigned)config->num_comm_sms;
+    copy->num_topk = (unsigned)config->num_topk;
+    copy->overflow_policy = config->drop_on_overflow ? NCCL_EP_OVERFLOW_DROP : NCCL_EP_OVERFLOW_TRAP;
+    copy->zero_copy = config->zero_copy ? NCCL_EP_ZERO_COPY_AUTO : NCCL_EP_ZERO_COPY_OFF;
     return WEFT_OK;
 }
 
@@ -228,12 +229,12 @@ static weft_status create(const char *call, void *ep_comm, const NVTEEpGroupConf
                           weft_nvte_group **out)
 {
     ncclEpGroupConfig_t config;
-    NVTEEpGroupConfig own;
+    NVTEEpGroupConfig copy;
     int device = 0;
-    WEFT_TRY(read_config(call, theirs, &config, &own));
+    WEFT_TRY(read_config(call, theirs, &config, &copy));
     WEFT_TRY(check_names(call));
     WEFT_TRY(current_device(call, &device));
-    WEFT_TRY(check_ranks(call, ep_comm, own.ep_size));
+    WEFT_TRY(check_ranks(call, ep_comm, copy.ep_size));
     WEFT_TRY(list_group(call, device, NULL, is_default));
     nvte_find_accessors();
     weft_nvte_group *group = calloc(1, sizeof *group);
@@ -393,13 +394,13 @@ static weft_status have_plan(const char *call, weft_nvte_group *group, const nvt
 static weft_status handle_mem_size(const NVTEEpLayerConfig *layer_cfg, size_t *size)
 {
     static const char call[] = "nvte_ep_handle_mem_size";
-    NVTEEpLayerConfig own;
+    NVTEEpLayerConfig copy;
     weft_nvte_group *group = NULL;
     nvte_plan *plan = NULL;
-    WEFT_TRY(nvte_read_layer(call, layer_cfg, &own));
+    WEFT_TRY(nvte_read_layer(call, layer_cfg, &copy));
     WEFT_TRY(lock_group(call, 0, &group));
-    size_t alignment = own.dispatch_output_per_expert_alignment;
-    nvte_layer layer = {.number = group->number, .topk = own.top_k};
+    size_t alignment = copy.dispatch_output_per_expert_alignment;
+    nvte_layer layer = {.number = group->number, .topk = copy.top_k};
     while ((size_t)1 << layer.alignment < alignment) {
         layer.alignment++;
     }
@@ -431,23 +432,23 @@ static weft_status find_plan(const char *call, weft_nvte_group *group, const nvt
 weft_status nvte_enter(const char *call, const NVTETensor handle_mem, weft_nvte_group **group, nvte_plan **plan,
                        void **memory)
 {
-    nvte_tensor own;
+    nvte_tensor copy;
     nvte_layer layer;
-    WEFT_TRY(nvte_read_tensor(call, "handle_mem", handle_mem, NULL, NULL, &own));
-    if (own.type != kNVTEByte || own.ndim != 1 || !nvte_layer_of(own.elements, &layer)) {
+    WEFT_TRY(nvte_read_tensor(call, "handle_mem", handle_mem, NULL, NULL, &copy));
+    if (copy.type != kNVTEByte || copy.ndim != 1 || !nvte_layer_of(copy.elements, &layer)) {
         return nvte_fail(WEFT_ERR_ARGUMENT,
                          "%s: handle_mem has %zu dimensions and %zu elements of type %d; give one, of as many "
                          "kNVTEByte as nvte_ep_handle_mem_size says, which name the layer",
-                         call, own.ndim, own.elements, (int)own.type);
+                         call, copy.ndim, copy.elements, (int)copy.type);
     }
-    if ((uintptr_t)own.data % 64 != 0) {
-        return nvte_fail(WEFT_ERR_ARGUMENT, "%s: handle_mem is at %p; align it to 64 bytes", call, own.data);
+    if ((uintptr_t)copy.data % 64 != 0) {
+        return nvte_fail(WEFT_ERR_ARGUMENT, "%s: handle_mem is at %p; align it to 64 bytes", call, copy.data);
     }
     WEFT_TRY(lock_group(call, layer.number, group));
-    weft_status status = find_plan(call, *group, &layer, own.elements, plan);
+    weft_status status = find_plan(call, *group, &layer, copy.elements, plan);
     if (status != WEFT_OK) {
         nvte_leave(*group);
     }
-    *memory = own.data;
+    *memory = copy.data;
     return status;
 }

@@ -80,28 +80,28 @@ static weft_status read_choices(const layer_call *call, const NVTETensor topk_id
 static weft_status read_counts(const layer_call *call, const char *name, const NVTETensor tensor, size_t count,
                                weft_ep_count_arrays *arrays, void **array)
 {
-    nvte_tensor own;
+    nvte_tensor copy;
     if (tensor == NULL) {
         return WEFT_OK;
     }
-    WEFT_TRY(nvte_read_tensor(call->name, name, tensor, NULL, call->group, &own));
-    if ((own.type != kNVTEInt32 && own.type != kNVTEInt64) || own.elements != count) {
+    WEFT_TRY(nvte_read_tensor(call->name, name, tensor, NULL, call->group, &copy));
+    if ((copy.type != kNVTEInt32 && copy.type != kNVTEInt64) || copy.elements != count) {
         return nvte_fail(WEFT_ERR_ARGUMENT, "%s: %s has %zu elements of type %d; give %zu of kNVTEInt32 or kNVTEInt64",
-                         call->name, name, own.elements, (int)own.type, count);
+                         call->name, name, copy.elements, (int)copy.type, count);
     }
-    weft_ep_id_type type = own.type == kNVTEInt64 ? WEFT_EP_INT64 : WEFT_EP_INT32;
+    weft_ep_id_type type = copy.type == kNVTEInt64 ? WEFT_EP_INT64 : WEFT_EP_INT32;
     if (arrays->on_stream && arrays->type != type) {
         return nvte_fail(WEFT_ERR_UNSUPPORTED,
                          "%s: recv_tokens_per_expert and total_recv_tokens_per_rank have two types; give both "
                          "kNVTEInt32, or both kNVTEInt64",
                          call->name);
     }
-    if ((uintptr_t)own.data % (own.type == kNVTEInt64 ? 8 : 4) != 0) {
-        return nvte_fail(WEFT_ERR_ARGUMENT, "%s: %s is at %p; align it to its elements", call->name, name, own.data);
+    if ((uintptr_t)copy.data % (copy.type == kNVTEInt64 ? 8 : 4) != 0) {
+        return nvte_fail(WEFT_ERR_ARGUMENT, "%s: %s is at %p; align it to its elements", call->name, name, copy.data);
     }
     arrays->on_stream = 1;
     arrays->type = type;
-    *array = own.data;
+    *array = copy.data;
     return WEFT_OK;
 }
 
@@ -152,12 +152,12 @@ void nvte_ep_prepare(NVTETensor handle_mem, NVTETensor topk_idx, NVTETensor recv
                      NVTETensor total_recv_tokens_per_rank, const NVTEEpLayerConfig *layer_cfg, cudaStream_t stream)
 {
     layer_call call = {.name = "nvte_ep_prepare", .stream = stream};
-    NVTEEpLayerConfig own;
-    weft_status status = nvte_read_layer(call.name, layer_cfg, &own);
+    NVTEEpLayerConfig copy;
+    weft_status status = nvte_read_layer(call.name, layer_cfg, &copy);
     status = status != WEFT_OK ? status : enter(&call, handle_mem);
     if (status == WEFT_OK) {
-        status = finish(&call,
-                        prepare(&call, handle_mem, topk_idx, recv_tokens_per_expert, total_recv_tokens_per_rank, &own));
+        status = finish(
+            &call, prepare(&call, handle_mem, topk_idx, recv_tokens_per_expert, total_recv_tokens_per_rank, &copy));
     }
     (void)nvte_end(status);
 }

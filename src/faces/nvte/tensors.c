@@ -40,34 +40,34 @@ void nvte_find_accessors(void)
     (void)pthread_mutex_unlock(&lock);
 }
 
-static weft_status check_scaling(const char *call, const char *name, const nvte_tensor *own)
+static weft_status check_scaling(const char *call, const char *name, const nvte_tensor *copy)
 {
-    int is_fp8 = own->type == kNVTEFloat8E4M3 || own->type == kNVTEFloat8E5M2;
-    if (own->scaling_mode != NVTE_DELAYED_TENSOR_SCALING && !(own->scaling_mode == NVTE_MXFP8_1D_SCALING && is_fp8)) {
+    int is_fp8 = copy->type == kNVTEFloat8E4M3 || copy->type == kNVTEFloat8E5M2;
+    if (copy->scaling_mode != NVTE_DELAYED_TENSOR_SCALING && !(copy->scaling_mode == NVTE_MXFP8_1D_SCALING && is_fp8)) {
         return nvte_fail(WEFT_ERR_UNSUPPORTED,
                          "%s: tensor '%s' has scaling mode %d and type %d; give none, or fp8 with "
                          "NVTE_MXFP8_1D_SCALING",
-                         call, name, (int)own->scaling_mode, (int)own->type);
+                         call, name, (int)copy->scaling_mode, (int)copy->type);
     }
     return WEFT_OK;
 }
 
-static weft_status read_by_accessors(const char *call, const char *name, NVTETensor tensor, nvte_tensor *own)
+static weft_status read_by_accessors(const char *call, const char *name, NVTETensor tensor, nvte_tensor *copy)
 {
-    own->data = found.data(tensor);
-    own->type = found.type(tensor);
-    own->ndim = found.ndims(tensor);
-    for (size_t i = 0; i < own->ndim && i < WEFT_NVTE_DIMENSIONS_MAX; i++) {
-        own->sizes[i] = found.size(tensor, i);
+    copy->data = found.data(tensor);
+    copy->type = found.type(tensor);
+    copy->ndim = found.ndims(tensor);
+    for (size_t i = 0; i < copy->ndim && i < WEFT_NVTE_DIMENSIONS_MAX; i++) {
+        copy->sizes[i] = found.size(tensor, i);
     }
-    own->scaling_mode = found.scaling_mode(tensor);
-    if (own->scaling_mode == NVTE_MXFP8_1D_SCALING && found.scale_inv != NULL) {
-        own->scales = found.scale_inv(tensor);
+    copy->scaling_mode = found.scaling_mode(tensor);
+    if (copy->scaling_mode == NVTE_MXFP8_1D_SCALING && found.scale_inv != NULL) {
+        copy->scales = found.scale_inv(tensor);
     }
-    return check_scaling(call, name, own);
+    return check_scaling(call, name, copy);
 }
 
-static weft_status read_descriptor(const char *call, const char *name, const NVTETensor tensor, nvte_tensor *own)
+static weft_status read_descriptor(const char *call, const char *name, const NVTETensor tensor, nvte_tensor *copy)
 {
     const weft_nvte_tensor *theirs = tensor;
     if ((uintptr_t)tensor < NUMBERS_END || (uintptr_t)tensor % _Alignof(weft_nvte_tensor) != 0 ||
@@ -77,20 +77,20 @@ static weft_status read_descriptor(const char *call, const char *name, const NVT
                          "whose tensor it may be, is not loaded (its names must be global)",
                          call, name);
     }
-    own->data = theirs->data.data_ptr;
-    own->type = theirs->data.dtype;
-    own->ndim = theirs->data.shape.ndim;
-    memcpy(own->sizes, theirs->data.shape.data, sizeof own->sizes);
-    own->scaling_mode = theirs->scaling_mode;
-    own->scales = theirs->scale_inv.data_ptr;
-    return check_scaling(call, name, own);
+    copy->data = theirs->data.data_ptr;
+    copy->type = theirs->data.dtype;
+    copy->ndim = theirs->data.shape.ndim;
+    memcpy(copy->sizes, theirs->data.shape.data, sizeof copy->sizes);
+    copy->scaling_mode = theirs->scaling_mode;
+    copy->scales = theirs->scale_inv.data_ptr;
+    return check_scaling(call, name, copy);
 }
 
 /* Find the memory of a tensor that lies in a window of NCCL's, as the NCCL EP face does. */
 static weft_status find_data(const char *call, const char *name, struct ncclWindow_vidmem *window, uint64_t offset,
-                             const weft_nvte_group *group, nvte_tensor *own, void **data)
+                             const weft_nvte_group *group, nvte_tensor *copy, void **data)
 {
-    ncclEpTensor_t tensor = {.ndim = (unsigned)own->ndim, .data = *data, .sizes = own->sizes};
+    ncclEpTensor_t tensor = {.ndim = (unsigned)copy->ndim, .data = *data, .sizes = copy->sizes};
     if (window != NULL) {
         tensor.data = NULL;
         tensor.win_hdl = window;
@@ -100,35 +100,35 @@ static weft_status find_data(const char *call, const char *name, struct ncclWind
 }
 
 weft_status nvte_read_tensor(const char *call, const char *name, const NVTETensor tensor, const NVTECommWindow *window,
-                             const weft_nvte_group *group, nvte_tensor *own)
+                             const weft_nvte_group *group, nvte_tensor *copy)
 {
-    memset(own, 0, sizeof *own);
+    memset(copy, 0, sizeof *copy);
     if (tensor == NULL) {
         return nvte_fail(WEFT_ERR_ARGUMENT, "%s: tensor '%s' is NULL", call, name);
     }
     if (!__atomic_load_n(&are_found, __ATOMIC_ACQUIRE) && (uintptr_t)tensor < NUMBERS_END) {
         nvte_find_accessors(); /* loaded since */
     }
-    WEFT_TRY(__atomic_load_n(&are_found, __ATOMIC_ACQUIRE) ? read_by_accessors(call, name, tensor, own)
-                                                           : read_descriptor(call, name, tensor, own));
-    if (own->ndim == 0 || own->ndim > WEFT_NVTE_DIMENSIONS_MAX) {
-        return nvte_fail(WEFT_ERR_ARGUMENT, "%s: tensor '%s' has %zu dimensions; give 1 .. %d", call, name, own->ndim,
+    WEFT_TRY(__atomic_load_n(&are_found, __ATOMIC_ACQUIRE) ? read_by_accessors(call, name, tensor, copy)
+                                                           : read_descriptor(call, name, tensor, copy));
+    if (copy->ndim == 0 || copy->ndim > WEFT_NVTE_DIMENSIONS_MAX) {
+        return nvte_fail(WEFT_ERR_ARGUMENT, "%s: tensor '%s' has %zu dimensions; give 1 .. %d", call, name, copy->ndim,
                          WEFT_NVTE_DIMENSIONS_MAX);
     }
-    own->elements = 1;
-    for (size_t i = 0; i < own->ndim; i++) {
-        if (__builtin_mul_overflow(own->elements, own->sizes[i], &own->elements)) {
+    copy->elements = 1;
+    for (size_t i = 0; i < copy->ndim; i++) {
+        if (__builtin_mul_overflow(copy->elements, copy->sizes[i], &copy->elements)) {
             return nvte_fail(WEFT_ERR_ARGUMENT, "%s: tensor '%s' has more elements than there are addresses", call,
                              name);
         }
     }
     static const NVTECommWindow none;
     window = window != NULL ? window : &none;
-    WEFT_TRY(find_data(call, name, window->window, window->offset, group, own, &own->data));
-    if (own->scaling_mode == NVTE_DELAYED_TENSOR_SCALING) {
+    WEFT_TRY(find_data(call, name, window->window, window->offset, group, copy, &copy->data));
+    if (copy->scaling_mode == NVTE_DELAYED_TENSOR_SCALING) {
         return WEFT_OK;
     }
-    return find_data(call, name, window->scale_window, window->scale_offset, group, own, &own->scales);
+    return find_data(call, name, window->scale_window, window->scale_offset, group, copy, &copy->scales);
 }
 
 size_t nvte_element_bytes(NVTEDType type)
@@ -152,19 +152,19 @@ static weft_ep_dtype dtype_of(NVTEDType type)
 #define SCALED 32 /* elements that have a scale, of a byte */
 
 /* fp8 with scales, both as bytes: nobody computes with them on the way. */
-static weft_status take_scaled(const char *call, const char *name, const nvte_tensor *own, weft_ep_rows *rows)
+static weft_status take_scaled(const char *call, const char *name, const nvte_tensor *copy, weft_ep_rows *rows)
 {
-    size_t hidden = own->sizes[own->ndim - 1];
-    if (hidden % (4 * SCALED) != 0 || (uintptr_t)own->scales % 4 != 0) {
+    size_t hidden = copy->sizes[copy->ndim - 1];
+    if (hidden % (4 * SCALED) != 0 || (uintptr_t)copy->scales % 4 != 0) {
         return nvte_fail(
             WEFT_ERR_UNSUPPORTED,
             "%s: tensor '%s' has %zu elements a row and scales at %p; give a multiple of %d elements, whose "
             "scales take 4 bytes, and align those to 4",
-            call, name, hidden, own->scales, 4 * SCALED);
+            call, name, hidden, copy->scales, 4 * SCALED);
     }
     rows->dtype = WEFT_EP_BYTES;
     rows->hidden = (int)hidden;
-    rows->scales = own->scales;
+    rows->scales = copy->scales;
     rows->scale_type = WEFT_EP_SCALE_BYTES;
     rows->scale_bytes = (int)(hidden / SCALED);
     return WEFT_OK;
@@ -173,35 +173,35 @@ static weft_status take_scaled(const char *call, const char *name, const nvte_te
 weft_status nvte_read_rows(const char *call, const char *name, const NVTETensor tensor, const NVTECommWindow *window,
                            const weft_nvte_group *group, int moves, weft_ep_rows *rows, size_t *count)
 {
-    nvte_tensor own;
-    WEFT_TRY(nvte_read_tensor(call, name, tensor, window, group, &own));
-    int is_scaled = moves && own.scaling_mode == NVTE_MXFP8_1D_SCALING;
-    size_t bytes = is_scaled ? 1 : nvte_element_bytes(own.type);
-    size_t hidden = own.sizes[own.ndim - 1];
+    nvte_tensor copy;
+    WEFT_TRY(nvte_read_tensor(call, name, tensor, window, group, &copy));
+    int is_scaled = moves && copy.scaling_mode == NVTE_MXFP8_1D_SCALING;
+    size_t bytes = is_scaled ? 1 : nvte_element_bytes(copy.type);
+    size_t hidden = copy.sizes[copy.ndim - 1];
     size_t most = group->nccl->config.max_token_bytes;
     if (bytes == 0) {
         return nvte_fail(
             WEFT_ERR_UNSUPPORTED,
             "%s: tensor '%s' has type %d; rows are kNVTEBFloat16, kNVTEFloat16 or kNVTEFloat32, and, where "
             "they are only moved, fp8 with NVTE_MXFP8_1D_SCALING",
-            call, name, (int)own.type);
+            call, name, (int)copy.type);
     }
-    if (own.ndim < 2 || hidden == 0 || hidden > most / bytes || hidden * bytes % 16 != 0) {
+    if (copy.ndim < 2 || hidden == 0 || hidden > most / bytes || hidden * bytes % 16 != 0) {
         return nvte_fail(WEFT_ERR_ARGUMENT,
                          "%s: tensor '%s' has %zu dimensions, the last of %zu elements of %zu bytes; give rows of a "
                          "multiple of 16 bytes, up to %zu, the group's hidden_dim of its max_token_dtype",
-                         call, name, own.ndim, hidden, bytes, most);
+                         call, name, copy.ndim, hidden, bytes, most);
     }
-    if ((uintptr_t)own.data % 16 != 0) {
-        return nvte_fail(WEFT_ERR_ARGUMENT, "%s: tensor '%s' is at %p; align it to 16 bytes", call, name, own.data);
+    if ((uintptr_t)copy.data % 16 != 0) {
+        return nvte_fail(WEFT_ERR_ARGUMENT, "%s: tensor '%s' is at %p; align it to 16 bytes", call, name, copy.data);
     }
     *rows = (weft_ep_rows)WEFT_EP_ROWS_INIT;
-    rows->data = own.data;
-    *count = own.elements / hidden;
+    rows->data = copy.data;
+    *count = copy.elements / hidden;
     if (is_scaled) {
-        return take_scaled(call, name, &own, rows);
+        return take_scaled(call, name, &copy, rows);
     }
-    rows->dtype = dtype_of(own.type);
+    rows->dtype = dtype_of(copy.type);
     rows->hidden = (int)hidden;
     return WEFT_OK;
 }
@@ -209,12 +209,12 @@ weft_status nvte_read_rows(const char *call, const char *name, const NVTETensor 
 weft_status nvte_read_floats(const char *call, const char *name, const NVTETensor tensor, const NVTECommWindow *window,
                              const weft_nvte_group *group, size_t count, float **data)
 {
-    nvte_tensor own;
-    WEFT_TRY(nvte_read_tensor(call, name, tensor, window, group, &own));
-    if (own.type != kNVTEFloat32 || own.elements != count) {
+    nvte_tensor copy;
+    WEFT_TRY(nvte_read_tensor(call, name, tensor, window, group, &copy));
+    if (copy.type != kNVTEFloat32 || copy.elements != count) {
         return nvte_fail(WEFT_ERR_ARGUMENT, "%s: tensor '%s' has %zu elements of type %d; give %zu of kNVTEFloat32",
-                         call, name, own.elements, (int)own.type, count);
+                         call, name, copy.elements, (int)copy.type, count);
     }
-    *data = own.data;
+    *data = copy.data;
     return WEFT_OK;
 }

@@ -204,10 +204,10 @@ static void write_result(const wefti_sim *sim, weft_sim_result *result)
 }
 
 /* *config becomes what can be read: see base/sized.h. */
-static weft_status check(const weft_sim_config **config, weft_sim_config *own, int pes, void (*pe_main)(void *arg))
+static weft_status check(const weft_sim_config **config, weft_sim_config *copy, int pes, void (*pe_main)(void *arg))
 {
     static const wefti_sized form = WEFTI_SIZED_FORM(weft_sim_config, seed, "WEFT_SIM_CONFIG_INIT");
-    WEFTI_SIZED_TRY(&form, "weft_sim_run", "config", *config, own);
+    WEFTI_SIZED_TRY(&form, "weft_sim_run", "config", *config, copy);
     if (pes < 1 || pe_main == NULL || wefti_sim_current != NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_sim_run: %s",
                            pes < 1           ? "fewer than one PE"
@@ -221,8 +221,8 @@ weft_status weft_sim_run(const weft_sim_config *config, int pes, void (*pe_main)
 {
     const weft_sim_config standard = WEFT_SIM_CONFIG_INIT;
     config = config == NULL ? &standard : config;
-    weft_sim_config own;
-    WEFT_TRY(check(&config, &own, pes, pe_main));
+    weft_sim_config copy;
+    WEFT_TRY(check(&config, &copy, pes, pe_main));
     wefti_sim *sim = calloc(1, sizeof *sim);
     if (sim == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_sim_run: no memory for a simulation");
