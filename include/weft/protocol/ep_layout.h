@@ -80,7 +80,7 @@ typedef enum wefti_ep_kind {
 } wefti_ep_kind;
 
 /* Flags of a signature beside those of weft_ep.h. */
-#define WEFTI_EP_OWN_CHOICES 0x20u /* a combine with weights or choices of its own */
+#define WEFTI_EP_COMBINE_CHOICES 0x20u /* a combine with weights or choices of its own */
 #define WEFTI_EP_FORWARDED 0x10u /* rows cross between domains through forwarders */
 #define WEFTI_EP_FRESH 0x40u /* a dispatch that agrees on a routing on its way */
 #define WEFTI_EP_GRADIENTS 0x80u /* a backward with the gradients of weights; a combine with values */

@@ -56,7 +56,7 @@ typedef struct wefti_cuda_ep_tables {
     wefti_u64 *
         partials; /* [B][E + 1] packed words: the choices of each expert that block b counted, and those out of range */
     float *weights; /* by source: [T][R] the sum of a token's weights on each rank, in ascending choice */
-    float *own_weights; /* the same of the running combine's own weights */
+    float *combine_weights; /* the same of the running combine's own weights */
     signed char *owner; /* [T][K] the rank of each choice, or -1 */
     /* Of the running combine, in which order a token's results are added: [T][R] ranks, and NOT_ADDED on those that
      * only have values; NO_RANK behind the last. */
@@ -81,7 +81,7 @@ typedef struct wefti_cuda_ep_tables {
 #define WEFTI_CUDA_EP_NO_ROW 0xffffffffu
 #define WEFTI_CUDA_EP_NO_RANK 0xffu
 #define WEFTI_CUDA_EP_NOT_ADDED 0x80u
-#define WEFTI_CUDA_EP_LEFT_OUT 0xffffffffu /* in own_choices; a weight of these bits, a NaN, goes as another */
+#define WEFTI_CUDA_EP_LEFT_OUT 0xffffffffu /* in combine_choices; a weight of these bits, a NaN, goes as another */
 
 /* The caller's choices. */
 typedef struct wefti_cuda_ep_choices {
@@ -112,8 +112,8 @@ enum {
     WEFTI_CUDA_EP_WEIGHTED = 8,
     WEFTI_CUDA_EP_VALUES = 16, /* of a backward: with gradients of weights */
     WEFTI_CUDA_EP_ONCE = 4, /* of a combine: a row that choices share is added once */
-    WEFTI_CUDA_EP_OWN_WEIGHTS = 1, /* a combine with weights of its own */
-    WEFTI_CUDA_EP_OWN_IDS = 2, /* a combine with choices of its own */
+    WEFTI_CUDA_EP_COMBINE_WEIGHTS = 1, /* a combine with weights of its own */
+    WEFTI_CUDA_EP_COMBINE_IDS = 2, /* a combine with choices of its own */
     WEFTI_CUDA_EP_BY_CHOICE = 32, /* of a combine: WEFT_EP_ORDER_CHOICE */
     WEFTI_CUDA_EP_NEW_WEIGHTS = 64, /* of a dispatch on the route's routing: `choices` has other weights for it */
     WEFTI_CUDA_EP_WITH_NEW_WEIGHTS = 4 /* the same in a signature, which does not have STAGE */

@@ -89,8 +89,8 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_many_layout_of(int ranks, in
     at.rows_ready = wefti_cuda_ep_take(&end, WEFTI_CUDA_EP_WORDS_OF_RANK * all * 8);
     at.cleared_bytes = end;
     at.values = wefti_cuda_ep_take(&end, all * (wefti_u64)tokens_max * (wefti_u64)topk_max * 4);
-    at.own_choices[0] = wefti_cuda_ep_take(&end, received * (wefti_u64)topk_max * 4);
-    at.own_choices[1] = wefti_cuda_ep_take(&end, received * (wefti_u64)topk_max * 4);
+    at.combine_choices[0] = wefti_cuda_ep_take(&end, received * (wefti_u64)topk_max * 4);
+    at.combine_choices[1] = wefti_cuda_ep_take(&end, received * (wefti_u64)topk_max * 4);
     at.records = wefti_cuda_ep_take(&end, received * record_bytes);
     at.scales = wefti_cuda_ep_take(&end, received * scale_bytes);
     at.rows = wefti_cuda_ep_take(&end, staged_bytes);

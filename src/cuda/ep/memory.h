@@ -18,7 +18,7 @@
  *   returned    [R][U] packed words: rank r has returned the values of this rank's unit u
  *   values      [T][K] floats: gradients of weights, or values, that come back; by source values of rank r from
  *               [r * tokens_max][K] on, if it is a combine's
- *   own_choices [2][M][K] words by the parity of the epoch: a combine's own weights of who was received, written as
+ *   combine_choices [2][M][K] words by the parity of the epoch: a combine's own weights of who was received, written as
  *               low_latency is, before the call header
  *   records     [M] who is received: source token, K local experts, K weights; by expert also K rows
  *   scales      [M] the scales of rows that have some, W words each, made whole, written with the unit's records, or
@@ -91,7 +91,7 @@ typedef struct wefti_cuda_ep_layout {
     wefti_u64 accepted;
     wefti_u64 cleared_bytes; /* must be zero before first use: all before `records` */
     wefti_u64 values;
-    wefti_u64 own_choices[2];
+    wefti_u64 combine_choices[2];
     wefti_u64 records;
     wefti_u64 scales;
     wefti_u64 rows;
@@ -295,8 +295,8 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_layout_of(int ranks, int exp
     at.cleared_bytes = end;
     at.tokens_max = (wefti_u32)tokens_max;
     at.values = wefti_cuda_ep_take(&end, (wefti_u64)ranks * (wefti_u64)tokens_max * (wefti_u64)topk_max * 4);
-    at.own_choices[0] = wefti_cuda_ep_take(&end, received * (wefti_u64)topk_max * 4);
-    at.own_choices[1] = wefti_cuda_ep_take(&end, received * (wefti_u64)topk_max * 4);
+    at.combine_choices[0] = wefti_cuda_ep_take(&end, received * (wefti_u64)topk_max * 4);
+    at.combine_choices[1] = wefti_cuda_ep_take(&end, received * (wefti_u64)topk_max * 4);
     at.records = wefti_cuda_ep_take(&end, received * record_bytes);
     at.scales = wefti_cuda_ep_take(&end, received * scale_bytes);
     at.rows = wefti_cuda_ep_take(&end, staged_bytes);

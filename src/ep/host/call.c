@@ -186,7 +186,7 @@ static text describe(const wefti_ep_call_header *header)
     if ((fields.flags & WEFTI_EP_FORWARDED) != 0) {
         append(&to, ", forwarded");
     }
-    if ((fields.flags & WEFTI_EP_OWN_CHOICES) != 0) {
+    if ((fields.flags & WEFTI_EP_COMBINE_CHOICES) != 0) {
         append(&to, ", with weights or choices of its own");
     }
     if ((fields.flags & WEFTI_EP_GRADIENTS) != 0) {

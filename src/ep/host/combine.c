@@ -21,7 +21,7 @@ static weft_status check(const wefti_ep_routing *route, const weft_ep_rows *in, 
 
 static wefti_ep_signature_fields fields_of(const weft_ep_rows *in, const wefti_ep_combining *combining)
 {
-    unsigned own = wefti_ep_combining_has_choices(combining) ? WEFTI_EP_OWN_CHOICES : 0;
+    unsigned own = wefti_ep_combining_has_choices(combining) ? WEFTI_EP_COMBINE_CHOICES : 0;
     own |= combining->values_in != NULL ? WEFTI_EP_GRADIENTS : 0;
     return (wefti_ep_signature_fields){.kind = WEFTI_EP_COMBINE,
                                        .dtype = (unsigned)in->dtype,

@@ -37,7 +37,7 @@ void wefti_ep_pull_combining(wefti_ep_pull *pull, const wefti_ep_combining *comb
 }
 
 /* The call's own weight of the choice at index `at` of [T][K], one that takes part. */
-static float own_weight(const wefti_ep_pull *pull, size_t at)
+static float combine_weight(const wefti_ep_pull *pull, size_t at)
 {
     return pull->combining.weights != NULL ? pull->combining.weights[at] : 1.0f;
 }
@@ -50,7 +50,7 @@ static float own_weight(const wefti_ep_pull *pull, size_t at)
 
 static uint32_t choice_bits(const wefti_ep_pull *pull, size_t at)
 {
-    float weight = own_weight(pull, at);
+    float weight = combine_weight(pull, at);
     uint32_t bits;
     memcpy(&bits, &weight, sizeof bits);
     return !wefti_ep_combining_takes(&pull->combining, at) ? LEFT_OUT : bits == LEFT_OUT ? ANY_NAN : bits;
@@ -286,7 +286,7 @@ int wefti_ep_pull_participates(const wefti_ep_pull *pull, int token, int pair, f
     }
     for (size_t at = first; at < first + (size_t)route->plan.topk; at++) {
         if (route->choice_rank[at] == route->pair_rank[pair] && wefti_ep_combining_takes(&pull->combining, at)) {
-            *weight = (is_in ? *weight : 0.0f) + own_weight(pull, at);
+            *weight = (is_in ? *weight : 0.0f) + combine_weight(pull, at);
             is_in = 1;
         }
     }

@@ -4,8 +4,8 @@
  *
  * A kernel before such a combine, on the same stream, writes down for each token in which order its results are added
  * (`order` of the route tables), by source the sums of its own weights, and by expert sends the call's own choices to
- * the owners, who need them when they add up rows: to `own_choices` there, which by the parity of the epoch is free as
- * low-latency memory is (memory.h). The call header comes after them, and a block that has all call headers has them
+ * the owners, who need them when they add up rows: to `combine_choices` there, which by the parity of the epoch is free
+ * as low-latency memory is (memory.h). The call header comes after them, and a block that has all call headers has them
  * too.
  *
  * Values go where gradients of weights go; by source each rank's to a place of its own, as all are added. */
@@ -24,17 +24,18 @@ enum ep_kind {
     EP_WITH_OPTIONS
 };
 
-EP_DEVICE bool ep_has_own_choices(const ep_combine &args)
+EP_DEVICE bool ep_has_combine_choices(const ep_combine &args)
 {
-    return (args.flags & (WEFTI_CUDA_EP_OWN_WEIGHTS | WEFTI_CUDA_EP_OWN_IDS)) != 0;
+    return (args.flags & (WEFTI_CUDA_EP_COMBINE_WEIGHTS | WEFTI_CUDA_EP_COMBINE_IDS)) != 0;
 }
 
 /* ---- own choices ---- */
 
 /* Where the own choices of the token at `place` of `rank` lie in the call of this epoch: K words. */
-EP_DEVICE wefti_u32 *ep_own_choices(const ep_combine &args, wefti_u64 epoch, int rank, wefti_u64 place)
+EP_DEVICE wefti_u32 *ep_combine_choices(const ep_combine &args, wefti_u64 epoch, int rank, wefti_u64 place)
 {
-    return (wefti_u32 *)(args.group.area[rank] + args.group.at.own_choices[epoch & 1]) + place * (wefti_u64)args.topk;
+    return (wefti_u32 *)(args.group.area[rank] + args.group.at.combine_choices[epoch & 1]) +
+           place * (wefti_u64)args.topk;
 }
 
 /* Whether the choice at `at` of [T][K] takes part. */
@@ -44,14 +45,14 @@ EP_DEVICE bool ep_participates(const wefti_cuda_ep_options &options, wefti_u64 a
                                                   : ((const wefti_i32 *)options.ids)[at] != -1);
 }
 
-EP_DEVICE float ep_own_weight(const wefti_cuda_ep_options &options, wefti_u64 at)
+EP_DEVICE float ep_combine_weight(const wefti_cuda_ep_options &options, wefti_u64 at)
 {
     return options.weights != 0 ? options.weights[at] : 1.0f;
 }
 
-EP_DEVICE wefti_u32 ep_own_choice(const wefti_cuda_ep_options &options, wefti_u64 at)
+EP_DEVICE wefti_u32 ep_combine_choice(const wefti_cuda_ep_options &options, wefti_u64 at)
 {
-    const wefti_u32 bits = __float_as_uint(ep_own_weight(options, at));
+    const wefti_u32 bits = __float_as_uint(ep_combine_weight(options, at));
     return !ep_participates(options, at) ? WEFTI_CUDA_EP_LEFT_OUT : bits == WEFTI_CUDA_EP_LEFT_OUT ? 0x7fffffffu : bits;
 }
 
@@ -96,7 +97,7 @@ EP_DEVICE ep_biases ep_biases_of(const ep_combine &args, int token)
 EP_DEVICE float ep_weight_of_rank(const ep_combine &args, int token, int rank)
 {
     const float *weights =
-        (args.flags & WEFTI_CUDA_EP_OWN_WEIGHTS) != 0 ? args.tables.own_weights : args.tables.weights;
+        (args.flags & WEFTI_CUDA_EP_COMBINE_WEIGHTS) != 0 ? args.tables.combine_weights : args.tables.weights;
     return weights[(wefti_u64)token * (wefti_u64)args.group.ranks + (wefti_u64)rank];
 }
 
@@ -106,8 +107,8 @@ EP_DEVICE void ep_fold_any(const FORM &form, const ep_combine &args, const ep_ca
                            unsigned char *out, int first, int end)
 {
     const wefti_u32 *record = args.tables.records + place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
-    if (KIND == EP_WITH_OPTIONS && ep_has_own_choices(args)) {
-        ep_fold_as<true>(form, args, record, ep_own_choices(args, call->epoch, args.group.rank, place), out, first,
+    if (KIND == EP_WITH_OPTIONS && ep_has_combine_choices(args)) {
+        ep_fold_as<true>(form, args, record, ep_combine_choices(args, call->epoch, args.group.rank, place), out, first,
                          end);
     } else {
         ep_fold_as<false>(form, args, record, 0, out, first, end);

@@ -229,17 +229,17 @@ typedef struct ep_addend {
     float weight;
 } ep_addend;
 
-/* `own`: with OWN the call's own words of the token's choices, which are in place of the record's weights. */
-template <bool OWN>
-EP_DEVICE ep_addend ep_addend_of(const ep_combine &args, const wefti_u32 *record, const wefti_u32 *own, int base)
+/* `call_words`: with OWN the call's own words of the token's choices, which are in place of the record's weights. */
+template <bool CALL_WORDS>
+EP_DEVICE ep_addend ep_addend_of(const ep_combine &args, const wefti_u32 *record, const wefti_u32 *call_words, int base)
 {
     const bool once = (args.flags & WEFTI_CUDA_EP_ONCE) != 0;
     const int k = base + ep_lane();
     ep_addend addend = {0, 0, 1.0f};
     wefti_u32 row;
     bool participates = true;
-    if (OWN) {
-        const wefti_u32 word = k < args.topk ? own[k] : WEFTI_CUDA_EP_LEFT_OUT;
+    if (CALL_WORDS) {
+        const wefti_u32 word = k < args.topk ? call_words[k] : WEFTI_CUDA_EP_LEFT_OUT;
         participates = word != WEFTI_CUDA_EP_LEFT_OUT;
         addend.weight = __uint_as_float(word);
     } else if ((args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0 && k < args.topk) {
@@ -252,16 +252,16 @@ EP_DEVICE ep_addend ep_addend_of(const ep_combine &args, const wefti_u32 *record
 }
 
 /* By expert: the sum of a received token's rows, in ascending choice: vectors first .. end - 1. A warp. */
-template <int DTYPE, bool OWN, class FORM>
-EP_DEVICE void ep_fold(const FORM &form, const ep_combine &args, const wefti_u32 *record, const wefti_u32 *own,
+template <int DTYPE, bool CALL_WORDS, class FORM>
+EP_DEVICE void ep_fold(const FORM &form, const ep_combine &args, const wefti_u32 *record, const wefti_u32 *call_words,
                        unsigned char *out, int first, int end)
 {
-    ep_addend addend = ep_addend_of<OWN>(args, record, own, 0);
+    ep_addend addend = ep_addend_of<CALL_WORDS>(args, record, call_words, 0);
     for (int at = first + ep_lane(); at - ep_lane() < end; at += 32 * FORM::AT_ONCE) {
         float sum[FORM::AT_ONCE][ep_type<DTYPE>::ELEMENTS] = {};
         for (int base = 0; base < args.topk; base += 32) {
             if (args.topk > 32) {
-                addend = ep_addend_of<OWN>(args, record, own, base);
+                addend = ep_addend_of<CALL_WORDS>(args, record, call_words, base);
             }
             ep_include<DTYPE, true>(form, sum, addend.lanes, addend.row, addend.weight, true, at, end);
         }
@@ -270,16 +270,16 @@ EP_DEVICE void ep_fold(const FORM &form, const ep_combine &args, const wefti_u32
 }
 
 /* The same of rows of the call's type. */
-template <bool OWN, class FORM>
-EP_DEVICE void ep_fold_as(const FORM &form, const ep_combine &args, const wefti_u32 *record, const wefti_u32 *own,
-                          unsigned char *out, int first, int end)
+template <bool CALL_WORDS, class FORM>
+EP_DEVICE void ep_fold_as(const FORM &form, const ep_combine &args, const wefti_u32 *record,
+                          const wefti_u32 *call_words, unsigned char *out, int first, int end)
 {
     if (args.dtype == WEFT_EP_BF16) {
-        ep_fold<WEFT_EP_BF16, OWN>(form, args, record, own, out, first, end);
+        ep_fold<WEFT_EP_BF16, CALL_WORDS>(form, args, record, call_words, out, first, end);
     } else if (args.dtype == WEFT_EP_F16) {
-        ep_fold<WEFT_EP_F16, OWN>(form, args, record, own, out, first, end);
+        ep_fold<WEFT_EP_F16, CALL_WORDS>(form, args, record, call_words, out, first, end);
     } else {
-        ep_fold<WEFT_EP_F32, OWN>(form, args, record, own, out, first, end);
+        ep_fold<WEFT_EP_F32, CALL_WORDS>(form, args, record, call_words, out, first, end);
     }
 }
 

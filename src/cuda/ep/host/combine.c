@@ -42,8 +42,8 @@ static wefti_cuda_ep_work work_of(const weft_ep_route *route, const wefti_ep_com
 static unsigned flags_of(const weft_ep_route *route, const wefti_ep_combining *combining)
 {
     unsigned flags = (combining->flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0;
-    flags |= combining->weights != NULL ? WEFTI_CUDA_EP_OWN_WEIGHTS : 0;
-    flags |= combining->ids != NULL ? WEFTI_CUDA_EP_OWN_IDS : 0;
+    flags |= combining->weights != NULL ? WEFTI_CUDA_EP_COMBINE_WEIGHTS : 0;
+    flags |= combining->ids != NULL ? WEFTI_CUDA_EP_COMBINE_IDS : 0;
     flags |= combining->values_in != NULL ? WEFTI_CUDA_EP_VALUES : 0;
     return flags | (route->plan.order == WEFT_EP_ORDER_CHOICE ? WEFTI_CUDA_EP_BY_CHOICE : 0);
 }
@@ -83,7 +83,7 @@ weft_status wefti_cuda_ep_combine_prepare(const weft_ep_route *route, const weft
 static int may_be_low_latency(const wefti_cuda_ep_combine_args *args, const weft_ep_route *route,
                               wefti_cuda_ep_phase phase)
 {
-    const int has_choices = (args->flags & (WEFTI_CUDA_EP_OWN_WEIGHTS | WEFTI_CUDA_EP_OWN_IDS)) != 0;
+    const int has_choices = (args->flags & (WEFTI_CUDA_EP_COMBINE_WEIGHTS | WEFTI_CUDA_EP_COMBINE_IDS)) != 0;
     const int needs_choices = has_choices && wefti_cuda_ep_is_by_expert(route) && phase != WEFTI_CUDA_EP_FUSED;
     return !needs_choices && (args->flags & WEFTI_CUDA_EP_VALUES) == 0;
 }

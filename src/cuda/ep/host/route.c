@@ -49,7 +49,7 @@ static size_t lay_out(wefti_cuda_ep_tables *tables, const weft_ep *ep, const wef
         LAY(target, tokens * ranks);
     } else {
         LAY(weights, tokens * ranks);
-        LAY(own_weights, tokens * ranks);
+        LAY(combine_weights, tokens * ranks);
     }
     LAY(counted, 1);
     if (by_rank) {

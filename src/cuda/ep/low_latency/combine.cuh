@@ -370,7 +370,7 @@ template <class LAYOUT, ep_phase PHASE, ep_kind KIND> EP_DEVICE void ep_low_late
         return;
     }
     const ep_call_header header = ep_combine_header(args, &call);
-    const bool waits_first = KIND == EP_WITH_OPTIONS && LAYOUT::SUMS_AT_OWNER && ep_has_own_choices(args);
+    const bool waits_first = KIND == EP_WITH_OPTIONS && LAYOUT::SUMS_AT_OWNER && ep_has_combine_choices(args);
     if (posts_header && waits_first) {
         ep_post_header(group, &call, header);
     }

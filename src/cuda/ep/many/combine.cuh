@@ -32,14 +32,15 @@ static_assert(sizeof(ep_many_result) == WEFTI_CUDA_EP_MANY_RESULT_BYTES, "as the
 
 /* ---- own choices ---- */
 
-EP_DEVICE wefti_u32 *ep_many_own_choices(const ep_combine &args, const ep_many_call *call, int rank, wefti_u64 place)
+EP_DEVICE wefti_u32 *ep_many_combine_choices(const ep_combine &args, const ep_many_call *call, int rank,
+                                             wefti_u64 place)
 {
-    return (wefti_u32 *)(ep_directory_of(args.group)->area[rank] + args.group.at.own_choices[call->epoch & 1]) +
+    return (wefti_u32 *)(ep_directory_of(args.group)->area[rank] + args.group.at.combine_choices[call->epoch & 1]) +
            place * (wefti_u64)args.topk;
 }
 
 /* By expert: those of this block's tokens to the ranks that received them. All threads. */
-EP_DEVICE void ep_many_send_own_choices(const ep_combine &args, const ep_many_call *call)
+EP_DEVICE void ep_many_send_combine_choices(const ep_combine &args, const ep_many_call *call)
 {
     const ep_group &group = args.group;
     const ep_many_share share = ep_many_share_of(call);
@@ -53,9 +54,9 @@ EP_DEVICE void ep_many_send_own_choices(const ep_combine &args, const ep_many_ca
             for (wefti_u32 left = __ballot_sync(~0u, going.goes); left != 0; left &= left - 1) {
                 const int to = __ffs((int)left) - 1;
                 const wefti_u64 place = (wefti_u64)args.tables.place[base + to] + __shfl_sync(~0u, going.index, to);
-                wefti_u32 *there = ep_many_own_choices(args, call, base + to, place);
+                wefti_u32 *there = ep_many_combine_choices(args, call, base + to, place);
                 for (int k = ep_lane(); k < args.topk; k += 32) {
-                    there[k] = ep_own_choice(args.options, (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k);
+                    there[k] = ep_combine_choice(args.options, (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k);
                 }
             }
         }
@@ -136,9 +137,9 @@ EP_DEVICE void ep_many_return(const ep_combine &args, const ep_many_call *call, 
         ep_copy_row(to, args.in + place * args.in_pitch, args.row_bytes);
     } else {
         const wefti_u32 *record = args.tables.records + place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
-        if ((args.flags & (WEFTI_CUDA_EP_OWN_WEIGHTS | WEFTI_CUDA_EP_OWN_IDS)) != 0) {
-            ep_fold_as<true>(ep_in_vectors(), args, record, ep_many_own_choices(args, call, args.group.rank, place), to,
-                             0, vectors);
+        if ((args.flags & (WEFTI_CUDA_EP_COMBINE_WEIGHTS | WEFTI_CUDA_EP_COMBINE_IDS)) != 0) {
+            ep_fold_as<true>(ep_in_vectors(), args, record, ep_many_combine_choices(args, call, args.group.rank, place),
+                             to, 0, vectors);
         } else {
             ep_fold_as<false>(ep_in_vectors(), args, record, 0, to, 0, vectors);
         }
@@ -160,7 +161,7 @@ EP_DEVICE int ep_many_last_of(const ep_combine &args, int token, int rank, float
     for (int k = 0; k < args.topk; k++) {
         const wefti_u64 at = first + (wefti_u64)k;
         if (ep_many_owners(args.tables)[at] == rank && ep_participates(args.options, at)) {
-            sum = __fadd_rn(sum, ep_own_weight(args.options, at));
+            sum = __fadd_rn(sum, ep_combine_weight(args.options, at));
             last = k;
         }
     }
@@ -176,7 +177,7 @@ EP_DEVICE int ep_many_list(const ep_combine &args, const ep_many_call *call, int
     const ep_group &group = args.group;
     const ep_directory *directory = ep_directory_of(group);
     const bool by_choice = (args.flags & WEFTI_CUDA_EP_BY_CHOICE) != 0;
-    const bool has_own = (args.flags & (WEFTI_CUDA_EP_OWN_WEIGHTS | WEFTI_CUDA_EP_OWN_IDS)) != 0;
+    const bool has_own = (args.flags & (WEFTI_CUDA_EP_COMBINE_WEIGHTS | WEFTI_CUDA_EP_COMBINE_IDS)) != 0;
     int count = 0;
     for (int base = 0; base < group.ranks; base += 32) {
         const int rank = base + ep_lane();
@@ -195,7 +196,7 @@ EP_DEVICE int ep_many_list(const ep_combine &args, const ep_many_call *call, int
             result.row =
                 group.area[0] + group.at.rows + ((wefti_u64)directory->first[rank] + going.index) * args.row_bytes;
             result.weight = !LAYOUT::KEEPS_WEIGHTS ? 0.0f
-                            : (args.flags & WEFTI_CUDA_EP_OWN_WEIGHTS) != 0
+                            : (args.flags & WEFTI_CUDA_EP_COMBINE_WEIGHTS) != 0
                                 ? own
                                 : args.tables.weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)rank];
             result.rank = (short)rank;
@@ -311,11 +312,11 @@ template <class LAYOUT> EP_DEVICE bool ep_many_combine_open(const ep_combine &ar
     ep_directory *directory = ep_directory_of(group);
     const ep_warp_group threads = ep_many_threads();
     const bool goes = call->route_status != WEFT_ERR_OVERFLOW; /* or its places are more than there are */
-    const bool sends =
-        LAYOUT::SUMS_AT_OWNER && goes && (args.flags & (WEFTI_CUDA_EP_OWN_WEIGHTS | WEFTI_CUDA_EP_OWN_IDS)) != 0;
+    const bool sends = LAYOUT::SUMS_AT_OWNER && goes &&
+                       (args.flags & (WEFTI_CUDA_EP_COMBINE_WEIGHTS | WEFTI_CUDA_EP_COMBINE_IDS)) != 0;
     const bool clears = (args.flags & WEFTI_CUDA_EP_VALUES) != 0 && args.options.values_in == 0;
     if (sends) {
-        ep_many_send_own_choices(args, call);
+        ep_many_send_combine_choices(args, call);
     }
     if (clears) {
         float *values = ep_many_values(group, group.rank, args.topk, 0);

@@ -144,7 +144,7 @@ EP_DEVICE ep_share_of_rank ep_share_of_token(const ep_combine &args, int token)
         const wefti_u64 at = (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k;
         const bool participates = k < args.topk && ep_participates(args.options, at);
         const int owner = participates ? (int)args.tables.owner[at] : -1;
-        const float weight = participates ? ep_own_weight(args.options, at) : 0.0f;
+        const float weight = participates ? ep_combine_weight(args.options, at) : 0.0f;
         for (int i = 0; i < 32 && first + i < args.topk; i++) {
             const int owner_of_choice = __shfl_sync(~0u, owner, i);
             const float its_weight = __shfl_sync(~0u, weight, i);
@@ -180,13 +180,14 @@ EP_DEVICE void ep_write_order(const ep_combine &args, int token, wefti_u32 ranks
 
 /* By expert: send a token's own choices to the ranks that received it; lane r has the place at rank r. Called by a
  * warp. */
-EP_DEVICE void ep_send_own_choices(const ep_combine &args, wefti_u64 epoch, int token, wefti_u32 ranks, wefti_u64 place)
+EP_DEVICE void ep_send_combine_choices(const ep_combine &args, wefti_u64 epoch, int token, wefti_u32 ranks,
+                                       wefti_u64 place)
 {
     for (wefti_u32 left = ranks; left != 0; left &= left - 1) {
         const int rank = __ffs((int)left) - 1;
-        wefti_u32 *to = ep_own_choices(args, epoch, rank, __shfl_sync(~0u, place, rank));
+        wefti_u32 *to = ep_combine_choices(args, epoch, rank, __shfl_sync(~0u, place, rank));
         for (int k = ep_lane(); k < args.topk; k += 32) {
-            to[k] = ep_own_choice(args.options, (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k);
+            to[k] = ep_combine_choice(args.options, (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k);
         }
     }
 }
@@ -218,10 +219,10 @@ template <class LAYOUT> EP_DEVICE void ep_combine_order(const ep_combine &args)
         const wefti_u32 ranks = __ballot_sync(~0u, going.goes);
         ep_write_order(args, token, ranks, share.last);
         if (LAYOUT::KEEPS_WEIGHTS && rank < group.ranks) {
-            tables.own_weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)rank] = share.weight;
+            tables.combine_weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)rank] = share.weight;
         }
-        if (LAYOUT::SUMS_AT_OWNER && ep_has_own_choices(args)) {
-            ep_send_own_choices(args, epoch, token, ranks, place);
+        if (LAYOUT::SUMS_AT_OWNER && ep_has_combine_choices(args)) {
+            ep_send_combine_choices(args, epoch, token, ranks, place);
         }
     }
 }
