@@ -41,12 +41,12 @@ uint32_t wefti_flow_append(wefti_flow *flow, wefti_entry_pool *pool, const wefti
         pool_grow(pool);
     }
     uint32_t index = pool->free;
-    wefti_entry *own = &pool->all[index];
-    pool->free = own->next;
-    memcpy(own, entry, offsetof(wefti_entry, data));
-    memcpy(own->data, entry->data, entry->bytes);
-    own->next = WEFTI_ENTRY_NONE;
-    own->previous = flow->last;
+    wefti_entry *pooled = &pool->all[index];
+    pool->free = pooled->next;
+    memcpy(pooled, entry, offsetof(wefti_entry, data));
+    memcpy(pooled->data, entry->data, entry->bytes);
+    pooled->next = WEFTI_ENTRY_NONE;
+    pooled->previous = flow->last;
     if (flow->last != WEFTI_ENTRY_NONE) {
         pool->all[flow->last].next = index;
     } else {

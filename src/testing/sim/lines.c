@@ -102,9 +102,9 @@ static void forget(wefti_lines *lines, wefti_commit *commit)
 
 wefti_commit *wefti_lines_keep(wefti_lines *lines, uint64_t number)
 {
-    uint32_t own = lines->next_commit;
-    wefti_commit *commit = &lines->commits[own];
-    lines->next_commit = (own + 1) % WEFTI_COMMITS;
+    uint32_t commit_number = lines->next_commit;
+    wefti_commit *commit = &lines->commits[commit_number];
+    lines->next_commit = (commit_number + 1) % WEFTI_COMMITS;
     forget(lines, commit);
     uint32_t line = wefti_lines_get(lines, number);
     wefti_line_record *record = &lines->all[line];
@@ -112,9 +112,9 @@ wefti_commit *wefti_lines_keep(wefti_lines *lines, uint64_t number)
     commit->newer = WEFTI_LINE_NONE;
     commit->older = record->newest;
     if (record->newest != WEFTI_LINE_NONE) {
-        lines->commits[record->newest].newer = own;
+        lines->commits[record->newest].newer = commit_number;
     }
-    record->newest = own;
+    record->newest = commit_number;
     return commit;
 }
 

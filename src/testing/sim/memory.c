@@ -503,8 +503,8 @@ static uint64_t load(wefti_sim *sim, uint64_t offset, size_t bytes, int order)
 
 static int is_own(const wefti_fiber *fiber, uint64_t offset)
 {
-    for (unsigned i = 0; i < fiber->own_count; i++) {
-        if (offset - fiber->own[i].offset < fiber->own[i].bytes) {
+    for (unsigned i = 0; i < fiber->owned_count; i++) {
+        if (offset - fiber->owned[i].offset < fiber->owned[i].bytes) {
             return 1;
         }
     }

@@ -13,19 +13,19 @@
 
 #define TRIP_NS 2000 /* one way, at most */
 
-static void own(wefti_sim *sim, const unsigned char *slot, size_t bytes)
+static void make_owned(wefti_sim *sim, const unsigned char *slot, size_t bytes)
 {
     wefti_fiber *self = sim->running;
-    if (self->own_count < WEFTI_OWN_COUNT) {
-        self->own[self->own_count++] = (wefti_own){.offset = wefti_sim_offset(sim, slot), .bytes = bytes};
+    if (self->owned_count < WEFTI_OWNED_COUNT) {
+        self->owned[self->owned_count++] = (wefti_owned){.offset = wefti_sim_offset(sim, slot), .bytes = bytes};
     }
 }
 
 static void disown(const wefti_sim *sim, wefti_fiber *fiber, const unsigned char *slot)
 {
-    for (unsigned i = 0; i < fiber->own_count; i++) {
-        if (fiber->own[i].offset == wefti_sim_offset(sim, slot)) {
-            fiber->own[i] = fiber->own[--fiber->own_count];
+    for (unsigned i = 0; i < fiber->owned_count; i++) {
+        if (fiber->owned[i].offset == wefti_sim_offset(sim, slot)) {
+            fiber->owned[i] = fiber->owned[--fiber->owned_count];
             return;
         }
     }
@@ -34,7 +34,7 @@ static void disown(const wefti_sim *sim, wefti_fiber *fiber, const unsigned char
 int wefti_network_attach(uint64_t world, int pe, unsigned char *slot, size_t bytes)
 {
     wefti_sim *sim = wefti_sim_current;
-    own(sim, slot, bytes);
+    make_owned(sim, slot, bytes);
     if (sim->port_count == sim->port_capacity) {
         size_t capacity = sim->port_capacity == 0 ? 64 : 2 * sim->port_capacity;
         wefti_port *longer = realloc(sim->ports, capacity * sizeof *longer);

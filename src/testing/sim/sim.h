@@ -42,12 +42,12 @@ typedef struct wefti_seen {
 #define WEFTI_STREAM_ENDS 16
 
 /* A fiber's own slot of a world. */
-typedef struct wefti_own {
+typedef struct wefti_owned {
     uint64_t offset;
     uint64_t bytes;
-} wefti_own;
+} wefti_owned;
 
-#define WEFTI_OWN_COUNT 8
+#define WEFTI_OWNED_COUNT 8
 
 struct wefti_fiber {
     int number;
@@ -90,8 +90,8 @@ struct wefti_fiber {
     int stream_is_open; /* there are such stores */
     uint64_t stream_ends[WEFTI_STREAM_ENDS]; /* the commit at which a number was ended, by number */
     wefti_reads reads;
-    wefti_own own[WEFTI_OWN_COUNT]; /* the first own_count */
-    unsigned own_count;
+    wefti_owned owned[WEFTI_OWNED_COUNT]; /* the first owned_count */
+    unsigned owned_count;
 
     wefti_thread_state thread_state;
     wefti_event_ring events;

@@ -34,8 +34,8 @@ weft_status wefti_os_thread_start(wefti_os_thread **thread, void (*body)(void *a
     started->fiber->body = body;
     started->fiber->argument = argument;
     started->fiber->horizon = sim->seq;
-    started->fiber->own_count = sim->running->own_count;
-    memcpy(started->fiber->own, sim->running->own, sizeof started->fiber->own);
+    started->fiber->owned_count = sim->running->owned_count;
+    memcpy(started->fiber->owned, sim->running->owned, sizeof started->fiber->owned);
     wefti_memory_drain(sim, sim->running);
     wefti_sim_record(sim, sim->running, WEFTI_EVENT_START, (uint64_t)started->fiber->number, 0);
     wefti_fiber_ready(sim, started->fiber);
