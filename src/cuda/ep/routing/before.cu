@@ -229,6 +229,5 @@ template <class LAYOUT> EP_DEVICE void ep_combine_order(const ep_combine &args)
 
 EP_KERNEL(12destinations, C1, ep_dispatch, ep_make_ids)
 EP_KERNEL(9positions, C1, ep_dispatch, ep_take_positions)
-EP_KERNEL(9positions, C1, ep_dispatch, ep_take_positions)
-EP_KERNEL(5order, C1, ep_combine, ep_combine_order<false>)
-EP_KERNEL(12order_expert, C1, ep_combine, ep_combine_order<true>)
+EP_KERNEL(5order, C1, ep_combine, ep_combine_order<ep_by_source>)
+EP_KERNEL(12order_expert, C1, ep_combine, ep_combine_order<ep_by_expert>)
