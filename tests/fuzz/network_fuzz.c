@@ -50,7 +50,7 @@ void wefti_am_note_left(wefti_am *at, uint32_t pe)
 
 const wefti_am_range *wefti_am_rma_share(wefti_am *at)
 {
-    static const wefti_am_range all = {.first = 64, .bytes = RESERVED - 64, .at = {.keys = {{.key = 5}}}};
+    static const wefti_am_range all = {.first = 64, .bytes = RESERVED - 64, .at = {.told = {{.at = {.key = 5}}}}};
     return at->setup.pe == 0 ? &all : NULL;
 }
 

@@ -14,7 +14,7 @@
 
 #include "cuda/driver/driver.h"
 #include "device/device.h"
-#include "gpu/support/pes.h"
+#include "gpu/support/device_pes.h"
 #include "weft.h"
 
 /* Create both PEs on a GPU each; `log` gets what that writes to the log. */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "gpu/support/ep_rig.h"
-#include "gpu/support/pes.h"
+#include "support/pes.h"
 
 /* ---- GPUs that do not reach each other ---- */
 

@@ -14,7 +14,7 @@
 
 #include "os/os.h"
 #include "support/check.h"
-#include "gpu/support/pes.h"
+#include "support/pes.h"
 #include "weft_ep.h"
 
 enum { PES = 2, TOKENS = 3, HIDDEN = 4, STEPS = 3, ROWS = 2 * PES * TOKENS };

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "gpu/support/pes.h"
+#include "gpu/support/device_pes.h"
 #include "weft.h"
 
 enum { PES = 6 };

@@ -1,6 +1,6 @@
-/* gpu/support/pes.h: the PEs of one process on GPUs of the fake driver. */
-#ifndef GPU_SUPPORT_PES_H
-#define GPU_SUPPORT_PES_H
+/* gpu/support/device_pes.h: the PEs of one process on GPUs of the fake driver. */
+#ifndef GPU_SUPPORT_DEVICE_PES_H
+#define GPU_SUPPORT_DEVICE_PES_H
 
 #include "weft.h"
 
