@@ -46,6 +46,19 @@ EP_DEVICE wefti_u32 ep_record_word(const ep_dispatch &args, const ep_call *call,
                      : (wefti_u32)(here ? id - group.first_expert[rank] : -1);
 }
 
+/* The token whose record for `rank` is the unit's i-th there; by position of its share (ep_share_of_rows). */
+EP_DEVICE int ep_token_of_record(const ep_dispatch &args, int token, int rank, wefti_u32 bits, wefti_u32 first, int i)
+{
+    if constexpr (EP_BY_POSITION) {
+        return (int)args.tables.rows[(wefti_u64)(first + (wefti_u32)i) * (wefti_u64)args.group.ranks + (wefti_u64)rank];
+    } else {
+        for (int skip = i; skip > 0; skip--) {
+            bits &= bits - 1;
+        }
+        return token + __ffs((int)bits) - 1;
+    }
+}
+
 /* The records of a unit, which lie one behind the other at each rank. */
 template <class LAYOUT>
 EP_DEVICE void ep_send_records(const ep_dispatch &args, const ep_call *call, int token, int rank, wefti_u32 bits,
@@ -56,11 +69,8 @@ EP_DEVICE void ep_send_records(const ep_dispatch &args, const ep_call *call, int
                          (wefti_u64)(call->place[rank] + first) * (wefti_u64)words;
 #pragma unroll 2
     for (int i = ep_lane(); i < __popc(bits) * words; i += 32) {
-        wefti_u32 left = bits;
-        for (int skip = i / words; skip > 0; skip--) {
-            left &= left - 1;
-        }
-        records[i] = ep_record_word<LAYOUT>(args, call, token + __ffs((int)left) - 1, rank, i % words);
+        const int which = ep_token_of_record(args, token, rank, bits, first, i / words);
+        records[i] = ep_record_word<LAYOUT>(args, call, which, rank, i % words);
     }
 }
 
@@ -76,14 +86,12 @@ EP_DEVICE_SLOW void ep_send_new_weights(const ep_dispatch *args, const ep_call *
     const float *weights = args->choices.weights;
     for (int rank = 0; rank < group.ranks; rank++) {
         const wefti_u32 there = __shfl_sync(~0u, bits, rank);
-        const wefti_u64 place = call->place[rank] + __shfl_sync(~0u, first, rank);
+        const wefti_u32 number = __shfl_sync(~0u, first, rank);
+        const wefti_u64 place = (wefti_u64)call->place[rank] + number;
         wefti_u32 *records = (wefti_u32 *)(group.area[rank] + group.at.records) + place * (wefti_u64)words;
         for (int i = ep_lane(); i < __popc(there) * topk; i += 32) {
-            wefti_u32 left = there;
-            for (int skip = i / topk; skip > 0; skip--) {
-                left &= left - 1;
-            }
-            const wefti_u64 at = (wefti_u64)(token + __ffs((int)left) - 1) * (wefti_u64)topk + (wefti_u64)(i % topk);
+            const int which = ep_token_of_record(*args, token, rank, there, number, i / topk);
+            const wefti_u64 at = (wefti_u64)which * (wefti_u64)topk + (wefti_u64)(i % topk);
             const bool goes = args->tables.owner[at] == rank || args->choices.all_weights != 0;
             const float weight = !goes ? 0.0f : weights != 0 ? weights[at] : 1.0f;
             records[i / topk * words + 1 + topk + i % topk] = __float_as_uint(weight);
@@ -172,15 +180,16 @@ EP_DEVICE void ep_send_meta_of_unit(const ep_dispatch &args, const ep_call *call
     const int rows = ep_rows_of_unit(call->tokens, unit_tokens, number);
     const int token = number * unit_tokens;
     const ep_unit unit = ep_unit_of(args, call, number, 0);
+    const ep_unit share = ep_share_of_rows(args, call, number, unit);
     for (int rank = 0; rank < args.group.ranks; rank++) {
-        const wefti_u32 bits = __shfl_sync(~0u, unit.bits, rank);
-        const wefti_u32 first = __shfl_sync(~0u, unit.first, rank);
+        const wefti_u32 bits = __shfl_sync(~0u, share.bits, rank);
+        const wefti_u32 first = __shfl_sync(~0u, share.first, rank);
         if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
             ep_send_records<LAYOUT>(args, call, token, rank, bits, first);
         }
     }
     if (ep_is(args, WEFTI_CUDA_EP_NEW_WEIGHTS)) {
-        ep_send_new_weights<LAYOUT>(&args, call, token, rows, unit.bits, unit.first);
+        ep_send_new_weights<LAYOUT>(&args, call, token, rows, share.bits, share.first);
     }
     if (args.given_words != 0 && unit_tokens < EP_META_BULK_TOKENS) {
         ep_send_few_scales(args, call, unit, token, rows);
@@ -193,8 +202,7 @@ EP_DEVICE void ep_send_meta_of_unit(const ep_dispatch &args, const ep_call *call
     __syncwarp();
     const int rank = ep_lane();
     if (rank < args.group.ranks && (call->alive >> rank & 1) != 0) {
-        wefti_st_release(ep_meta_ready(args.group, rank, args.group.rank) + number,
-                         ep_unit_word(call, ep_share_of_rows(args, call, number, unit)));
+        wefti_st_release(ep_meta_ready(args.group, rank, args.group.rank) + number, ep_unit_word(call, share));
     }
 }
 
