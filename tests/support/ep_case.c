@@ -206,7 +206,10 @@ static void draw_destinations(uint64_t *state, ep_case *one, int rank)
     int64_t *ids = one->ids[rank];
     int drawn = ep_draw_one_in(state, 2);
     int on_device = one->setup->config.on_device; /* where all ranks number tokens, or none, and not if they are many */
-    int numbered = on_device && ranks > 32 ? 0 : on_device && rank > 0 ? one->positions[0] != NULL : drawn;
+    const char *few = getenv("WEFT_EP_FEW_RANKS");
+    int numbered = on_device && ranks > (few != NULL ? atoi(few) : 32) ? 0
+                   : on_device && rank > 0                             ? one->positions[0] != NULL
+                                                                       : drawn;
     int32_t *positions = numbered ? malloc(((size_t)tokens * (size_t)ranks + 1) * sizeof *positions) : NULL;
     one->positions[rank] = positions;
     for (int to = 0; to < ranks; to++) {
