@@ -54,7 +54,8 @@ if [ "$target" = outside ]; then # what hello.c needs to say hello itself, which
     for part in hello verdict apart directory heaps networks slots; do
         parts="$parts $source/src/world/$part.c"
     done
-    parts="$parts $source/src/world/tuning.c -Wl,--defsym=wefti_build_key=0 -Wl,--defsym=wefti_team_refuse=0"
+    parts="$parts $source/src/world/tuning.c -Wl,--defsym=wefti_build_key=0 -Wl,--defsym=wefti_team_refuse=0
+        -Wl,--defsym=wefti_transport_plugin=0 -Wl,--defsym=wefti_transport_plugin_load=0"
 fi
 if [ "$target" = network ]; then # libfabric's headers alone; the target is the rest of it
     if ! echo '#include <rdma/fi_domain.h>' | "$clang" -fsyntax-only -x c - 2>/dev/null; then

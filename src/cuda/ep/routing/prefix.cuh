@@ -50,8 +50,8 @@ EP_DEVICE wefti_u32 ep_scan_partials(const ep_dispatch &args, const ep_call *cal
 /* Where `reader` has the counts of `source`'s rows, by expert. */
 EP_DEVICE wefti_u64 *ep_counts(const ep_group &group, const ep_call *call, int reader, int source)
 {
-    wefti_u64 turn = (call->epoch & 1) * 2 + (call->tag & 1);
-    wefti_u64 number = turn * (wefti_u64)group.ranks + (wefti_u64)source;
+    wefti_u64 set = (call->epoch & 1) * 2 + (call->tag & 1);
+    wefti_u64 number = set * (wefti_u64)group.ranks + (wefti_u64)source;
     return (wefti_u64 *)(group.area[reader] + group.at.counts) + number * (wefti_u64)group.first_expert[group.ranks];
 }
 
