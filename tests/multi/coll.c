@@ -58,7 +58,7 @@ static void body(weft_world *world)
     coll_session_plan large = {.calls = 150 / SLOWNESS, .bytes_max = (size_t)1 << 20, .slow_us = 300};
     coll_session_plan small = {.calls = 1200 / SLOWNESS, .bytes_max = 3000, .slow_us = 200};
     coll_session_all_types(world, random_next(&seed));
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof preferences / sizeof *preferences; i++) {
         weft_world *preferring = create_preferring(world, preferences[i]);
         coll_session_run(preferring, random_next(&seed), &large);
         coll_session_run(preferring, random_next(&seed), &small);

@@ -18,7 +18,7 @@ typedef struct wefti_job_ops {
     weft_status (*publish)(wefti_job *job, const char *key, const weft_uid *uid, uint64_t until_ns);
     /* What PE 0 has told, which may come to be meanwhile: WEFT_ERR_TIMEOUT when it does not by until_ns. */
     weft_status (*fetch)(wefti_job *job, const char *key, uint64_t until_ns, weft_uid *uid);
-    /* PE 0, after all have come, or after a failure: forget the id. NULL: it stays. */
+    /* PE 0, after all have come: forget the id. NULL: it stays. After a failure it stays, too. */
     void (*retract)(wefti_job *job, const char *key);
     /* PE 0, after it has published: whether another process has said first that it is PE 0; *uid is then its id.
      * NULL: it cannot be known. */
