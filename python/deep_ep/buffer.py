@@ -270,7 +270,7 @@ class Buffer:
         token goes to a rank [T][R] bool, event)."""
         tokens, experts_a_rank = topk_idx.shape[0], num_experts // self.group_size
         with self._call(previous_event, async_finish, allocate_on_comm_stream) as call:
-            numbered = topk_idx + experts_a_rank  # -1 is before the first of 0, and of rank 0 among numbers from 1 on
+            numbered = topk_idx.clamp(min=-1) + experts_a_rank  # -1 is before the first of 0, and of rank 0 among numbers from 1 on
             in_rank = torch.zeros(tokens, self.group_size + 1, dtype=torch.bool, device=topk_idx.device)
             in_rank.scatter_(1, numbered // experts_a_rank, True)
             in_rank = in_rank[:, 1:].contiguous()

@@ -76,6 +76,8 @@ def check_layout(buffer, group, ids, experts):
         assert {r for r in range(group.size()) if in_rank[t, r]} == wanted
     assert per_rank.tolist() == in_rank.sum(0).tolist()
     assert per_expert.tolist() == [int((ids == e).sum()) for e in range(experts)]
+    again = buffer.get_dispatch_layout(torch.where(ids < 0, -1000, ids), experts)  # any negative number is none
+    assert torch.equal(again[0], per_rank) and torch.equal(again[2], per_expert) and torch.equal(again[3], in_rank)
     return per_rank, per_expert, in_rank
 
 
