@@ -142,10 +142,8 @@ static weft_status read_list(const char *list, int libraries, uint32_t *listed)
         } else if (network == NETWORKS) {
             return wefti_error(WEFT_ERR_ARGUMENT,
                                "weft_world_create: WEFT_TRANSPORT names \"%.*s\"; give a list of map, ofi and ucx or "
-                               "the absolute path "
-                               "of a library (weft/transport.h), the first to be tried first, or ^ and which of these "
-                               "names are not to "
-                               "be used",
+                               "the absolute path of a library (weft/transport.h), the first to be tried first, or ^ "
+                               "and which of these names are not to be used",
                                (int)length, list);
         }
         *listed = network != 0 ? wefti_networks_append(*listed, network) : *listed;
