@@ -119,7 +119,7 @@ static int variant_of(wefti_cuda_ep_phase phase, int with)
                                          : WEFTI_CUDA_EP_VARIANT_FUSED;
 }
 
-/* Kernels of one set, part and work, by source and by expert. A send of a combine with options is that of one
+/* Kernels of one set, phase and work, by source and by expert. A send of a combine with options is that of one
  * without. */
 static weft_status find_pair(weft_ep *ep, wefti_cuda_ep_set set, wefti_cuda_ep_phase phase, wefti_cuda_ep_work work,
                              CUfunction function[2])
@@ -141,8 +141,8 @@ static weft_status find_pair(weft_ep *ep, wefti_cuda_ep_set set, wefti_cuda_ep_p
 static weft_status find_set(weft_ep *ep, wefti_cuda_ep_way way, wefti_cuda_ep_set set)
 {
     for (int work = 0; work <= WEFTI_CUDA_EP_WORK_COMBINE_WITH; work++) {
-        const int parts = kernels_of_work[work].has_halves ? WEFTI_CUDA_EP_PARTS : WEFTI_CUDA_EP_FUSED + 1;
-        for (int phase = 0; phase < parts && kernels_of_work[work].module[set][0] != NO_MODULE; phase++) {
+        const int phases = kernels_of_work[work].has_halves ? WEFTI_CUDA_EP_PHASES : WEFTI_CUDA_EP_FUSED + 1;
+        for (int phase = 0; phase < phases && kernels_of_work[work].module[set][0] != NO_MODULE; phase++) {
             WEFT_TRY(find_pair(ep, set, phase, work, ep->device->kernel[way][phase][work]));
         }
     }

@@ -27,7 +27,7 @@ typedef enum wefti_cuda_ep_phase {
     WEFTI_CUDA_EP_FUSED,
     WEFTI_CUDA_EP_SEND,
     WEFTI_CUDA_EP_RECV,
-    WEFTI_CUDA_EP_PARTS
+    WEFTI_CUDA_EP_PHASES
 } wefti_cuda_ep_phase;
 
 /* Which kernels of a work. */
@@ -66,7 +66,7 @@ typedef struct wefti_ep_device {
     CUfunction statistics; /* likewise */
     /* [..][..][..][by expert]; NULL: there are no halves of it, or it is not there in this way, or no slots of few
      * tokens or no routes of positions in this group */
-    CUfunction kernel[WEFTI_CUDA_EP_WAYS][WEFTI_CUDA_EP_PARTS][WEFTI_CUDA_EP_WORKS][2];
+    CUfunction kernel[WEFTI_CUDA_EP_WAYS][WEFTI_CUDA_EP_PHASES][WEFTI_CUDA_EP_WORKS][2];
 } wefti_ep_device;
 
 typedef struct wefti_ep_device_route {
