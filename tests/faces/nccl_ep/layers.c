@@ -5,7 +5,6 @@
  *
  * Method: two PEs as threads, with the stand-in for NCCL and the fake driver, whose device memory is this machine's.
  * Experts multiply rows by their weights; weights are powers of two, so that sums are exact. */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -251,15 +250,7 @@ static void train(rig *r, size_t most, size_t hidden)
 static void *run(void *argument)
 {
     rig *r = argument;
-    void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    int (*retain)(void **context, int device) = NULL;
-    int (*push)(void *context) = NULL;
-    void *context = NULL;
-    if (library != NULL) {
-        *(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
-        *(void **)&push = dlsym(library, "cuCtxPushCurrent_v2");
-    }
-    if (retain == NULL || push == NULL || retain(&context, r->rank) != 0 || push(context) != 0) {
+    if (!standin_choose_gpu(r->rank)) {
         (void)fprintf(stderr, "rank %d: no fake driver\n", r->rank);
         r->failures++;
         return NULL;

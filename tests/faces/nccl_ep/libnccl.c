@@ -1,6 +1,7 @@
 /* faces/nccl_ep/libnccl.c: see libnccl.h. */
 #include "faces/nccl_ep/libnccl.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,19 @@ void standin_comms(int ranks, ncclComm_t *comms)
         comms[i]->at = at;
         comms[i]->rank = i;
     }
+}
+
+int standin_choose_gpu(int device)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    int (*retain)(void **context, int device) = NULL;
+    int (*push)(void *context) = NULL;
+    void *context = NULL;
+    if (library != NULL) {
+        *(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
+        *(void **)&push = dlsym(library, "cuCtxPushCurrent_v2");
+    }
+    return retain != NULL && push != NULL && retain(&context, device) == 0 && push(context) == 0;
 }
 
 int standin_gathers(ncclComm_t comm)

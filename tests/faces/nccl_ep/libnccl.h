@@ -12,6 +12,9 @@ void standin_comms(int ranks, ncclComm_t *comms);
 /* How often ncclAllGather was called on it. */
 int standin_gathers(ncclComm_t comm);
 
+/* Make a GPU of the fake driver current on this thread, for good. 0: there is none. */
+int standin_choose_gpu(int device);
+
 ncclResult_t ncclCommCount(ncclComm_t comm, int *count);
 ncclResult_t ncclCommUserRank(ncclComm_t comm, int *rank);
 ncclResult_t ncclAllGather(const void *send, void *receive, size_t count, ncclDataType_t type, ncclComm_t comm,

@@ -3,7 +3,6 @@
  *
  * Method: 70 PEs as threads on the fake driver, which make a group and no step; each masks for itself, since masks are
  * local. Under AddressSanitizer, too, since a list of so many ranks has outgrown its place before. */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,15 +50,7 @@ static void mask_one(ncclEpGroup_t group, int self, int gone)
 
 static void choose_gpu(int device)
 {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    int (*retain)(void **context, int device) = NULL;
-    int (*push)(void *context) = NULL;
-    void *context = NULL;
-    if (library != NULL) {
-        *(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
-        *(void **)&push = dlsym(library, "cuCtxPushCurrent_v2");
-    }
-    if (retain == NULL || push == NULL || retain(&context, device) != 0 || push(context) != 0) {
+    if (!standin_choose_gpu(device)) {
         (void)fprintf(stderr, "no GPU of the fake driver\n");
         exit(1);
     }

@@ -4,7 +4,6 @@
  *
  * Method: PEs as threads, with the stand-in for NCCL and the fake driver (src/testing/fake_driver), whose device memory
  * is this machine's. Small integers, so that sums are exact. Usage: steps RANKS. */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -731,15 +730,7 @@ static void ll(rig *r)
 static void *run(void *argument)
 {
     rig *r = argument;
-    void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    int (*retain)(void **context, int device) = NULL;
-    int (*push)(void *context) = NULL;
-    void *context = NULL;
-    if (library != NULL) {
-        *(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
-        *(void **)&push = dlsym(library, "cuCtxPushCurrent_v2");
-    }
-    if (retain == NULL || push == NULL || retain(&context, r->rank) != 0 || push(context) != 0) {
+    if (!standin_choose_gpu(r->rank)) {
         (void)fprintf(stderr, "rank %d: no fake driver\n", r->rank);
         r->failures++;
         return NULL;

@@ -4,7 +4,6 @@
  *
  * Method: two PEs as threads on the fake driver; the second makes the group and no step before that. NCCL_EP_TIMEOUT_MS
  * of the test is short. */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -241,15 +240,7 @@ static void lose_one(int rank, ncclEpLayout_t layout)
 static void *run(void *argument)
 {
     int rank = argument != NULL;
-    void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    int (*retain)(void **context, int device) = NULL;
-    int (*push)(void *context) = NULL;
-    void *context = NULL;
-    if (library != NULL) {
-        *(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
-        *(void **)&push = dlsym(library, "cuCtxPushCurrent_v2");
-    }
-    if (retain == NULL || push == NULL || retain(&context, rank) != 0 || push(context) != 0) {
+    if (!standin_choose_gpu(rank)) {
         IS(0, 1);
         exit(1);
     }

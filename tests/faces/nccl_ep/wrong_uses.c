@@ -3,7 +3,6 @@
  *
  * Method: one rank on the fake driver, a group of each algorithm and a handle with a routing of each. Rows of a table:
  * a call with one thing wrong, the result, a word of the text. Before each call the last text is another. */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -444,23 +443,10 @@ static void try_timeouts(void)
     (void)unsetenv("NCCL_EP_TIMEOUT_MS");
 }
 
-static int take_device(void)
-{
-    void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    int (*retain)(void **context, int device) = NULL;
-    int (*push)(void *context) = NULL;
-    void *context = NULL;
-    if (library != NULL) {
-        *(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
-        *(void **)&push = dlsym(library, "cuCtxPushCurrent_v2");
-    }
-    return retain != NULL && push != NULL && retain(&context, 0) == 0 && push(context) == 0;
-}
-
 int main(void)
 {
     given g;
-    if (!take_device()) {
+    if (!standin_choose_gpu(0)) {
         (void)fprintf(stderr, "no fake driver\n");
         return 1;
     }

@@ -5,7 +5,6 @@
  *
  * Method: PEs as threads, a device each, with the stand-in for NCCL and the fake driver, whose device memory is this
  * machine's. Small integers, so that sums are exact. Usage: steps RANKS. */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -619,21 +618,9 @@ static void all(rig *r)
 static void *run(void *argument)
 {
     rig *r = argument;
-    void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    int (*retain)(void **context, int device) = NULL;
-    int (*push)(void *context) = NULL;
-    void *context = NULL;
-    if (library != NULL) {
-        *(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
-        *(void **)&push = dlsym(library, "cuCtxPushCurrent_v2");
-    }
-    if (retain == NULL || push == NULL) {
-        fail(r, __LINE__, "there is the fake driver");
-        return NULL;
-    }
     NVTEEpGroupConfig config = group_config(r);
     EXPECT(nvte_ep_initialize(r->comm, &config), WEFT_ERR_STATE, "no device is current");
-    if (retain(&context, r->rank) != 0 || push(context) != 0) {
+    if (!standin_choose_gpu(r->rank)) {
         fail(r, __LINE__, "the fake driver has devices");
         return NULL;
     }
