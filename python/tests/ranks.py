@@ -8,6 +8,7 @@ import sys
 import time
 
 SECONDS = int(os.environ.get("WEFT_TEST_SECONDS", "120"))  # a test's ranks
+RANKS = int(os.environ.get("WEFT_TEST_RANKS", "0"))  # of a test that asks for several; 0: as many as it asks for
 
 
 def free_port():
@@ -26,6 +27,7 @@ def free_port():
 def run(file, function, ranks, *arguments, deadline=SECONDS // 4):
     """Each rank runs function(*arguments) of `file`, arguments as text, with a deadline in seconds, which is longer where the tests
     have more time: ranks compile. Raises with the output of those that failed."""
+    ranks = RANKS if RANKS and ranks > 1 else ranks
     here = os.path.dirname(os.path.abspath(file))
     module = os.path.splitext(os.path.basename(file))[0]
     code = f"import sys; sys.path.insert(0, {here!r}); import {module}; {module}.{function}(*sys.argv[1:])"
