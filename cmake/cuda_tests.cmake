@@ -115,7 +115,7 @@ function(weft_add_on_host_program name)
     set(program ${PROJECT_BINARY_DIR}/tests/${name}_on_host)
     add_custom_command(OUTPUT ${program}.o # apart, so that it need not come after the library
         COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_other_flags} -I${PROJECT_SOURCE_DIR}/include
-            -I${PROJECT_SOURCE_DIR}/tests/gpu -I${PROJECT_SOURCE_DIR}/tests -c ${PROJECT_SOURCE_DIR}/tests/gpu/${name}.cu
+            -I${PROJECT_SOURCE_DIR}/tests/gpu -I${PROJECT_SOURCE_DIR}/tests -isystem ${WEFT_CUDA_INCLUDE} -c ${PROJECT_SOURCE_DIR}/tests/gpu/${name}.cu
             -o ${program}.o
         DEPENDS ${PROJECT_SOURCE_DIR}/tests/gpu/${name}.cu ${weft_gpu_support_headers} ${weft_device_headers}
         VERBATIM)

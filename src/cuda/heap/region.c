@@ -173,6 +173,7 @@ static void region_fini(wefti_cuda *cuda, wefti_cuda_region *region)
             (void)cuda->driver.cuIpcCloseMemHandle(region->mapped[i]);
         }
         region->mapped[i] = 0;
+        region->mapped_bytes[i] = 0;
     }
 }
 

@@ -25,11 +25,21 @@ typedef struct plain {
     size_t bytes;
     int descriptor;
     CUdevice device; /* as above */
+    struct ipc_handle *opened; /* what was opened by cuIpcOpenMemHandle; NULL: of this process */
     struct plain *next;
 } plain;
 
+/* Where an allocation is mapped, which keeps it. */
+typedef struct mapping {
+    unsigned char *base;
+    size_t bytes;
+    allocation *of;
+    struct mapping *next;
+} mapping;
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static plain *plains;
+static mapping *mappings;
 
 static int make_file(size_t bytes)
 {
@@ -107,20 +117,55 @@ FAKE CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
     return CUDA_SUCCESS;
 }
 
+/* The link to the mapping that `at` lies in, or to NULL. With the lock. */
+static mapping **find_mapping(CUdeviceptr at)
+{
+    mapping **link = &mappings;
+    while (*link != NULL && at - (CUdeviceptr)(uintptr_t)(*link)->base >= (*link)->bytes) {
+        link = &(*link)->next;
+    }
+    return link;
+}
+
 FAKE CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
                        unsigned long long flags)
 {
-    const allocation *mapped = (const allocation *)(uintptr_t)handle;
+    allocation *of = (allocation *)(uintptr_t)handle;
+    mapping *made = malloc(sizeof *made);
     (void)flags;
-    void *base = mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, mapped->descriptor,
-                      (off_t)offset);
-    return base == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    void *base = made == NULL ? MAP_FAILED
+                              : mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                                     of->descriptor, (off_t)offset);
+    if (base == MAP_FAILED) {
+        free(made);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    __atomic_add_fetch(&of->references, 1, __ATOMIC_ACQ_REL);
+    *made = (mapping){.base = base, .bytes = bytes, .of = of};
+    pthread_mutex_lock(&lock);
+    made->next = mappings;
+    mappings = made;
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
 }
 
+/* Of one mapping, which is how they are all let go here. */
 FAKE CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
 {
-    void *base =
-        mmap((void *)(uintptr_t)at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    pthread_mutex_lock(&lock);
+    mapping **link = find_mapping(at);
+    mapping *gone = *link;
+    const int is_whole = gone != NULL && (CUdeviceptr)(uintptr_t)gone->base == at && gone->bytes == bytes;
+    if (is_whole) {
+        *link = gone->next;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!is_whole) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    void *base = mmap(gone->base, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    (void)cuMemRelease((CUmemGenericAllocationHandle)(uintptr_t)gone->of);
+    free(gone);
     return base == MAP_FAILED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
@@ -203,9 +248,14 @@ FAKE CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handl
 
 FAKE CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
 {
-    (void)handle;
-    (void)address;
-    return CUDA_ERROR_INVALID_VALUE; /* user memory is from cuMemAlloc here */
+    pthread_mutex_lock(&lock);
+    const mapping *found = *find_mapping((CUdeviceptr)(uintptr_t)address);
+    if (found != NULL) {
+        __atomic_add_fetch(&found->of->references, 1, __ATOMIC_ACQ_REL);
+        *handle = (CUmemGenericAllocationHandle)(uintptr_t)found->of;
+    }
+    pthread_mutex_unlock(&lock);
+    return found == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 /* ---- plain memory ---- */
@@ -254,6 +304,7 @@ FAKE CUresult cuMemFree(CUdeviceptr at)
         munmap(gone->base, gone->bytes);
         close(gone->descriptor);
         fake_memory_give(gone->device, gone->bytes);
+        free(gone->opened);
         free(gone);
     }
     pthread_mutex_unlock(&lock);
@@ -264,30 +315,51 @@ FAKE CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *bytes, CUdeviceptr
 {
     pthread_mutex_lock(&lock);
     const plain *found = *find(at);
-    if (found != NULL) {
-        *base = (CUdeviceptr)(uintptr_t)found->base;
-        *bytes = found->bytes;
+    const mapping *mapped = *find_mapping(at);
+    if (found != NULL || mapped != NULL) {
+        *base = (CUdeviceptr)(uintptr_t)(found != NULL ? found->base : mapped->base);
+        *bytes = found != NULL ? found->bytes : mapped->bytes;
     }
     pthread_mutex_unlock(&lock);
-    return found == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    return found == NULL && mapped == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 typedef struct ipc_handle {
     int process;
     int descriptor;
+    unsigned char *base; /* in that process */
     size_t bytes;
+    ino_t file;
 } ipc_handle;
 
 FAKE CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr at)
 {
     pthread_mutex_lock(&lock);
     const plain *found = *find(at);
-    if (found != NULL) {
-        const ipc_handle made = {.process = getpid(), .descriptor = found->descriptor, .bytes = found->bytes};
+    struct stat file;
+    const int is_there = found != NULL && fstat(found->descriptor, &file) == 0;
+    if (is_there) {
+        const ipc_handle made = {.process = getpid(),
+                                 .descriptor = found->descriptor,
+                                 .base = found->base,
+                                 .bytes = found->bytes,
+                                 .file = file.st_ino};
         memcpy(handle->reserved, &made, sizeof made);
     }
     pthread_mutex_unlock(&lock);
-    return found == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    return is_there ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Whether what lay there before in that process is still open here. With the lock. */
+static int is_stale(const ipc_handle *given)
+{
+    int stale = 0;
+    for (const plain *open = plains; open != NULL; open = open->next) {
+        const ipc_handle *other = open->opened;
+        stale |= other != NULL && other->process == given->process && other->file != given->file &&
+                 other->base < given->base + given->bytes && given->base < other->base + other->bytes;
+    }
+    return stale;
 }
 
 FAKE CUresult cuIpcOpenMemHandle(CUdeviceptr *at, CUipcMemHandle handle, unsigned flags)
@@ -295,23 +367,30 @@ FAKE CUresult cuIpcOpenMemHandle(CUdeviceptr *at, CUipcMemHandle handle, unsigne
     ipc_handle given;
     char path[64];
     plain *made = malloc(sizeof *made);
+    ipc_handle *opened = malloc(sizeof *opened);
     (void)flags;
     memcpy(&given, handle.reserved, sizeof given);
     snprintf(path, sizeof path, "/proc/%d/fd/%d", given.process, given.descriptor);
     int descriptor = open(path, O_RDWR | O_CLOEXEC);
     void *base =
         descriptor < 0 ? MAP_FAILED : mmap(NULL, given.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-    if (made == NULL || base == MAP_FAILED) {
+    if (made == NULL || opened == NULL || base == MAP_FAILED) {
         free(made);
+        free(opened);
         return CUDA_ERROR_INVALID_VALUE;
     }
-    *made = (plain){.base = base, .bytes = given.bytes, .descriptor = descriptor, .device = -1};
+    *opened = given;
+    *made = (plain){.base = base, .bytes = given.bytes, .descriptor = descriptor, .device = -1, .opened = opened};
     pthread_mutex_lock(&lock);
+    const int stale = is_stale(&given);
     made->next = plains;
     plains = made;
     pthread_mutex_unlock(&lock);
     *at = (CUdeviceptr)(uintptr_t)base;
-    return CUDA_SUCCESS;
+    if (stale) {
+        (void)cuMemFree(*at);
+    }
+    return stale ? CUDA_ERROR_ALREADY_MAPPED : CUDA_SUCCESS;
 }
 
 FAKE CUresult cuIpcCloseMemHandle(CUdeviceptr at)

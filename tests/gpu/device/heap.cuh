@@ -53,7 +53,6 @@ static void test_allocation(test_pe *pe, bench *all)
     OK(pe, weft_barrier(all->world));
 }
 
-#if ON_GPU
 /* User memory from cudaMalloc, and from VMM, made symmetric. */
 static void *vmm_alloc(test_pe *pe, size_t bytes)
 {
@@ -67,10 +66,7 @@ static void *vmm_alloc(test_pe *pe, size_t bytes)
     prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     access.location = prop.location;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    void *driver = NULL;
-    cudaDriverEntryPointQueryResult found;
-#define DRIVER(name)                                                                                                   \
-    (cudaGetDriverEntryPointByVersion(#name, &driver, 12000, cudaEnableDefault, &found), (decltype(&name))driver)
+#define DRIVER(name) ((decltype(&name))gpu_driver(#name))
     CHECK(pe, DRIVER(cuMemCreate)(&handle, bytes, &prop, 0) == CUDA_SUCCESS);
     CHECK(pe, DRIVER(cuMemAddressReserve)(&at, bytes, 0, 0, 0) == CUDA_SUCCESS);
     CHECK(pe, DRIVER(cuMemMap)(at, bytes, 0, handle, 0) == CUDA_SUCCESS);
@@ -79,7 +75,6 @@ static void *vmm_alloc(test_pe *pe, size_t bytes)
 #undef DRIVER
     return (void *)at;
 }
-#endif
 
 /* More buffers than one table had room for, in an order of addresses of their own; some are let go in between. */
 static void test_many_registrations(test_pe *pe, bench *all)
@@ -129,16 +124,10 @@ static void test_many_registrations(test_pe *pe, bench *all)
 
 static void test_registration(test_pe *pe, bench *all)
 {
-#if ON_GPU
     for (int way = 0; way < 2; way++) {
         size_t bytes = (size_t)2 << 20;
-        unsigned char *mine = NULL;
         pe->stage = way == 0 ? "registration of cudaMalloc memory" : "registration of VMM memory";
-        if (way == 0) {
-            GPU(pe, cudaMalloc((void **)&mine, bytes));
-        } else {
-            mine = (unsigned char *)vmm_alloc(pe, bytes);
-        }
+        unsigned char *mine = way == 0 ? gpu_alloc(bytes) : (unsigned char *)vmm_alloc(pe, bytes);
         OK(pe, weft_device_register(all->world, mine + 4096, 100000));
         unsigned char data[5000];
         unsigned char seen[5000];
@@ -160,12 +149,9 @@ static void test_registration(test_pe *pe, bench *all)
         OK(pe, weft_device_unregister(all->world, mine + 4096));
         CHECK(pe, weft_ptr(all->world, mine + 4096, right) == NULL);
         if (way == 0) {
-            GPU(pe, cudaFree(mine));
+            gpu_free(mine);
         } /* the VMM buffer goes with the process */
     }
-#else
-    (void)all;
-#endif
     pe->stage = "registration";
     char here[100];
     CHECK(pe, weft_device_register(all->world, here, sizeof here) == WEFT_ERR_ARGUMENT);

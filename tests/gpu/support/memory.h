@@ -3,6 +3,8 @@
 #ifndef GPU_SUPPORT_MEMORY_H
 #define GPU_SUPPORT_MEMORY_H
 
+#include <cuda.h>
+
 #include "support/launch.h"
 
 #if ON_GPU
@@ -13,6 +15,15 @@ static inline void gpu_check(cudaError_t error, const char *what)
         fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
         exit(1);
     }
+}
+
+/* A function of the driver. */
+static inline void *gpu_driver(const char *name)
+{
+    void *function = NULL;
+    cudaDriverEntryPointQueryResult found;
+    gpu_check(cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found), name);
+    return function;
 }
 
 static inline unsigned char *gpu_alloc(size_t bytes)
