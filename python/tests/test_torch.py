@@ -5,7 +5,7 @@ import ranks
 
 torch = pytest.importorskip("torch")
 
-TOKENS, HIDDEN, EXPERTS, TOPK = 24, 32, 6, 2
+TOKENS, HIDDEN, EXPERTS, TOPK = 24, 32, 24, 2
 
 
 class Expert(torch.nn.Module):
