@@ -36,7 +36,9 @@ int wefti_cuda_ep_sms_of(const weft_ep_route *route)
 
 #define LOW_LATENCY_TOKENS_MAX 256 /* of a source: the second copy of more rows takes longer than call headers */
 #define LOW_LATENCY_WORDS_A_BLOCK 2
-#define LOW_LATENCY_SENDER_WARPS 12
+/* Of a dispatch few: by expert the others find places sooner, and there are more of these than slices even so. */
+#define LOW_LATENCY_DISPATCH_SENDER_WARPS 6
+#define LOW_LATENCY_COMBINE_SENDER_WARPS 12
 
 static wefti_cuda_ep_shared_table shared_table_of(const weft_ep_route *route)
 {
@@ -186,8 +188,9 @@ void wefti_cuda_ep_plan_few(const weft_ep_route *route, wefti_cuda_ep_launch_pla
 {
     plan->low_latency_slots = low_latency_slots_of(route, &plan->kernel);
     if (plan->low_latency_slots != 0) {
-        plan->roles.sender_warps = LOW_LATENCY_SENDER_WARPS;
-        plan->roles.receiver_warps = WEFTI_CUDA_EP_THREADS / 32 - LOW_LATENCY_SENDER_WARPS;
+        plan->roles.sender_warps = plan->kernel.work < WEFTI_CUDA_EP_WORK_COMBINE ? LOW_LATENCY_DISPATCH_SENDER_WARPS
+                                                                                  : LOW_LATENCY_COMBINE_SENDER_WARPS;
+        plan->roles.receiver_warps = WEFTI_CUDA_EP_THREADS / 32 - plan->roles.sender_warps;
         plan->shared_bytes = shared_table_of(route).end * (unsigned)sizeof(uint32_t);
         plan->blocks = at_most(low_latency_blocks_wanted(route), wefti_cuda_ep_sms_of(route));
     } else {

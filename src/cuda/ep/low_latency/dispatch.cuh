@@ -2,7 +2,7 @@
  * expert. The kernels: dispatch.cu, dispatch_expert.cu.
  *
  * Grid: host/plan.c: a block for every few words of this rank's rows, at most the multiprocessors it may take.
- * Warps: the first 12 of a block send; the others post counts and, in block 0, the call header; then all take in.
+ * Warps: the first 6 of a block send; the others post counts and, in block 0, the call header; then all take in.
  * Shared memory: what the block knows of the call, and the shared routing table (shared_table.cuh).
  * Flags: call header, counts, and a low-latency word for each record and slice; headers_here inside a block.
  *
