@@ -31,21 +31,22 @@ def figures(path):
 
 # (what, call, route, dtype, layout, T, at most this, and for any of the SM budgets or this one)
 BARS = [
-    ("bf16 dispatch, fresh", "ep_dispatch", "fresh", "bf16", "rank-major", 4096, 470, None),
-    ("the same, 16 SMs", "ep_dispatch", "fresh", "bf16", "rank-major", 4096, 500, 16),
-    ("the same, plain buffers", "ep_dispatch", "fresh, plain buffers", "bf16", "rank-major", 4096, 580, None),
-    ("the same, expert-major", "ep_dispatch", "fresh", "bf16", "expert-major", 4096, 560, None),
-    ("fp8 dispatch, fresh", "ep_dispatch", "fresh", "fp8", "rank-major", 4096, 248, None),
-    ("bf16 combine", "ep_combine", "cached", "bf16", "rank-major", 4096, 480, None),
-    ("the same, expert-major", "ep_combine", "cached", "bf16", "expert-major", 4096, 590, None),
-    ("bf16 dispatch, fresh", "ep_dispatch", "fresh", "bf16", "rank-major", 512, 70, None),
-    ("bf16 combine", "ep_combine", "cached", "bf16", "rank-major", 512, 72, None),
-    ("slots, fp8 from bf16", "ep_dispatch", "fresh", "bf16-fp8", "slots", 128, 14.5, None),
-    ("slots by source, dispatch", "ep_dispatch", "fresh", "bf16", "slots", 128, 20, None),
-    ("slots by source, combine", "ep_combine", "cached", "bf16", "slots", 128, 22, None),
-    ("slots by expert, dispatch", "ep_dispatch", "fresh", "bf16", "slots by expert", 128, 26, None),
-    ("slots by expert, combine", "ep_combine", "cached", "bf16", "slots by expert", 128, 30, None),
-    ("slots by source, a pair", "ep_pair", "fresh", "bf16", "slots", 8, 13, None),
+    ("bf16 dispatch", "ep_dispatch", "fresh", "bf16", "rank-major", 4096, 470, None),
+    ("bf16 combine", "ep_combine", "fresh", "bf16", "rank-major", 4096, 480, None),
+    ("dispatch, 16 SMs", "ep_dispatch", "fresh", "bf16", "rank-major", 4096, 500, 16),
+    ("combine, 16 SMs", "ep_combine", "fresh", "bf16", "rank-major", 4096, 600, 16),
+    ("dispatch, expert-major", "ep_dispatch", "fresh", "bf16", "expert-major", 4096, 540, None),
+    ("combine, expert-major", "ep_combine", "fresh", "bf16", "expert-major", 4096, 520, None),
+    ("fp8 dispatch", "ep_dispatch", "fresh", "fp8", "rank-major", 4096, 252, None),
+    ("fp8 dispatch from bf16", "ep_dispatch", "fresh", "bf16-fp8", "rank-major", 4096, 265, None),
+    ("bf16 dispatch", "ep_dispatch", "fresh", "bf16", "rank-major", 512, 72, 132),
+    ("bf16 combine", "ep_combine", "fresh", "bf16", "rank-major", 512, 74, 132),
+    ("slots by source, dispatch", "ep_dispatch", "fresh", "bf16", "slots", 128, 24, None),
+    ("slots by source, combine", "ep_combine", "fresh", "bf16", "slots", 128, 22, None),
+    ("slots by expert, dispatch", "ep_dispatch", "fresh", "bf16", "slots by expert", 128, 29, None),
+    ("slots by expert, combine", "ep_combine", "fresh", "bf16", "slots by expert", 128, 28, None),
+    ("slots, fp8 from bf16", "ep_dispatch", "fresh", "bf16-fp8", "slots", 128, 21, None),
+    ("slots by source, a pair", "ep_pair", "fresh", "bf16", "slots", 8, 21, None),
 ]
 
 

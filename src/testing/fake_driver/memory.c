@@ -155,12 +155,12 @@ FAKE CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
     pthread_mutex_lock(&lock);
     mapping **link = find_mapping(at);
     mapping *gone = *link;
-    const int is_whole = gone != NULL && (CUdeviceptr)(uintptr_t)gone->base == at && gone->bytes == bytes;
-    if (is_whole) {
+    const int is_all = gone != NULL && (CUdeviceptr)(uintptr_t)gone->base == at && gone->bytes == bytes;
+    if (is_all) {
         *link = gone->next;
     }
     pthread_mutex_unlock(&lock);
-    if (!is_whole) {
+    if (!is_all) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     void *base = mmap(gone->base, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
