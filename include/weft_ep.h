@@ -370,7 +370,10 @@ WEFT_API weft_status weft_ep_sms_hint(const weft_ep *ep, const weft_ep_plan *pla
 WEFT_API weft_status weft_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan, size_t *bytes) WEFT_MUST_CHECK;
 
 /* Make a route object. Local. `memory`: weft_ep_route_bytes bytes aligned to 64 that outlive the route, or NULL: the
- * library's own. On GPUs it and weft_ep_route_destroy may be called while a stream captures, and are not captured. */
+ * library's own. On GPUs nothing is written there before the route's first call, on its stream: until that comes to it
+ * the memory may be in use by what was enqueued before, as memory of an allocator that reuses it by stream. A first
+ * call that is captured writes there at once, too: give it memory that nothing uses. It and weft_ep_route_destroy may
+ * be called while a stream captures, and are not captured. */
 WEFT_API weft_status weft_ep_route_create(weft_ep *ep, const weft_ep_plan *plan, void *memory,
                                           weft_ep_route **route) WEFT_MUST_CHECK;
 /* The route's memory, which the caller gave and which holds `bytes` bytes from now on at another address, aligned to

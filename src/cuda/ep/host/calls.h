@@ -25,6 +25,10 @@ static inline int wefti_cuda_ep_experts_of(const weft_ep *ep, const weft_ep_plan
 weft_status wefti_cuda_ep_allocate(const wefti_cuda *cuda, size_t bytes, CUdeviceptr *memory);
 void wefti_cuda_ep_free(const wefti_cuda *cuda, CUdeviceptr memory);
 
+/* Before the first call of a route: clear *bytes bytes of its tables, then none, where the call's stream comes to it:
+ * until then the memory may be in use by what was enqueued there before. While the stream captures, at once. */
+weft_status wefti_cuda_ep_clear_dirty(wefti_cuda *cuda, void *tables, size_t *bytes, weft_stream *stream);
+
 /* Wait for the caller's stream, and copy on it what a routing has come to: the library's own stream may have no
  * hardware queue to itself where many PEs share the GPU. */
 weft_status wefti_cuda_ep_fetch_header(const wefti_cuda *cuda, const wefti_cuda_ep_route_header *there,

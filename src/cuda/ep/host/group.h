@@ -72,6 +72,7 @@ typedef struct wefti_ep_device {
 typedef struct wefti_ep_device_route {
     wefti_cuda_ep_tables tables;
     CUdeviceptr owned; /* the memory, if it is the library's */
+    size_t dirty_bytes; /* of the tables, that the first call clears */
     int tokens_least; /* T of the last routing is at least so much */
     int is_unseen; /* whether the calls that made the last routing succeeded is not known */
     int by_position; /* the choices of the last routing were positions */

@@ -52,6 +52,7 @@ typedef struct wefti_ep_between_half {
 typedef struct wefti_ep_between_route {
     wefti_cuda_ep_hosts_tables tables;
     CUdeviceptr owned; /* the memory, if it is the library's */
+    size_t dirty_bytes; /* of the tables, that the first call clears */
     weft_ep_route *inner;
     const int32_t *inner_rows; /* of the inner routing: how many have been received */
     int tokens_least; /* T of the last routing is at least so much */

@@ -130,6 +130,8 @@ static weft_status run_dispatch(weft_ep_route *route, const wefti_cuda_ep_hosts_
     weft_ep *ep = route->ep;
     int sms;
     WEFT_TRY(find_sms(route, call, &sms));
+    wefti_ep_between_route *of = route->between;
+    WEFT_TRY(wefti_cuda_ep_clear_dirty(ep->between->cuda, of->tables.route_header, &of->dirty_bytes, stream));
     WEFT_TRY(launch(ep, WEFTI_EP_BETWEEN_BEGIN, sms, args, stream, call));
     WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_PACK, sms, args, stream, call)));
     WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_CROSS, cross_blocks(ep, sms), args, stream, call)));

@@ -81,10 +81,7 @@ weft_status wefti_ep_between_route_open(weft_ep_route *route, void *memory)
     weft_status status = memory != NULL ? WEFT_OK : wefti_cuda_ep_allocate(ep->between->cuda, bytes, &of->owned);
     if (status == WEFT_OK) {
         (void)lay_out(&of->tables, ep, &route->plan, memory != NULL ? (uintptr_t)memory : (uintptr_t)of->owned);
-        status = wefti_cuda_clear(&ep->between->cuda->base, of->tables.route_header,
-                                  (size_t)((char *)of->tables.ids - (char *)of->tables.route_header));
-    }
-    if (status == WEFT_OK) {
+        of->dirty_bytes = (size_t)((char *)of->tables.ids - (char *)of->tables.route_header);
         status = ep->calls->route_create(ep->between->inner, &inner,
                                          memory != NULL ? (unsigned char *)memory + bytes : NULL, &of->inner);
     }

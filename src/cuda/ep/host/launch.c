@@ -58,13 +58,15 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep
                            call, wefti_cuda_ep_adds_up_parts(plan) ? "some of the send's" : "all");
     }
     WEFT_TRY(order_streams(route, stream, kernel->phase, call));
+    wefti_ep_device_route *of = route->device;
+    WEFT_TRY(wefti_cuda_ep_clear_dirty(cuda, of->tables.route_header, &of->dirty_bytes, stream));
     WEFT_TRY(wefti_cuda_enter(cuda));
     CUresult result = cuda->driver.cuLaunchKernel(function, (unsigned)plan->blocks, 1, 1, WEFTI_CUDA_EP_THREADS, 1, 1,
                                                   plan->shared_bytes, (CUstream)(void *)stream, arguments, NULL);
     wefti_cuda_leave(cuda);
     WEFT_TRY(wefti_cuda_check(&cuda->driver, result, call));
     if (kernel->phase == WEFTI_CUDA_EP_SEND) {
-        route->device->sent_blocks = plan->blocks;
+        of->sent_blocks = plan->blocks;
     }
     if (kernel->phase != WEFTI_CUDA_EP_RECV && is_call) {
         ++*ep->started;

@@ -131,39 +131,72 @@ static weft_status open_route(weft_ep_route *route, void *memory)
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_route_create: no memory for the route");
     }
     weft_status status = memory != NULL ? WEFT_OK : wefti_cuda_ep_allocate(ep->device->cuda, bytes, &of->owned);
-    if (status == WEFT_OK) {
-        (void)lay_out(&of->tables, ep, &route->plan, memory != NULL ? (uintptr_t)memory : (uintptr_t)of->owned);
-        status = wefti_cuda_clear(&ep->device->cuda->base, of->tables.route_header, cleared_bytes(&of->tables));
-    }
     route->device = of;
     if (status != WEFT_OK) {
         close_route(route);
+        return status;
     }
-    return status;
+    (void)lay_out(&of->tables, ep, &route->plan, memory != NULL ? (uintptr_t)memory : (uintptr_t)of->owned);
+    of->dirty_bytes = cleared_bytes(&of->tables);
+    return WEFT_OK;
 }
 
-/* A capture that the calling thread has begun is no concern of what opens and closes a route. Returns the mode before.
- */
-static CUstreamCaptureMode set_capture_mode(const weft_ep *ep, CUstreamCaptureMode mode)
+/* A capture that the calling thread has begun is no concern of what opens, clears and closes a route. Returns the mode
+ * before. */
+static CUstreamCaptureMode set_capture_mode(const wefti_cuda *cuda, CUstreamCaptureMode mode)
 {
-    (void)ep->device->cuda->driver.cuThreadExchangeStreamCaptureMode(&mode);
+    (void)cuda->driver.cuThreadExchangeStreamCaptureMode(&mode);
     return mode;
 }
 
 weft_status wefti_cuda_ep_route_open(weft_ep_route *route, void *memory)
 {
-    const CUstreamCaptureMode before = set_capture_mode(route->ep, CU_STREAM_CAPTURE_MODE_RELAXED);
+    const wefti_cuda *cuda = route->ep->device->cuda;
+    const CUstreamCaptureMode before = set_capture_mode(cuda, CU_STREAM_CAPTURE_MODE_RELAXED);
     weft_status status = open_route(route, memory);
-    (void)set_capture_mode(route->ep, before);
+    (void)set_capture_mode(cuda, before);
     return status;
 }
 
 void wefti_cuda_ep_route_close(weft_ep_route *route)
 {
-    const weft_ep *ep = route->ep;
-    const CUstreamCaptureMode before = set_capture_mode(ep, CU_STREAM_CAPTURE_MODE_RELAXED);
+    const wefti_cuda *cuda = route->ep->device->cuda;
+    const CUstreamCaptureMode before = set_capture_mode(cuda, CU_STREAM_CAPTURE_MODE_RELAXED);
     close_route(route);
-    (void)set_capture_mode(ep, before);
+    (void)set_capture_mode(cuda, before);
+}
+
+/* Not by the graph that is captured, which would clear at every launch what outlives them. */
+static weft_status clear_at_once(wefti_cuda *cuda, void *tables, size_t bytes)
+{
+    const CUstreamCaptureMode before = set_capture_mode(cuda, CU_STREAM_CAPTURE_MODE_RELAXED);
+    weft_status status = wefti_cuda_clear(&cuda->base, tables, bytes);
+    (void)set_capture_mode(cuda, before);
+    return status;
+}
+
+static weft_status clear_on(wefti_cuda *cuda, void *tables, size_t bytes, weft_stream *stream)
+{
+    static const char call[] = "weft_ep: cuMemsetD8Async";
+    const CUstream on = (CUstream)(void *)stream;
+    CUstreamCaptureStatus state = CU_STREAM_CAPTURE_STATUS_NONE;
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    CUresult result = cuda->driver.cuStreamIsCapturing(on, &state);
+    if (result == CUDA_SUCCESS && state == CU_STREAM_CAPTURE_STATUS_NONE) {
+        result = cuda->driver.cuMemsetD8Async((CUdeviceptr)(uintptr_t)tables, 0, bytes, on);
+    }
+    wefti_cuda_leave(cuda);
+    WEFT_TRY(wefti_cuda_check(&cuda->driver, result, call));
+    return state != CU_STREAM_CAPTURE_STATUS_NONE ? clear_at_once(cuda, tables, bytes) : WEFT_OK;
+}
+
+weft_status wefti_cuda_ep_clear_dirty(wefti_cuda *cuda, void *tables, size_t *bytes, weft_stream *stream)
+{
+    if (*bytes > 0) {
+        WEFT_TRY(clear_on(cuda, tables, *bytes, stream));
+        *bytes = 0;
+    }
+    return WEFT_OK;
 }
 
 weft_status wefti_cuda_ep_route_move(weft_ep_route *route, void *memory)
@@ -195,6 +228,7 @@ weft_status wefti_cuda_ep_route_attach(weft_ep_route *route, void *memory, weft_
         WEFT_TRY(wefti_cuda_check(&cuda->driver, result, call));
     }
     route->device->tables = tables;
+    route->device->dirty_bytes = 0;
     route->device->tokens_least = 0;
     route->device->is_unseen = 1;
     return WEFT_OK;
