@@ -44,17 +44,18 @@ _numbers = itertools.count(1)
 
 
 class _Routing:
-    """A route, its memory, and the stream of its calls."""
+    """A route, its memory, and the stream of its calls. A captured graph uses the route at each launch, so that it has memory of
+    the library's own: others get that of the graph's pool in between."""
 
     __slots__ = ("route", "memory", "address", "shown", "stream")
 
     def __init__(self, step, device, stream):
-        bytes_wanted = step.group.route_bytes(*step.plan[0], **step.plan[1])
+        bytes_wanted = step.group.route_bytes(*step.plan[0], **step.plan[1]) if stream != "captured" else 0
         self.memory = torch.empty(_HEADER + 64 + bytes_wanted, dtype=torch.uint8, device=device)
         shift = -self.memory.data_ptr() % 64
         self.address = self.memory.data_ptr() + shift
         self.shown = self.memory[shift:shift + 8].view(torch.int64)
-        route_memory = self.memory[shift + _HEADER:shift + _HEADER + bytes_wanted]
+        route_memory = self.memory[shift + _HEADER:shift + _HEADER + bytes_wanted] if bytes_wanted > 0 else None
         self.route = step.group.route(*step.plan[0], **step.plan[1], memory=route_memory)
         self.stream = stream
 
