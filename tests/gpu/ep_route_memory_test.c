@@ -105,9 +105,18 @@ static void in_use(void **state)
     pes_run(EP_RIG_PES, body, NULL);
 }
 
+/* Of a group of several domains, whose route has another inside. */
+static void in_use_between(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("WEFT_CUDA_DOMAIN", "1", 1), 0);
+    pes_run(EP_RIG_PES, body, NULL);
+    assert_int_equal(unsetenv("WEFT_CUDA_DOMAIN"), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {CHECKED_TEST(in_use)};
+    const struct CMUnitTest tests[] = {CHECKED_TEST(in_use), CHECKED_TEST(in_use_between)};
     (void)setenv("WEFT_FAKE_SMS", "4", 0);
     (void)setenv("WEFT_FAKE_LATE", "1", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
