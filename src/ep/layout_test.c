@@ -36,11 +36,20 @@ static void assert_layout(const wefti_ep_limits *limits)
     assert_area(&end, layout.chunk_flags, 8 * slots);
     assert_area(&end, layout.ask_flags, 8 * slots);
     assert_area(&end, layout.credits, 8 * limits->ring.domains);
+    size_t handed = limits->ring.domains > 0 ? limits->ranks : 0;
+    assert_area(&end, layout.notice_flags, 8 * limits->ring.lines);
+    assert_area(&end, layout.handed_flags, 8 * handed);
+    assert_true(handed == 0 || wefti_ep_handed_flag_at(&layout, last) + 8 <= end);
     assert_true(end <= layout.words_bytes);
     assert_true(layout.counts >= layout.words_bytes);
     assert_area(&end, layout.counts, limits->ranks * layout.counts_pitch);
     assert_true(layout.counts_pitch >=
                 4 * (1 + (limits->direct ? limits->ranks + limits->experts : limits->local_experts_max)));
+    assert_true(layout.notice_pitch >= 64 + 4 * limits->notice_words && layout.notice_pitch % 64 == 0);
+    assert_area(&end, layout.notices, limits->ring.lines * layout.notice_pitch);
+    assert_true(layout.handed_pitch >= 64 + layout.counts_pitch && layout.handed_pitch % 64 == 0);
+    assert_area(&end, layout.handed, handed * layout.handed_pitch);
+    assert_true(handed == 0 || wefti_ep_handed_at(&layout, last) + layout.handed_pitch <= end);
     assert_area(&end, layout.bases, 4 * (limits->ranks + limits->experts));
     assert_area(&end, layout.recount, 4 * (1 + limits->local_experts_max));
     assert_area(&end, layout.records, limits->received_max * wefti_ep_record_bytes(limits->topk_max));
@@ -110,6 +119,7 @@ static void random_limits(void **state)
         limits.row_bytes_max = 16 * (1 + (size_t)random_below(&random, 2000));
         limits.scale_bytes_max = 4 * (size_t)random_below(&random, 1024);
         limits.ring = draw_ring(&random, &limits);
+        limits.notice_words = random_below(&random, 300);
         assert_layout(&limits);
     }
 }
@@ -119,7 +129,7 @@ static void grows_linearly(void **state)
 {
     (void)state;
     for (size_t ranks = 16; ranks <= 65536; ranks *= 16) {
-        wefti_ep_limits limits = {ranks, 2 * ranks, 2, 0, 8, 16384, 0, 0, {0, 0, 0, 0, 0, 0}};
+        wefti_ep_limits limits = {ranks, 2 * ranks, 2, 0, 8, 16384, 0, 0, {0, 0, 0, 0, 0, 0}, 0};
         assert_true(wefti_ep_layout_of(&limits).bytes <= 512 + ranks * (64 + 64 + 8 + 8 + 16 + 12 + 4));
     }
 }

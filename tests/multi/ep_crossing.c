@@ -1,6 +1,7 @@
 /* PES: 2 4 */
 /* Goal: between nodes a row crosses once each way: what is handed to the transport in a dispatch and in a combine is
  * within 2 % of one row a (token, domain), headers, records, counts and flags included; and the domains are the nodes.
+ * A dispatch that moves nothing sends two messages to each other domain, however many ranks that has.
  *
  * Method: 64 experts, 8 choices a token, rows of 8 KiB, a fresh dispatch and a combine; the world's counters before and
  * after, beside the rows that cross, counted from all ranks' choices, which follow from the rank. On one node nothing
@@ -218,6 +219,27 @@ static void step(const layer *of)
     check_sums(of);
 }
 
+/* To each other domain the notice of the call, and a chunk that is the last one. */
+static void check_messages(const layer *of)
+{
+    weft_ep_choices none = WEFT_EP_CHOICES_INIT;
+    weft_ep_received to = WEFT_EP_RECEIVED_INIT;
+    weft_ep_rows in = rows_of(of->in);
+    weft_counters before;
+    weft_counters after;
+    to.rows = rows_of(of->received);
+    to.rows_capacity = (size_t)of->ranks * (size_t)of->tokens;
+    none.ids = of->ids;
+    CHECK_OK(weft_ep_route_update(of->route, &none, NULL));
+    CHECK_OK(weft_world_counters(of->world, &before));
+    CHECK_OK(weft_ep_dispatch(of->route, &in, &to, NULL));
+    CHECK_OK(weft_world_counters(of->world, &after));
+    uint64_t sent = after.remote_put_signals - before.remote_put_signals;
+    uint64_t wanted = of->tokens == TOKENS ? 2 * (uint64_t)(of->domains - 1) : 0;
+    CHECK_SAY(sent == wanted, "a dispatch of nothing sends %llu messages, not %llu", (unsigned long long)sent,
+              (unsigned long long)wanted);
+}
+
 static void body(weft_world *world)
 {
     layer of = {.world = world, .rank = weft_world_pe(world), .ranks = weft_world_pes(world)};
@@ -227,6 +249,7 @@ static void body(weft_world *world)
     for (int i = 0; i < 2; i++) { /* also after a failure, for the others */
         step(&of);
     }
+    check_messages(&of);
     CHECK_OK(weft_barrier(world));
     CHECK_OK(weft_free(world, of.received));
     CHECK_OK(weft_ep_route_destroy(of.route));

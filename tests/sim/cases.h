@@ -43,6 +43,7 @@ typedef struct case_run {
     X(ep_late, 2, 12, ADVANCE, "a rank stands still at any moment of a step; who gives up names it")                   \
     X(ep_lost, 2, 12, ADVANCE, "a rank is killed at any moment of an update; the others mask it and go on")            \
     X(ep_forwarder_lost, 2, 12, ADVANCE, "the same at any moment of steps between domains, a forwarder or not")        \
+    X(ep_rejoin, 3, 12, ADVANCE, "a rank is given up in steps between domains, comes late, and is back")               \
     X(ep_masks, 2, 12, ADVANCE, "a rank is killed or late at any moment of steps; the others go on without it")        \
     X(ep_wide, 24, 64, FAIL, "the same, a few calls on many PEs")
 

@@ -320,6 +320,88 @@ void case_ep_late(void *argument)
     MUST(weft_world_destroy(world));
 }
 
+/* ---- a rank that comes back ---- */
+
+#define REJOIN_STEPS 3
+
+/* All PEs, or all but one, come to point `number` of the run. */
+static void meet_at(case_run *run, uint64_t number, int count)
+{
+    run->board[weft_sim_pe()] = number;
+    for (int there = 0; there < count;) {
+        weft_sim_sleep_ns(1000000);
+        there = 0;
+        for (int pe = 0; pe < run->pes; pe++) {
+            there += run->board[pe] >= number;
+        }
+    }
+}
+
+/* Steps without the late rank, which still writes what it had begun: so nobody looks at sums. */
+static void step_without(case_run *run, weft_ep *ep, weft_ep_route *route, int late)
+{
+    uint64_t calls;
+    weft_status status = WEFT_ERR_STATE;
+    for (int rank = 0; rank < run->pes; rank++) {
+        if (rank != weft_sim_pe()) {
+            MUST(weft_ep_mask(ep, rank, rank != late));
+        }
+    }
+    meet_at(run, 1, run->pes - 1);
+    for (int i = 0; i < LOST_TRIES && status != WEFT_OK; i++) {
+        status = step_among(route, run->pes, -1, &no_blow);
+    }
+    must(status, "a step without the late rank");
+    MUST(weft_ep_calls(ep, &calls));
+    run->board[64] = calls;
+}
+
+/* A rank stands still, wherever it is in a step between domains, as a forwarder too, until the others have given it up
+ * and gone on; when it has left its call it comes back, and all have all rows again. */
+void case_ep_rejoin(void *argument)
+{
+    int labels[32];
+    case_run *run = argument;
+    uint64_t common = run->seed;
+    const int late = common_below(&common, run->pes);
+    const int is_late = weft_sim_pe() == late;
+    const int helper = (late + common_below(&common, 2)) % run->pes;
+    const int when = 1 + common_below(&common, 4); /* once the first step is complete, all have made the group */
+    const ep_blow blow = {.call = common_below(&common, 3), .to = late, .stall_ns = 6 * LOST_DEADLINE_NS};
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    weft_status status = WEFT_OK;
+    weft_ep *ep;
+    weft_ep_route *route;
+    (void)setenv("WEFT_EP_COUNTS", run->seed % 2 == 0 ? "owners" : "direct", 1);
+    weft_world *world = world_until(LOST_DEADLINE_NS);
+    config.experts = plan.topk = config.topk_max = run->pes;
+    config.tokens_max = 1;
+    config.row_bytes_max = LOST_HIDDEN * sizeof(float);
+    draw_domains(&common, run->pes, labels);
+    config.domain_of = labels;
+    MUST(weft_ep_create(weft_team_world(world), &config, &ep));
+    MUST(weft_ep_route_create(ep, &plan, NULL, &route));
+    for (int i = 0; status == WEFT_OK; i++) {
+        const int left = is_late && i >= when ? -1 : run->pes; /* the others may have changed what it reads */
+        status = step_among(route, run->pes, left, i == when && weft_sim_pe() == helper ? &blow : &no_blow);
+    }
+    if (!is_late) {
+        step_without(run, ep, route, late);
+    }
+    meet_at(run, 2, run->pes);
+    if (is_late) {
+        MUST(weft_ep_rejoin(ep, run->board[64]));
+    } else {
+        MUST(weft_ep_mask(ep, late, 1));
+    }
+    meet_at(run, 3, run->pes);
+    for (int i = 0; i < REJOIN_STEPS; i++) {
+        must(step_among(route, run->pes, run->pes, &no_blow), "a step with a rank that is back");
+    }
+    MUST(weft_world_destroy(world));
+}
+
 /* ---- ranks that go on without who is late ---- */
 
 #define MASK_STEPS 5

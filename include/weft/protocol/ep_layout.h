@@ -17,6 +17,12 @@
  *   choices  [M] K floats each: a combine's own weights, written by the sources before their call headers
  *   rows     [M] rows received for a caller whose buffer is not symmetric, and partial sums on their way back
  *   chunk_flags, ask_flags, credits, chunks, asks  rings for what crosses between domains: see ep_ring.h
+ *   notices  [lines] what a source of another domain tells this whole domain by this rank, its forwarder: its call
+ *            header, in whose `epoch` the number of words that follow is, and its counts for each rank of the domain in
+ *            ascending order or, direct, its one message. The flags are notice_flags
+ *   handed   [R] a notice as its forwarder has handed it on to this rank: the call header of source s, and its counts
+ *            for this rank. The flags are handed_flags. What is handed on late does not touch what s writes to `calls`
+ *            and `counts`
  *
  * A message to an owner is 1 + L words: the tokens that go there, then the rows of each of its experts; its answer is
  * the place of the source's first token there, then its first row of each of the experts. R ranks, E experts, L those
@@ -137,6 +143,7 @@ typedef struct wefti_ep_limits {
     size_t scale_bytes_max; /* of opaque rows */
     int direct; /* counts go to all ranks directly */
     wefti_ep_ring_shape ring;
+    size_t notice_words; /* the most that follow the header of a notice */
 } wefti_ep_limits;
 
 /* The words that a source writes to a rank before its call header. */
@@ -175,6 +182,12 @@ typedef struct wefti_ep_layout {
     size_t chunk_flags; /* [lines][slots] */
     size_t ask_flags; /* the same */
     size_t credits; /* [domains] */
+    size_t notice_flags; /* [lines] */
+    size_t handed_flags; /* [R], without rings none */
+    size_t notices;
+    size_t notice_pitch;
+    size_t handed;
+    size_t handed_pitch;
     size_t chunks; /* [lines][slots] */
     size_t asks; /* the same */
     size_t words_bytes; /* what must be zero before first use: all before `counts` */
@@ -207,9 +220,18 @@ WEFTI_EP_FN wefti_ep_layout wefti_ep_layout_of(const wefti_ep_limits *limits)
     layout.chunk_flags = wefti_ep_take(&end, slots * sizeof(uint64_t));
     layout.ask_flags = wefti_ep_take(&end, slots * sizeof(uint64_t));
     layout.credits = wefti_ep_take(&end, limits->ring.domains * sizeof(uint64_t));
+    size_t handed = limits->ring.domains > 0 ? limits->ranks : 0;
+    layout.notice_flags = wefti_ep_take(&end, limits->ring.lines * sizeof(uint64_t));
+    layout.handed_flags = wefti_ep_take(&end, handed * sizeof(uint64_t));
     layout.words_bytes = end;
     layout.counts_pitch = wefti_ep_round_up(wefti_ep_counts_words(limits) * sizeof(uint32_t), 16);
     layout.counts = wefti_ep_take(&end, limits->ranks * layout.counts_pitch);
+    layout.notice_pitch = wefti_ep_round_up(sizeof(wefti_ep_call_header) + limits->notice_words * sizeof(uint32_t),
+                                            WEFTI_EP_CACHE_LINE_BYTES);
+    layout.notices = wefti_ep_take(&end, limits->ring.lines * layout.notice_pitch);
+    layout.handed_pitch =
+        wefti_ep_round_up(sizeof(wefti_ep_call_header) + layout.counts_pitch, WEFTI_EP_CACHE_LINE_BYTES);
+    layout.handed = wefti_ep_take(&end, handed * layout.handed_pitch);
     layout.bases = wefti_ep_take(&end, (limits->ranks + limits->experts) * sizeof(uint32_t));
     layout.recount = wefti_ep_take(&end, (1 + limits->local_experts_max) * sizeof(uint32_t));
     layout.records = wefti_ep_take(&end, limits->received_max * wefti_ep_record_bytes(limits->topk_max));
@@ -245,6 +267,16 @@ WEFTI_EP_FN size_t wefti_ep_done_at(const wefti_ep_layout *layout, int source)
 WEFTI_EP_FN size_t wefti_ep_counts_at(const wefti_ep_layout *layout, int source)
 {
     return layout->counts + (size_t)source * layout->counts_pitch;
+}
+
+WEFTI_EP_FN size_t wefti_ep_handed_at(const wefti_ep_layout *layout, int source)
+{
+    return layout->handed + (size_t)source * layout->handed_pitch;
+}
+
+WEFTI_EP_FN size_t wefti_ep_handed_flag_at(const wefti_ep_layout *layout, int source)
+{
+    return layout->handed_flags + (size_t)source * sizeof(uint64_t);
 }
 
 #ifdef __cplusplus

@@ -9,6 +9,8 @@
 #include "base/log.h"
 #include "base/pe_list.h"
 #include "common/gone.h"
+#include "ep/host/crossing.h"
+#include "ep/host/notices.h"
 #include "ep/host/peers.h"
 #include "os/os.h"
 
@@ -112,10 +114,11 @@ static int is_hopeless(const wefti_ep_arrivals *arrivals)
 /* Who sets a rank's flag: itself, or the forwarder for it in this domain. */
 static int writer_of(const wefti_ep_arrivals *arrivals, int rank)
 {
-    const wefti_ep_domains *domains = &arrivals->ep->domains;
-    int own = domains->of[arrivals->ep->rank];
-    return arrivals->through_forwarders && domains->of[rank] != own ? wefti_ep_domains_forwarder(domains, rank, own)
-                                                                    : rank;
+    const weft_ep *ep = arrivals->ep;
+    int own = ep->domains.of[ep->rank];
+    int is_handed_on =
+        arrivals->through_forwarders || (arrivals->word == WEFTI_EP_WORD_CALL && wefti_ep_crossing_is_on(ep));
+    return is_handed_on && ep->domains.of[rank] != own ? wefti_ep_domains_forwarder(&ep->domains, rank, own) : rank;
 }
 
 /* Those that are awaited are late, and those that are gone. */
@@ -223,6 +226,9 @@ static int has_come(const wefti_ep_arrivals *arrivals, int rank)
     if (arrivals->has_come != NULL) {
         return arrivals->has_come(arrivals, rank);
     }
+    if (arrivals->word == WEFTI_EP_WORD_CALL && wefti_ep_notices_has(arrivals->ep, rank, arrivals->epoch)) {
+        return 1;
+    }
     uint64_t epoch = wefti_ld64(arrivals->ep->host->base + flag_at(arrivals, rank), WEFTI_ACQUIRE);
     return epoch == arrivals->epoch;
 }
@@ -252,15 +258,25 @@ int wefti_ep_arrivals_poll(wefti_ep_arrivals *arrivals, int *rank)
     return 0;
 }
 
+/* The last call that a rank has told this one of by itself, as it does after one that it has given up. */
+static uint64_t called(const weft_ep *ep, int rank)
+{
+    uint64_t at = wefti_ep_call_at(&ep->host->layout, rank) + offsetof(wefti_ep_call_header, epoch);
+    return wefti_ld64(ep->host->base + at, WEFTI_ACQUIRE);
+}
+
 /* Who has begun a later call without setting a flag that is awaited of it has given this one up, after a deadline of
- * its own: what is awaited never comes. The next call here becomes the one that it is in. */
+ * its own: what is awaited never comes. The next call here becomes the one that it is in. A header that is handed on
+ * never comes when both have: one of them may have waited for the other only, as this rank does. */
 static weft_status look_ahead(wefti_ep_arrivals *arrivals)
 {
     const wefti_ep_host *host = arrivals->ep->host;
     int rank = arrivals->pending[arrivals->next_look++ % (unsigned)arrivals->count];
     int writer = writer_of(arrivals, rank);
-    uint64_t at = wefti_ep_call_at(&host->layout, writer) + offsetof(wefti_ep_call_header, epoch);
-    uint64_t epoch = wefti_ld64(host->base + at, WEFTI_ACQUIRE);
+    uint64_t epoch = called(arrivals->ep, writer);
+    if (arrivals->word == WEFTI_EP_WORD_CALL && called(arrivals->ep, rank) < epoch) {
+        epoch = called(arrivals->ep, rank);
+    }
     if (epoch <= arrivals->epoch || has_come(arrivals, rank)) { /* its flag may have come since it was looked at */
         return WEFT_OK;
     }
@@ -285,8 +301,15 @@ static void warn(const wefti_ep_arrivals *arrivals)
               weft_world_pe(arrivals->ep->world), arrivals->waiter.what, late, arrivals->epoch);
 }
 
+/* As a forwarder: before what has come is looked at, and as often as it is waited for. */
+static weft_status hand_on(const wefti_ep_arrivals *arrivals)
+{
+    return arrivals->word == WEFTI_EP_WORD_CALL ? wefti_ep_notices_hand_on(arrivals->ep, arrivals->epoch) : WEFT_OK;
+}
+
 weft_status wefti_ep_arrivals_pause(wefti_ep_arrivals *arrivals)
 {
+    WEFT_TRY(hand_on(arrivals));
     WEFT_TRY(arrivals->count > 0 ? look_ahead(arrivals) : WEFT_OK);
     if (arrivals->count == 0) {
         return WEFT_OK;
@@ -311,6 +334,7 @@ weft_status wefti_ep_arrivals_pause(wefti_ep_arrivals *arrivals)
 
 weft_status wefti_ep_arrivals_next(wefti_ep_arrivals *arrivals, int *rank)
 {
+    WEFT_TRY(hand_on(arrivals));
     while (!wefti_ep_arrivals_poll(arrivals, rank)) {
         WEFT_TRY(wefti_ep_arrivals_pause(arrivals));
         if (!wefti_ep_arrivals_left(arrivals)) {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "ep/check.h"
 #include "ep/host/crossing.h"
+#include "ep/host/notices.h"
 #include "ep/host/peers.h"
 
 wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_signature_fields *fields)
@@ -50,9 +51,12 @@ weft_status wefti_ep_call_post(const wefti_ep_call *call, int rank)
 
 weft_status wefti_ep_call_post_all(const wefti_ep_call *call)
 {
-    for (int i = 0; i < call->ep->ranks; i++) {
-        int rank = (call->ep->rank + i) % call->ep->ranks;
-        WEFT_TRY(call->ep->masked[rank] ? WEFT_OK : wefti_ep_call_post(call, rank));
+    const weft_ep *ep = call->ep;
+    WEFT_TRY(wefti_ep_notices_send(ep, &call->header, call->epoch, 0));
+    for (int i = 0; i < ep->ranks; i++) {
+        int rank = (ep->rank + i) % ep->ranks;
+        int is_told = ep->masked[rank] || wefti_ep_notices_reach(ep, rank, call->epoch);
+        WEFT_TRY(is_told ? WEFT_OK : wefti_ep_call_post(call, rank));
     }
     return WEFT_OK;
 }
@@ -69,8 +73,10 @@ static int is_same_route(wefti_ep_call *call, const wefti_ep_call_header *header
 
 int wefti_ep_call_compare(wefti_ep_call *call, int rank, wefti_ep_call_header *header)
 {
-    wefti_copy(header, call->ep->host->base + wefti_ep_call_at(&call->ep->host->layout, rank),
-               offsetof(wefti_ep_call_header, epoch));
+    const weft_ep *ep = call->ep;
+    uint64_t at = wefti_ep_notices_has(ep, rank, call->epoch) ? wefti_ep_handed_at(&ep->host->layout, rank)
+                                                              : wefti_ep_call_at(&ep->host->layout, rank);
+    wefti_copy(header, ep->host->base + at, offsetof(wefti_ep_call_header, epoch));
     if (header->signature == call->header.signature && header->plan == call->header.plan &&
         is_same_route(call, header)) {
         return 1;
@@ -204,6 +210,7 @@ weft_status wefti_ep_call_end(const wefti_ep_call *call)
 {
     weft_ep *ep = call->ep;
     wefti_st64(ep->host->base + ep->host->layout.epoch, call->epoch, WEFTI_RELAXED);
+    wefti_ep_notices_end(ep);
     if (call->mismatched_rank < 0) {
         return WEFT_OK;
     }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "ep/host/notices.h"
 #include "ep/host/peers.h"
 
 static int32_t capped(int64_t count)
@@ -9,21 +10,39 @@ static int32_t capped(int64_t count)
     return count < INT32_MAX ? (int32_t)count : INT32_MAX;
 }
 
-weft_status wefti_ep_counts_put(const weft_ep *ep, int rank, int64_t limit)
+const uint32_t *wefti_ep_counts_for(const weft_ep *ep, int owner, size_t *words)
 {
     const wefti_ep_host *host = ep->host;
-    uint64_t at = wefti_ep_counts_at(&host->layout, ep->rank);
-    size_t message = wefti_ep_owners_message(&ep->owners, rank);
     if (host->limits.direct) {
-        host->scratch.counts[0] = (uint32_t)limit;
-        return wefti_ep_put(ep, rank, at, host->scratch.counts,
-                            wefti_ep_counts_words(&host->limits) * sizeof(uint32_t));
+        *words = wefti_ep_counts_words(&host->limits);
+        return host->scratch.counts;
     }
-    size_t words = 1 + (size_t)wefti_ep_owners_count(&ep->owners, rank);
-    return wefti_ep_put(ep, rank, at, host->scratch.counts + 1 + message, words * sizeof(uint32_t));
+    *words = 1 + (size_t)wefti_ep_owners_count(&ep->owners, owner);
+    return host->scratch.counts + 1 + wefti_ep_owners_message(&ep->owners, owner);
 }
 
-void wefti_ep_counts_read(const weft_ep *ep)
+void wefti_ep_counts_tell_limit(const weft_ep *ep, int64_t limit)
+{
+    ep->host->scratch.counts[0] = (uint32_t)limit;
+}
+
+weft_status wefti_ep_counts_put(const weft_ep *ep, int rank)
+{
+    size_t words;
+    const uint32_t *counts = wefti_ep_counts_for(ep, rank, &words);
+    return wefti_ep_put(ep, rank, wefti_ep_counts_at(&ep->host->layout, ep->rank), counts, words * sizeof *counts);
+}
+
+/* Where the counts of a source lie, whose call header has come. */
+static const unsigned char *counts_of(const weft_ep *ep, int source, uint64_t epoch)
+{
+    const wefti_ep_layout *layout = &ep->host->layout;
+    return ep->host->base + (wefti_ep_notices_has(ep, source, epoch)
+                                 ? wefti_ep_handed_at(layout, source) + sizeof(wefti_ep_call_header)
+                                 : wefti_ep_counts_at(layout, source));
+}
+
+void wefti_ep_counts_read(const weft_ep *ep, uint64_t epoch)
 {
     const wefti_ep_host *host = ep->host;
     size_t words = wefti_ep_counts_words(&host->limits);
@@ -33,7 +52,7 @@ void wefti_ep_counts_read(const weft_ep *ep)
         if (ep->masked[source]) {
             memset(to, 0, used * sizeof *to);
         } else {
-            wefti_copy(to, host->base + wefti_ep_counts_at(&host->layout, source), used * sizeof *to);
+            wefti_copy(to, counts_of(ep, source, epoch), used * sizeof *to);
         }
     }
 }

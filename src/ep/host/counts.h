@@ -5,12 +5,17 @@
 #include "ep/host/column.h"
 #include "ep/host/routing.h"
 
-/* Put this rank's counts to `rank`; its call header, posted next, announces them. `limit`: the rows that this rank
- * takes. */
-weft_status wefti_ep_counts_put(const weft_ep *ep, int rank, int64_t limit);
+/* The counts for an owner, which wefti_ep_sends_build has made; where they are direct those for all. */
+const uint32_t *wefti_ep_counts_for(const weft_ep *ep, int owner, size_t *words);
 
-/* Once all call headers have come: the sources' counts into scratch.counts_in. */
-void wefti_ep_counts_read(const weft_ep *ep);
+/* Where counts are direct they tell the rows that this rank takes, too. */
+void wefti_ep_counts_tell_limit(const weft_ep *ep, int64_t limit);
+
+/* Put this rank's counts to `rank`; its call header, posted next, announces them. */
+weft_status wefti_ep_counts_put(const weft_ep *ep, int rank);
+
+/* Once all call headers of a call have come: the sources' counts into scratch.counts_in. */
+void wefti_ep_counts_read(const weft_ep *ep, uint64_t epoch);
 
 /* Where counts are direct: the limit that a rank has told. */
 int64_t wefti_ep_counts_limit(const weft_ep *ep, int rank);

@@ -76,7 +76,8 @@ size_t wefti_ep_crossing_bytes(const weft_ep *ep)
     const wefti_ep_ring_shape *ring = &ep->host->limits.ring;
     return ring->domains == 0 ? 0
                               : sizeof(wefti_ep_crossing) + ring->domains * sizeof(wefti_ep_outlet) +
-                                    ring->lines * sizeof(wefti_ep_inlet) + 2 * ring->chunk_bytes + ring->ask_bytes;
+                                    ring->lines * sizeof(wefti_ep_inlet) + 2 * ring->chunk_bytes + ring->ask_bytes +
+                                    ep->host->layout.notice_pitch + ep->host->layout.handed_pitch;
 }
 
 static void set_ends(const weft_ep *ep, wefti_ep_crossing *crossing)
@@ -109,9 +110,12 @@ weft_status wefti_ep_crossing_init(weft_ep *ep)
         crossing->chunk = wefti_alloc_aligned(WEFTI_EP_CACHE_LINE_BYTES, ring->chunk_bytes);
         crossing->copy = wefti_alloc_aligned(WEFTI_EP_CACHE_LINE_BYTES, ring->chunk_bytes);
         crossing->copy_of_ask = wefti_alloc_aligned(WEFTI_EP_CACHE_LINE_BYTES, ring->ask_bytes);
+        crossing->notice = wefti_alloc_aligned(WEFTI_EP_CACHE_LINE_BYTES, ep->host->layout.notice_pitch);
+        crossing->handed = wefti_alloc_aligned(WEFTI_EP_CACHE_LINE_BYTES, ep->host->layout.handed_pitch);
     }
     if (crossing == NULL || crossing->outlets == NULL || crossing->inlets == NULL || crossing->chunk == NULL ||
-        crossing->copy == NULL || crossing->copy_of_ask == NULL) {
+        crossing->copy == NULL || crossing->copy_of_ask == NULL || crossing->notice == NULL ||
+        crossing->handed == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for the chunks of %zu domains", ring->domains);
     }
     set_ends(ep, crossing);
@@ -126,6 +130,8 @@ void wefti_ep_crossing_fini(wefti_ep_crossing *crossing)
         wefti_free(crossing->chunk);
         wefti_free(crossing->copy);
         wefti_free(crossing->copy_of_ask);
+        wefti_free(crossing->notice);
+        wefti_free(crossing->handed);
         wefti_free(crossing);
     }
 }

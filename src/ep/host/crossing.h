@@ -31,6 +31,7 @@ typedef struct wefti_ep_inlet {
     int32_t source;
     uint32_t taken; /* chunks or asks */
     int is_all;
+    uint64_t handed_on; /* the call whose notice was last */
 } wefti_ep_inlet;
 
 typedef struct wefti_ep_crossing {
@@ -42,6 +43,9 @@ typedef struct wefti_ep_crossing {
     unsigned char *chunk; /* a chunk while it is filled */
     unsigned char *copy; /* of a chunk that came, which the simulator reads in one piece */
     unsigned char *copy_of_ask;
+    uint64_t noticed; /* 0, or the call whose notices may still be read, this one or one that failed (notices.h) */
+    unsigned char *notice; /* a notice while it is written or handed on */
+    unsigned char *handed; /* and what a rank gets of it */
 } wefti_ep_crossing;
 
 /* The sizes of the rings of a group with these domains; all zero without crossings. */

@@ -1,6 +1,7 @@
 #include "ep/host/exchange.h"
 
 #include "ep/host/answers.h"
+#include "ep/host/notices.h"
 #include "ep/host/records.h"
 #include "ep/host/sends.h"
 
@@ -13,12 +14,14 @@ weft_status wefti_ep_exchange_post(wefti_ep_routing *route, const wefti_ep_call 
     int in_range = wefti_ep_choices_read(route, choices);
     in_range &= wefti_ep_sends_build(route, choices);
     *route->status = in_range && *route->dropped == 0 ? WEFT_OK : WEFT_ERR_RANGE;
+    wefti_ep_counts_tell_limit(ep, limit);
+    WEFT_TRY(wefti_ep_notices_send(ep, &call->header, call->epoch, 1));
     for (int i = 0; i < ep->ranks; i++) {
         int rank = (ep->rank + i) % ep->ranks;
-        if (ep->masked[rank]) {
+        if (ep->masked[rank] || wefti_ep_notices_reach(ep, rank, call->epoch)) {
             continue;
         }
-        WEFT_TRY(wefti_ep_counts_put(ep, rank, limit));
+        WEFT_TRY(wefti_ep_counts_put(ep, rank));
         WEFT_TRY(wefti_ep_call_post(call, rank));
     }
     return WEFT_OK;
@@ -41,7 +44,7 @@ weft_status wefti_ep_exchange_agree(wefti_ep_routing *route, const wefti_ep_call
     const weft_ep *ep = route->ep;
     int cut = 0;
     wefti_ep_stage(route->ep, "agree on counts");
-    wefti_ep_counts_read(ep);
+    wefti_ep_counts_read(ep, call->epoch);
     WEFT_TRY(wefti_ep_answers_exchange(route, call, limit));
     for (int owner = 0; owner < ep->ranks; owner++) {
         const wefti_ep_verdict *verdict = &ep->host->scratch.verdicts[owner];

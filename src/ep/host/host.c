@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "ep/host/calls.h"
 #include "ep/host/crossing.h"
+#include "ep/host/notices.h"
 #include "ep/host/pull.h"
 #include "ep/host/push.h"
 #include "weft.h"
@@ -27,6 +28,7 @@ static void set_limits(weft_ep *ep)
     limits->row_bytes_max = ep->config.row_bytes_max;
     limits->scale_bytes_max = (size_t)ep->config.scale_bytes_max;
     limits->ring = wefti_ep_crossing_shape(ep);
+    limits->notice_words = limits->ring.domains > 0 ? wefti_ep_notice_words(ep) : 0;
     ep->host->layout = wefti_ep_layout_of(limits);
 }
 

@@ -46,6 +46,7 @@ typedef struct mask_case {
     weft_ep_layout layout;
     uint64_t deadline_ns; /* of the calls that it misses */
     int arrived; /* at the first of them: the others */
+    int domain_ranks; /* 2: the lost rank is a forwarder */
     int is_sent; /* of a fresh dispatch the lost rank makes the first half */
     uint64_t calls; /* that the others have made, once they have gone on */
     int is_back; /* the lost rank is */
@@ -100,7 +101,7 @@ static weft_status call(mask_rig *rig, call_kind kind)
     }
 }
 
-static void make(weft_world *world, mask_rig *rig, weft_ep_layout layout, unsigned flags)
+static void make(weft_world *world, mask_rig *rig, const mask_case *one, unsigned flags)
 {
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
@@ -112,7 +113,8 @@ static void make(weft_world *world, mask_rig *rig, weft_ep_layout layout, unsign
     config.topk_max = TOPK;
     config.row_bytes_max = HIDDEN * sizeof(float);
     plan.topk = TOPK;
-    plan.layout = layout;
+    config.domain_ranks = one->domain_ranks;
+    plan.layout = one->layout;
     for (int i = 0; i < TOKENS * TOPK; i++) {
         rig->ids[i] = 2 * owner_of(rig->rank, i / TOPK, i % TOPK) + i % TOPK;
     }
@@ -177,7 +179,7 @@ static void go_on(weft_world *world, void *context)
 {
     mask_case *one = context;
     mask_rig *rig = aligned_alloc(64, (sizeof *rig + 63) / 64 * 64);
-    make(world, rig, one->layout, 0);
+    make(world, rig, one, 0);
     check_step(rig, one->layout, 0);
     uint64_t long_ns = pes_set_deadline(world, one->deadline_ns);
     if (rig->rank != LOST) {
@@ -236,10 +238,14 @@ static void lost(void **state)
     (void)state;
     static const char *const protocols[] = {"owners", "direct"};
     static const weft_ep_layout layouts[] = {WEFT_EP_RANK_MAJOR, WEFT_EP_EXPERT_MAJOR};
-    for (int i = 0; i < 2; i++) {
-        (void)setenv("WEFT_EP_COUNTS", protocols[i], 1);
+    for (int i = 0; i < 3; i++) {
         for (call_kind kind = UPDATE; kind < KINDS; kind++) {
             mask_case one = {.kind = kind, .layout = layouts[(i + (int)kind) % 2], .deadline_ns = DEADLINE_NS};
+            (void)setenv("WEFT_EP_COUNTS", protocols[i < 2 ? i : (int)kind / 2 % 2], 1);
+            if (i == 2) {
+                one.domain_ranks = 2;
+                one.deadline_ns /= 2;
+            }
             run(&one, go_on);
         }
     }
@@ -322,7 +328,7 @@ static void go_on_without(weft_world *world, void *context)
 {
     mask_case *one = context;
     mask_rig *rig = aligned_alloc(64, (sizeof *rig + 63) / 64 * 64);
-    make(world, rig, one->layout, WEFT_EP_MASK_ON_TIMEOUT);
+    make(world, rig, one, WEFT_EP_MASK_ON_TIMEOUT);
     check_step(rig, one->layout, 0);
     check_masked(rig, 0);
     if (rig->rank != LOST) {
@@ -357,7 +363,7 @@ static void take_back(weft_world *world, void *context)
 {
     const mask_case *one = context;
     mask_rig *rig = aligned_alloc(64, (sizeof *rig + 63) / 64 * 64);
-    make(world, rig, one->layout, 0);
+    make(world, rig, one, 0);
     if (rig->rank != LOST) {
         CHECK_OK(weft_ep_mask(rig->ep, LOST, 0));
         CHECK_OK(weft_ep_mask(rig->ep, LOST, 1));

@@ -4,6 +4,7 @@
 
 #include "ep/host/crossing.h"
 #include "ep/host/gradients.h"
+#include "ep/host/notices.h"
 #include "ep/host/peers.h"
 
 void wefti_ep_pull_init(wefti_ep_pull *pull, const wefti_ep_routing *route, const wefti_ep_call *call,
@@ -149,9 +150,12 @@ weft_status wefti_ep_pull_post(const wefti_ep_pull *pull)
         } else if (pull->staged && source != pull->ep->rank) {
             make_ready(pull, source);
         }
-        WEFT_TRY(wefti_ep_call_post(&pull->call, source));
+        if (pull->sends_choices || !wefti_ep_notices_reach(pull->ep, source, pull->call.epoch)) {
+            WEFT_TRY(wefti_ep_call_post(&pull->call, source));
+        }
     }
-    return WEFT_OK;
+    return pull->sends_choices ? WEFT_OK /* which a notice might overtake */
+                               : wefti_ep_notices_send(pull->ep, &pull->call.header, pull->call.epoch, 0);
 }
 
 /* ---- reading ---- */
