@@ -380,7 +380,7 @@ if(CMOCKA_FOUND)
             add_test(NAME transport_plugin COMMAND sh ${PROJECT_SOURCE_DIR}/tests/tools/transport_plugin.sh
                 ${CMAKE_C_COMPILER} ${PROJECT_SOURCE_DIR}/include
                 ${PROJECT_SOURCE_DIR}/examples/transport_plugin/sockets.c $<TARGET_FILE:plugin_conformance>
-                $<TARGET_FILE:launched> $<TARGET_FILE:weftrun> ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh
+                $<TARGET_FILE:gone_hosts_test> $<TARGET_FILE:launched> $<TARGET_FILE:weftrun> ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh
                 $<TARGET_FILE:multi_rma_order> $<TARGET_FILE:multi_coll>)
             weft_describe_test(transport_plugin "process;tools;network")
             set_tests_properties(transport_plugin PROPERTIES PROCESSORS 4)

@@ -5,9 +5,12 @@
  *     cc -shared -fPIC -o sockets.so sockets.c $(pkg-config --cflags weft)
  *     export WEFT_TRANSPORT=$PWD/sockets.so SOCKETS_HOST=10.0.0.1      # this host's IPv4 address; else 127.0.0.1
  *
+ * The system closes a process's connections when it ends, and looks after those on which nothing moves: so each PE has
+ * one to each other from the start, by which it is told who is gone. Who leaves says so before.
+ *
  * Requests without the world's key end their connection. Who can read the network can read it. */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* accept4 */
+#define _GNU_SOURCE /* accept4, pthread_timedjoin_np, POLLRDHUP */
 #endif
 #include <arpa/inet.h>
 #include <errno.h>
@@ -26,6 +29,9 @@
 
 #define SOON_NS UINT64_C(200000000)
 #define SECOND_NS UINT64_C(1000000000)
+#define PARTING_NS 100000000 /* for who is served still */
+#define GOODBYE UINT64_MAX /* the number of the reply that no request has: its PE has left */
+#define SILENT_S 5
 
 enum { PUT, PUT_SIGNAL, GET, AMO };
 
@@ -54,6 +60,7 @@ typedef struct peer {
     pthread_mutex_t lock;
     int socket; /* -1: not connected yet */
     int is_gone;
+    weft_transport_fate fate; /* atomic */
     uint64_t number; /* of the last request */
     struct sockaddr_in address;
 } peer;
@@ -72,6 +79,7 @@ struct state {
     const weft_transport_setup *setup;
     int listener;
     int is_accepting;
+    int is_leaving; /* atomic */
     pthread_t acceptor;
     server *servers; /* the acceptor's, until it has ended */
     peer *peers;
@@ -250,6 +258,10 @@ static void *serve(void *argument)
     const server *self = argument;
     while (serve_one(self->owner, self->socket)) {
     }
+    if (__atomic_load_n(&self->owner->is_leaving, __ATOMIC_ACQUIRE)) {
+        const reply told = {.number = GOODBYE};
+        (void)send_all(self->socket, &told, sizeof told);
+    }
     (void)shutdown(self->socket, SHUT_RDWR); /* who asked is told */
     return NULL;
 }
@@ -328,6 +340,22 @@ static int await_readable(int socket, uint64_t until_ns)
     }
 }
 
+static void set_option(int socket, int option, int value)
+{
+    (void)setsockopt(socket, IPPROTO_TCP, option, &value, sizeof value);
+}
+
+/* The system sees to it that the other host gives a sign of life each second, or ends the connection. */
+static void set_alive(int socket)
+{
+    const int on = 1;
+    (void)setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    set_option(socket, TCP_KEEPIDLE, 1);
+    set_option(socket, TCP_KEEPINTVL, 1);
+    set_option(socket, TCP_KEEPCNT, SILENT_S);
+    set_option(socket, TCP_USER_TIMEOUT, 1000 * SILENT_S);
+}
+
 /* Nor does a send to a PE that takes nothing wait for longer. */
 static void set_patience(int socket, uint64_t patience_ns)
 {
@@ -344,6 +372,7 @@ static int connect_to(peer *p, uint64_t patience_ns)
     const int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (made >= 0 && connect(made, (const struct sockaddr *)&p->address, sizeof p->address) == 0) {
         set_no_delay(made);
+        set_alive(made);
         set_patience(made, patience_ns);
         p->socket = made;
         return 1;
@@ -364,6 +393,9 @@ static int take_reply(peer *p, void *dest, uint64_t until_ns, reply *told, int *
         }
         if (!receive_all(p->socket, told, sizeof *told)) {
             return 0;
+        }
+        if (told->number == GOODBYE) {
+            __atomic_store_n(&p->fate, WEFT_TRANSPORT_LEFT, __ATOMIC_RELEASE);
         }
     } while (told->number != p->number && told->bytes == 0);
     return told->number == p->number && receive_all(p->socket, dest, told->bytes);
@@ -465,6 +497,33 @@ static weft_status sockets_read_soon(void *state_, int pe, uint64_t offset, uint
     return ask(state_, pe, &asked, NULL, NULL, SOON_NS, value);
 }
 
+/* A connection that has ended: by what came last, or by why it did. */
+static weft_transport_fate read_fate(int socket)
+{
+    reply last = {0};
+    ssize_t came;
+    do {
+        came = recv(socket, &last, sizeof last, MSG_DONTWAIT);
+    } while (came == sizeof last && last.number != GOODBYE);
+    return last.number == GOODBYE                                      ? WEFT_TRANSPORT_LEFT
+           : came < 0 && (errno == ETIMEDOUT || errno == EHOSTUNREACH) ? WEFT_TRANSPORT_SILENT
+                                                                       : WEFT_TRANSPORT_ENDED;
+}
+
+/* While a thread asks something of the PE, that finds out. */
+static weft_transport_fate sockets_fate(void *state_, int pe)
+{
+    peer *p = &((state *)state_)->peers[pe];
+    if (__atomic_load_n(&p->fate, __ATOMIC_ACQUIRE) == WEFT_TRANSPORT_THERE && pthread_mutex_trylock(&p->lock) == 0) {
+        struct pollfd ended = {.fd = p->socket, .events = POLLRDHUP};
+        if (p->fate == WEFT_TRANSPORT_THERE && p->socket >= 0 && poll(&ended, 1, 0) > 0) {
+            __atomic_store_n(&p->fate, read_fate(p->socket), __ATOMIC_RELEASE);
+        }
+        (void)pthread_mutex_unlock(&p->lock);
+    }
+    return __atomic_load_n(&p->fate, __ATOMIC_ACQUIRE);
+}
+
 static weft_status sockets_settle(void *state_)
 {
     (void)state_; /* what has returned has been done */
@@ -473,9 +532,25 @@ static weft_status sockets_settle(void *state_)
 
 /* ---- opening and closing ---- */
 
+/* What has come is served, and the goodbye said, unless the other takes nothing. */
+static void end_server(const server *ended)
+{
+    struct timespec until;
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += PARTING_NS;
+    until.tv_sec += until.tv_nsec / (long)SECOND_NS;
+    until.tv_nsec %= (long)SECOND_NS;
+    (void)shutdown(ended->socket, SHUT_RD);
+    if (pthread_timedjoin_np(ended->thread, NULL, &until) != 0) {
+        (void)shutdown(ended->socket, SHUT_RDWR);
+        (void)pthread_join(ended->thread, NULL);
+    }
+}
+
 static void sockets_close(void *state_)
 {
     state *s = state_;
+    __atomic_store_n(&s->is_leaving, 1, __ATOMIC_RELEASE);
     if (s->listener >= 0) {
         (void)shutdown(s->listener, SHUT_RDWR);
     }
@@ -485,8 +560,7 @@ static void sockets_close(void *state_)
     while (s->servers != NULL) {
         server *ended = s->servers;
         s->servers = ended->next;
-        (void)shutdown(ended->socket, SHUT_RDWR);
-        (void)pthread_join(ended->thread, NULL);
+        end_server(ended);
         (void)close(ended->socket);
         free(ended);
     }
@@ -542,6 +616,9 @@ static weft_status sockets_connect(void *state_, const void *all)
     for (int pe = 0; pe < s->setup->pes; pe++) {
         memcpy(&s->peers[pe].address, (const char *)all + (size_t)pe * sizeof s->peers[pe].address,
                sizeof s->peers[pe].address);
+        if (s->peers[pe].address.sin_family == AF_INET) {
+            (void)connect_to(&s->peers[pe], s->setup->deadline_ns);
+        }
     }
     s->is_accepting = start_thread(&s->acceptor, accept_all, s);
     return s->is_accepting ? WEFT_OK : s->setup->fail(WEFT_ERR_SYSTEM, "no thread for the transport sockets");
@@ -563,4 +640,5 @@ const weft_transport_plugin WEFT_TRANSPORT_PLUGIN_SYMBOL = {
     .fence = sockets_settle,
     .quiet = sockets_settle,
     .read_soon = sockets_read_soon,
+    .fate = sockets_fate,
 };

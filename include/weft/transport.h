@@ -9,10 +9,9 @@
  * capabilities) loads none that a variable names. All PEs of a world need the same one, known by its name; the path may
  * differ.
  *
- * Who is gone it cannot tell: what waits for a PE of another node that has ended ends at the deadline.
- *
- * Stability: none across versions. This is the table of the library's own transports with less in it, and it changes
- * when those do; a plugin whose `version` or `size` differs from the library's is refused: compile it again. */
+ * Stability: none is promised across versions, since this is the table of the library's own transports with less in it.
+ * What comes new stands at its end: a table of version 1, which ends before `fate`, is taken as it is. One whose
+ * `version` or `size` is otherwise another than the library's is refused: compile it again. */
 #ifndef WEFT_TRANSPORT_H
 #define WEFT_TRANSPORT_H
 
@@ -26,7 +25,7 @@
 extern "C" {
 #endif
 
-#define WEFT_TRANSPORT_PLUGIN_VERSION 1u
+#define WEFT_TRANSPORT_PLUGIN_VERSION 2u
 #define WEFT_TRANSPORT_PLUGIN_SYMBOL weft_transport_plugin_ops
 #define WEFT_TRANSPORT_PLUGIN_NAME_BYTES 32
 #define WEFT_TRANSPORT_PLUGIN_ADDRESS_BYTES_MAX 2048
@@ -41,6 +40,14 @@ typedef enum weft_transport_amo {
     WEFT_TRANSPORT_OR,
     WEFT_TRANSPORT_XOR
 } weft_transport_amo;
+
+/* What has become of a PE. */
+typedef enum weft_transport_fate {
+    WEFT_TRANSPORT_THERE = 0, /* as far as is known: it may be stopped */
+    WEFT_TRANSPORT_LEFT, /* it has called `close` */
+    WEFT_TRANSPORT_ENDED, /* its process has ended without */
+    WEFT_TRANSPORT_SILENT /* its host gives no sign of life any more */
+} weft_transport_fate;
 
 /* What a transport learns of its world. It is the library's, and lives until `close`. */
 typedef struct weft_transport_setup {
@@ -95,6 +102,11 @@ typedef struct weft_transport_plugin {
     /* The 64-bit word at `offset`, for who looks for PEs that are late: gives up within some hundred milliseconds, with
      * WEFT_ERR_TIMEOUT and without a call of `fail`. */
     weft_status (*read_soon)(void *state, int pe, uint64_t offset, uint64_t *value);
+    /* Since version 2. What has become of a PE: asked again and again by what waits for it, so it must not block. The
+     * first answer but WEFT_TRANSPORT_THERE stays: nothing more is waited for from that PE, what does ends with
+     * WEFT_ERR_PEER. NULL, or a table of version 1: nothing is known, and what waits for a PE of another node that is
+     * gone ends at the deadline. */
+    weft_transport_fate (*fate)(void *state, int pe);
 } weft_transport_plugin;
 
 #ifdef __cplusplus

@@ -718,20 +718,59 @@ static void suite_threads(tester *t)
 
 /* ---- open and close ---- */
 
+static void reopen(tester *t)
+{
+    tester again;
+    tester_open(&again, t->world);
+    t->transport = again.transport;
+}
+
 static void suite_reopen(tester *t)
 {
     for (uint64_t round = 1; round <= 20; round++) {
         uint64_t old;
         ops_under_test->close(&t->transport);
-        tester again;
-        tester_open(&again, t->world);
-        t->transport = again.transport;
+        reopen(t);
         CHECK_OK(weft_barrier(t->world));
         CHECK_OK(amo(t, t->pe, t->words, WEFTI_AMO_ADD, 64, 1, 0, &old));
         CHECK(old == round - 1);
         CHECK_OK(ops_under_test->quiet(&t->transport));
         CHECK_OK(weft_barrier(t->world));
     }
+}
+
+/* Where a transport tells what becomes of PEs: who closes has left, and the others are there. */
+static void suite_fate(tester *t)
+{
+    const int leaver = t->pes - 1;
+    const uint64_t until_ns = wefti_os_now_ns() + PATIENCE_NS;
+    wefti_transport_fate fate = WEFTI_FATE_THERE;
+    if (ops_under_test->fate == NULL) {
+        return;
+    }
+    for (int pe = 0; pe < t->pes; pe++) {
+        const uint64_t one = 1;
+        CHECK_OK(put(t, pe, t->words + t->pe, &one, sizeof one));
+        CHECK(pe == t->pe || ops_under_test->fate(&t->transport, pe) == WEFTI_FATE_THERE);
+    }
+    CHECK_OK(ops_under_test->quiet(&t->transport));
+    CHECK_OK(weft_barrier(t->world));
+    while (t->pe != leaver && fate == WEFTI_FATE_THERE && wefti_os_now_ns() < until_ns) {
+        fate = ops_under_test->fate(&t->transport, leaver);
+        wefti_os_yield();
+    }
+    if (t->pe == leaver) {
+        ops_under_test->close(&t->transport);
+    } else {
+        CHECK_SAY(fate == WEFTI_FATE_LEFT, "PE %d has closed, and its fate is %d", leaver, (int)fate);
+        CHECK(t->pe == 0 || ops_under_test->fate(&t->transport, 0) == WEFTI_FATE_THERE);
+    }
+    CHECK_OK(weft_barrier(t->world));
+    if (t->pe != leaver) {
+        ops_under_test->close(&t->transport);
+    }
+    reopen(t);
+    CHECK_OK(weft_barrier(t->world));
 }
 
 static weft_status gather_alone(void *context, const void *mine, void *all, size_t bytes)
@@ -786,6 +825,7 @@ static void test_leaves_nothing(void **state)
         run_suite_test(suite_##name);                                                                                  \
     }
 SUITE_TEST(reaches)
+SUITE_TEST(fate)
 SUITE_TEST(put)
 SUITE_TEST(get)
 SUITE_TEST(signal_set)
@@ -821,6 +861,7 @@ int conformance_run(const wefti_transport_ops *ops, conformance_reach reach)
         CHECKED_TEST(test_small_in_order),
         CHECKED_TEST(test_amo_contended),
         CHECKED_TEST(test_threads),
+        CHECKED_TEST(test_fate),
         CHECKED_TEST(test_leaves_nothing),
         CHECKED_TEST(test_open_failing),
     };

@@ -2,8 +2,8 @@
  * are named, a PE that is stopped is waited for and called otherwise, and an end of the world waits for nobody who is
  * gone. Method: PEs are processes; WEFT_NODE_ID lets this host stand in for several, or they are in network namespaces
  * with a pair of virtual interfaces, one of which is switched off. The test kills or stops some while the others are in
- * a barrier, whose deadline is long. The argument, if any, is the transport, else it is libfabric's. Skips in builds
- * without that, the interfaces where they cannot be made. */
+ * a barrier, whose deadline is long. The first argument, if any, is the transport, else it is libfabric's; the second
+ * says which tests. Skips in builds without that, the interfaces where they cannot be made. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -468,6 +468,9 @@ int main(int count, char **arguments)
     unsetenv("WEFT_TRANSPORT");
     if (count > 1) {
         setenv("WEFT_TRANSPORT", arguments[1], 1);
+    }
+    if (count > 2) {
+        cmocka_set_test_filter(arguments[2]);
     }
     common = share(sizeof *common);
     wired = share(sizeof *wired);

@@ -2,18 +2,20 @@
 # Goal: a transport of somebody else's, built outside the tree, carries worlds of several nodes; what is no such
 # transport is told by its path and by what is wrong with it.
 # Method: the example, compiled with the public headers alone, passes the conformance suite and connects nodes for which
-# this host stands in; then libraries of another version or size, without the symbol, without a function, absent, by
-# a relative path, two of them, others on other PEs, and in a process with more rights.
-# Usage: transport_plugin.sh CC INCLUDE SOURCE CONFORMANCE LAUNCHED WEFTRUN NODES PROGRAM...
+# this host stands in; by it PEs that are killed or leave are noticed; a table of version 1 does, too; then libraries of
+# another version or size, without the symbol, without a function, absent, by a relative path, two of them, others on
+# other PEs, and in a process with more rights.
+# Usage: transport_plugin.sh CC INCLUDE SOURCE CONFORMANCE GONE LAUNCHED WEFTRUN NODES PROGRAM...
 set -eu
 cc=$1
 include=$2
 source=$3
 conformance=$4
-launched=$5
-weftrun=$6
-nodes=$7
-shift 7
+gone=$5
+launched=$6
+weftrun=$7
+nodes=$8
+shift 8
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 build()
@@ -25,6 +27,9 @@ export WEFT_TRANSPORT="$place/sockets.so"
 "$conformance"
 for program in "$@"; do
     "$weftrun" -n 4 "$nodes" 2 "$program"
+done
+for scene in 'test_*killed*' test_who_leaves test_stopped_pes; do
+    "$gone" "$place/sockets.so" "$scene"
 done
 
 # A world of two nodes of one PE, for which the first PE's environment may differ.
@@ -45,6 +50,9 @@ changed()
     cmp -s "$source" "$place/$name.c" && { echo "nothing was changed for $name"; exit 1; }
     build "$name" "$place/$name.c"
 }
+changed first -e 's/\.version = WEFT_TRANSPORT_PLUGIN_VERSION/.version = 1u/' \
+    -e 's/\.size = sizeof(weft_transport_plugin)/.size = offsetof(weft_transport_plugin, fate)/'
+WEFT_TRANSPORT=$place/first.so "$weftrun" -n 2 "$nodes" 1 "$launched" world
 echo 'extern int nothing; int nothing;' >"$place/none.c"
 build none "$place/none.c"
 changed version 's/\.version = WEFT_TRANSPORT_PLUGIN_VERSION/.version = 77u/'
@@ -55,7 +63,7 @@ changed other 's/\.name = "sockets"/.name = "others"/'
 WEFT_TRANSPORT=$place/absent.so fails_with "absent.so cannot be loaded"
 WEFT_TRANSPORT=$place/none.so fails_with "none.so is no transport: it exports no weft_transport_plugin_ops"
 WEFT_TRANSPORT=$place/version.so fails_with "version.so has version 77 of"
-WEFT_TRANSPORT=$place/size.so fails_with "size.so has version 1 of weft_transport_plugin ([0-9]* bytes)"
+WEFT_TRANSPORT=$place/size.so fails_with "size.so has version 2 of weft_transport_plugin ([0-9]* bytes)"
 WEFT_TRANSPORT=$place/lacking.so fails_with "lacking.so lacks the function fence"
 WEFT_TRANSPORT=$place/nameless.so fails_with "nameless.so has no name"
 WEFT_TRANSPORT=./sockets.so fails_with "\"./sockets.so\"; give an absolute path"

@@ -20,10 +20,15 @@
 _Static_assert((int)WEFT_TRANSPORT_FETCH == (int)WEFTI_AMO_FETCH && (int)WEFT_TRANSPORT_XOR == (int)WEFTI_AMO_XOR &&
                    (int)WEFT_TRANSPORT_COMPARE_SWAP == (int)WEFTI_AMO_COMPARE_SWAP,
                "the operations have the library's numbers");
+_Static_assert((int)WEFT_TRANSPORT_THERE == (int)WEFTI_FATE_THERE && (int)WEFT_TRANSPORT_LEFT == (int)WEFTI_FATE_LEFT &&
+                   (int)WEFT_TRANSPORT_ENDED == (int)WEFTI_FATE_ENDED &&
+                   (int)WEFT_TRANSPORT_SILENT == (int)WEFTI_FATE_SILENT,
+               "and what becomes of PEs, too");
 
 /* The one of this process: set once. */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 static char loaded_path[PATH_BYTES];
+static weft_transport_plugin table; /* what an older one has not is NULL */
 static const weft_transport_plugin *plugin;
 static wefti_transport_ops ops;
 
@@ -196,6 +201,11 @@ static weft_status plugin_quiet(wefti_transport *transport)
     return plugin->quiet(state_of(transport));
 }
 
+static wefti_transport_fate plugin_fate(const wefti_transport *transport, int pe)
+{
+    return (wefti_transport_fate)plugin->fate(state_of(transport), pe);
+}
+
 /* ---- loading ---- */
 
 /* The first function that is missing; NULL: none. */
@@ -214,9 +224,17 @@ static const char *find_missing(const weft_transport_plugin *given)
                                        : NULL;
 }
 
+/* Of a version that the library knows: its bytes; else 0. */
+static size_t bytes_of(uint32_t version)
+{
+    return version == WEFT_TRANSPORT_PLUGIN_VERSION ? sizeof(weft_transport_plugin)
+           : version == 1                           ? offsetof(weft_transport_plugin, fate)
+                                                    : 0;
+}
+
 static weft_status check(const char *path, const weft_transport_plugin *given)
 {
-    if (given->version != WEFT_TRANSPORT_PLUGIN_VERSION || given->size != sizeof *given) {
+    if (given->size == 0 || given->size != bytes_of(given->version)) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,
                            "the transport %.200s has version %u of weft_transport_plugin (%u bytes), and this library "
                            "version %u (%zu bytes): compile it again, with the headers of this weft",
@@ -256,9 +274,10 @@ static weft_status load(const char *path)
         wefti_library_close(library);
         return status;
     }
-    plugin = given;
+    memcpy(&table, given, given->size);
+    plugin = &table;
     strcpy(loaded_path, path);
-    ops = (wefti_transport_ops){.name = given->name,
+    ops = (wefti_transport_ops){.name = table.name,
                                 .open = plugin_open,
                                 .close = plugin_close,
                                 .reaches = plugin_reaches,
@@ -268,6 +287,7 @@ static weft_status load(const char *path)
                                 .put_signal = plugin_put_signal,
                                 .amo = plugin_amo,
                                 .read_soon = plugin_read_soon,
+                                .fate = table.fate != NULL ? plugin_fate : NULL,
                                 .fence = plugin_fence,
                                 .quiet = plugin_quiet};
     return WEFT_OK;
