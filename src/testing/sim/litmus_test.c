@@ -11,6 +11,7 @@
 
 #include "os/os.h"
 #include "testing/sim/transport/network.h"
+#include "weft/protocol/layout.h"
 #include "weft/protocol/mem.h"
 #include "weft_sim.h"
 
@@ -369,6 +370,44 @@ static void own_stream_twice(words *w, int pe, uint64_t *seen)
     }
 }
 
+/* PE 0 sends data over the network and then a word that says so; PE 1 looks for it with what it acquires. */
+static void sent(words *w, int pe, uint64_t *seen, void (*order)(void))
+{
+    const uint64_t one = 1;
+    if (pe == 0) {
+        ((wefti_control *)(void *)w)->reserved = sizeof *w; /* which the network asks for */
+        const int port = wefti_network_attach(1, 1, (unsigned char *)w, sizeof *w);
+        (void)wefti_network_put(port, offsetof(words, x), &one, sizeof one);
+        if (order != NULL) {
+            order();
+        }
+        (void)wefti_network_put(port, offsetof(words, flag), &one, sizeof one);
+        wefti_network_quiet();
+        wefti_network_detach(port);
+        return;
+    }
+    for (int i = 0; i < 20 && seen[0] == 0; i++) {
+        seen[0] = wefti_ld64(&w->flag, WEFTI_ACQUIRE);
+        wefti_os_sleep_ns(100);
+    }
+    seen[1] = wefti_ld64(&w->x, WEFTI_RELAXED);
+}
+
+static void sent_bare(words *w, int pe, uint64_t *seen)
+{
+    sent(w, pe, seen, NULL);
+}
+
+static void sent_fence(words *w, int pe, uint64_t *seen)
+{
+    sent(w, pe, seen, wefti_network_fence);
+}
+
+static void sent_quiet(words *w, int pe, uint64_t *seen)
+{
+    sent(w, pe, seen, wefti_network_quiet);
+}
+
 /* A later copy over an earlier one commits later, byte for byte. */
 static void overwritten(words *w, int pe, uint64_t *seen)
 {
@@ -413,6 +452,10 @@ static const litmus litmuses[] = {
     {"own memory past the caches, ended", 2, own_stream_ended, flag_and_part, 0},
     {"own memory past the caches, an atomic", 2, own_stream_atomic, flag_and_part, 0},
     {"own memory past the caches, read twice", 2, own_stream_twice, went_back_in_part, 0},
+    {"sent one after the other", 2, sent_bare, flag_without_data, 1},
+    {"sent, a fence between", 2, sent_fence, flag_without_data, 0},
+    {"sent, a quiet between", 2, sent_quiet, flag_without_data, 0},
+    {"sent, a quiet between, arrives", 2, sent_quiet, flag_and_data, 1},
     {"copies over each other", 2, overwritten, flag_and_part, 0},
 };
 

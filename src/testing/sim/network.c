@@ -245,4 +245,5 @@ void wefti_network_quiet(void)
         self->what_at = WEFTI_NOWHERE;
         (void)wefti_sim_block(sim, WEFTI_FIBER_DELIVERING, UINT64_MAX);
     }
+    self->messages.group++; /* who hears of what comes behind has what was completed */
 }

@@ -334,6 +334,35 @@ static void test_a_stalled_pe_is_awaited(void **state)
 
 /* ---- threads that the library starts ---- */
 
+static void read_clock(void *argument)
+{
+    *(uint64_t *)argument = wefti_os_now_ns();
+}
+
+/* What one thread of a PE has noted another can compare with its own clock. */
+static void compare_clocks(void *argument)
+{
+    wefti_os_thread *thread;
+    uint64_t there_ns = 0;
+    const uint64_t before_ns = wefti_os_now_ns();
+    (void)argument;
+    must(wefti_os_thread_start(&thread, read_clock, &there_ns), "thread");
+    wefti_os_thread_join(thread);
+    if (there_ns < before_ns || there_ns > wefti_os_now_ns()) {
+        weft_sim_fail("a thread has another clock than its PE");
+    }
+}
+
+static void test_threads_have_one_clock(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        weft_sim_config config = WEFT_SIM_CONFIG_INIT;
+        config.seed = seed;
+        assert_int_equal(weft_sim_run(&config, 3, compare_clocks, NULL), WEFT_OK);
+    }
+}
+
 static void create_many(void *argument)
 {
     weft_threads *threads;
@@ -430,6 +459,7 @@ int main(void)
         cmocka_unit_test(test_a_livelock_ends),
         cmocka_unit_test(test_survivors_are_told),
         cmocka_unit_test(test_a_stalled_pe_is_awaited),
+        cmocka_unit_test(test_threads_have_one_clock),
         cmocka_unit_test(test_one_pe_makes_several),
     };
     return cmocka_run_group_tests_name("run", tests, NULL, NULL);

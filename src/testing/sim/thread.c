@@ -30,6 +30,7 @@ weft_status wefti_os_thread_start(wefti_os_thread **thread, void (*body)(void *a
         return wefti_error(WEFT_ERR_SYSTEM, "cannot start a simulated thread");
     }
     started->fiber = wefti_fiber_create(sim, sim->running->pe, wefti_stacks_at(&stack, 0), STACK_BYTES);
+    started->fiber->skew_ns = sim->running->skew_ns; /* a process has one clock */
     started->fiber->own_stack = stack;
     started->fiber->body = body;
     started->fiber->argument = argument;
