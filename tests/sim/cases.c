@@ -18,6 +18,18 @@ weft_world *case_world(const char *name)
     return world;
 }
 
+void soil_heap(weft_world *world, uint64_t *common)
+{
+    enum { LINES = 1024, LINE_WORDS = 8 };
+    uint64_t *words;
+    const int first = common_below(common, 8); /* the line that is counted as the first */
+    MUST(weft_malloc(world, sizeof *words * LINES * LINE_WORDS, (void **)&words));
+    for (int i = 0; i < LINES * LINE_WORDS; i++) {
+        words[i] = i / LINE_WORDS < first ? 0 : (uint64_t)(i / LINE_WORDS - first);
+    }
+    MUST(weft_free(world, words));
+}
+
 uint64_t common_next(uint64_t *state)
 {
     uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));

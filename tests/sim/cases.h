@@ -60,6 +60,9 @@ void must(weft_status status, const char *what);
 /* A world of all PEs. */
 weft_world *case_world(const char *name);
 
+/* Free memory of the world's heap holds what a program left there: line after line the next number. */
+void soil_heap(weft_world *world, uint64_t *common);
+
 /* Numbers that are equal on all PEs. */
 uint64_t common_next(uint64_t *state);
 int common_below(uint64_t *state, int bound);

@@ -48,13 +48,19 @@ static void combine_alike(case_run *run, weft_world *world)
     }
 }
 
-static void run_session(case_run *run, const coll_session_plan *plan)
+static weft_world *world_with_algorithms(const case_run *run, const char *name)
 {
     char algorithms[256];
     draw_algorithms(run->seed, algorithms, sizeof algorithms);
     (void)setenv("WEFT_COLL", algorithms, 1);
-    weft_world *world = case_world("coll");
+    weft_world *world = case_world(name);
     (void)unsetenv("WEFT_COLL"); /* all have read it */
+    return world;
+}
+
+static void run_session(case_run *run, const coll_session_plan *plan)
+{
+    weft_world *world = world_with_algorithms(run, "coll");
     for (int i = 0; i < (run->seed % 16 == 1 ? 3 : 1); i++) {
         coll_session_plan copy = *plan;
         copy.first_step = (uint64_t)i * 1000;
@@ -72,12 +78,6 @@ void case_coll(void *argument)
     static const coll_session_plan large = {.calls = 12, .bytes_max = 40000};
     case_run *run = argument;
     run_session(run, run->seed % 16 == 0 && run->pes <= 4 ? &large : &plan);
-}
-
-void case_coll_wide(void *argument)
-{
-    static const coll_session_plan plan = {.calls = 8, .bytes_max = 600};
-    run_session(argument, &plan);
 }
 
 /* A counter that only mutual exclusion keeps right, and a lock on every PE in turn. */
@@ -121,12 +121,14 @@ void case_locks(void *argument)
 /* ---- members far ahead of others ---- */
 
 #define AHEAD_WORDS 1200
+#define AHEAD_SHIFT 40
 
 typedef struct ahead_run {
     weft_world *world;
     weft_team *team; /* of all PEs, numbered as in the world */
-    uint64_t *sent;
-    uint64_t *got; /* [pes][AHEAD_WORDS] */
+    uint64_t *rooms[2]; /* [pes][AHEAD_WORDS] and AHEAD_SHIFT more */
+    uint64_t *sent; /* in these, each call elsewhere */
+    uint64_t *got;
     int root;
     size_t count; /* of words from each */
     uint64_t rounds;
@@ -175,17 +177,56 @@ static void collect_all(const ahead_run *ahead, uint64_t round, size_t count)
     }
 }
 
-static void exchange_all(const ahead_run *ahead, uint64_t round, size_t count)
+/* What a member gives to a collect: one of them all, the others less. */
+static size_t uneven(const ahead_run *ahead, int member, uint64_t round, size_t count)
+{
+    const int is_one = member == (int)(round % (uint64_t)weft_world_pes(ahead->world));
+    return is_one ? count : ((size_t)member + round) % (count + 1);
+}
+
+static void collect_uneven(const ahead_run *ahead, uint64_t round, size_t count)
 {
     int pe = weft_world_pe(ahead->world);
+    size_t at = 0;
+    fill_words(ahead->sent, pe, pe, round, count);
+    dawdle(10, 20000);
+    MUST(weft_uint64_collect(ahead->team, ahead->got, ahead->sent, uneven(ahead, pe, round, count)));
+    for (int from = 0; from < weft_world_pes(ahead->world); from++) {
+        const size_t some = uneven(ahead, from, round, count);
+        expect(ahead, ahead->got + at, from, from, round, some);
+        at += some;
+    }
+}
+
+static void fill_blocks(const ahead_run *ahead, uint64_t round, size_t count)
+{
     for (int to = 0; to < weft_world_pes(ahead->world); to++) {
-        fill_words(ahead->sent + (size_t)to * count, pe, to, round, count);
+        fill_words(ahead->sent + (size_t)to * count, weft_world_pe(ahead->world), to, round, count);
     }
     dawdle(10, 20000);
-    MUST(weft_uint64_alltoall(ahead->team, ahead->got, ahead->sent, count));
+}
+
+static void expect_blocks(const ahead_run *ahead, uint64_t round, size_t count)
+{
     for (int from = 0; from < weft_world_pes(ahead->world); from++) {
-        expect(ahead, ahead->got + (size_t)from * count, from, pe, round, count);
+        expect(ahead, ahead->got + (size_t)from * count, from, weft_world_pe(ahead->world), round, count);
     }
+}
+
+static void exchange_all(const ahead_run *ahead, uint64_t round, size_t count)
+{
+    fill_blocks(ahead, round, count);
+    MUST(weft_uint64_alltoall(ahead->team, ahead->got, ahead->sent, count));
+    expect_blocks(ahead, round, count);
+}
+
+/* All are there with what they want to be written into. */
+static void exchange_ready(const ahead_run *ahead, uint64_t round, size_t count)
+{
+    fill_blocks(ahead, round, count);
+    MUST(weft_team_sync(ahead->team));
+    MUST(weft_alltoallmem_ready(ahead->team, ahead->got, ahead->sent, count * sizeof *ahead->sent));
+    expect_blocks(ahead, round, count);
 }
 
 static void exchange_strided(const ahead_run *ahead, uint64_t round, size_t count)
@@ -262,17 +303,21 @@ static void stall_another(const case_run *run)
     }
 }
 
-/* Calls of one kind or mixed, until rings wrap. Between calls in which all hear from all the root runs ahead by as many
- * broadcasts as wrap its ring. `first`: the number of the first round, which decides the data but not the calls. */
-static void call_ahead(const case_run *run, const ahead_run *ahead, uint64_t common, uint64_t first)
+/* Calls of one kind or mixed, until rings wrap. Between calls in which all hear from all some root runs ahead by as
+ * many broadcasts as wrap its ring. `first`: the number of the first round, which decides the data, not the calls. */
+static void call_ahead(const case_run *run, ahead_run *ahead, uint64_t common, uint64_t first)
 {
-    static void (*const calls[])(const ahead_run *, uint64_t, size_t) = {collect_all, exchange_all, exchange_strided,
-                                                                         reduce_all,  scatter_all,  scan_all};
+    enum { CALLS = 8 };
+    static void (*const calls[CALLS])(const ahead_run *, uint64_t, size_t) = {
+        collect_all, collect_uneven, exchange_all, exchange_ready, exchange_strided, reduce_all, scatter_all, scan_all};
     int burst = 0;
     for (uint64_t round = first; round < first + ahead->rounds; round++) {
+        ahead->sent = ahead->rooms[0] + common_below(&common, AHEAD_SHIFT);
+        ahead->got = ahead->rooms[1] + common_below(&common, AHEAD_SHIFT);
         if (ahead->mixes && burst == 0) {
-            calls[common_below(&common, 6)](ahead, round, ahead->count);
+            calls[common_below(&common, CALLS)](ahead, round, ahead->count);
             burst = common_below(&common, 2) * common_below(&common, ahead->count > 12 ? 10 : 40);
+            ahead->root = common_below(&common, run->pes);
         } else {
             broadcast_ahead(ahead, round, ahead->count);
             burst -= burst > 0;
@@ -296,28 +341,65 @@ static void call_again(const case_run *run, ahead_run *ahead, uint64_t common)
     }
 }
 
+static void make_rooms(ahead_run *ahead, int pes)
+{
+    const size_t words = (size_t)pes * AHEAD_WORDS + AHEAD_SHIFT;
+    for (int i = 0; i < 2; i++) {
+        MUST(weft_malloc(ahead->world, words * sizeof *ahead->sent, (void **)&ahead->rooms[i]));
+    }
+}
+
 /* Words, lines, and slots, small and as full as they can be. */
 void case_run_ahead(void *argument)
 {
     static const size_t counts[] = {1, 3, 12, 0}; /* in words, in lines, in slots, in full slots */
     const case_run *run = argument;
     uint64_t common = run->seed;
-    ahead_run ahead = {.world = case_world("ahead"), .root = common_below(&common, run->pes)};
+    ahead_run ahead = {.world = world_with_algorithms(run, "ahead"), .root = common_below(&common, run->pes)};
     ahead.count = counts[common_below(&common, 4)];
     ahead.mixes = common_below(&common, 3) > 0;
     ahead.stalls = common_below(&common, 2);
     ahead.rounds = ahead.count == 0 ? 16 : ahead.count == 12 ? 40 : ahead.mixes ? 80 : 200;
     if (ahead.count == 0) {
         ahead.count = (wefti_coll_slot_bytes((unsigned)run->pes) - sizeof(wefti_coll_slot)) / sizeof *ahead.sent;
+        ahead.count += (size_t)common_below(&common, 3); /* or just too many for one */
         ahead.count = ahead.count < AHEAD_WORDS ? ahead.count : AHEAD_WORDS;
     }
-    MUST(weft_malloc(ahead.world, (size_t)run->pes * AHEAD_WORDS * sizeof *ahead.sent, (void **)&ahead.sent));
-    MUST(weft_malloc(ahead.world, (size_t)run->pes * AHEAD_WORDS * sizeof *ahead.got, (void **)&ahead.got));
     ahead.team = weft_team_world(ahead.world);
+    soil_heap(ahead.world, &common);
+    if (common_below(&common, 2) == 0) { /* the scratch where others have written, or the buffers */
+        MUST(weft_broadcastmem(ahead.team, NULL, NULL, 0, 0));
+    }
+    make_rooms(&ahead, run->pes);
     if (ahead.count <= 3 && common_below(&common, 4) == 0) {
         call_again(run, &ahead, common);
     } else {
         call_ahead(run, &ahead, common, 1);
     }
     MUST(weft_world_destroy(ahead.world));
+}
+
+/* Down a tree, whose inner members send on what they have in a slot that the root wants again. */
+static void run_ahead_wide(const case_run *run)
+{
+    uint64_t common = run->seed;
+    ahead_run ahead = {.world = world_with_algorithms(run, "wide"), .count = 12, .rounds = 24};
+    ahead.root = common_below(&common, run->pes);
+    ahead.stalls = 1;
+    ahead.team = weft_team_world(ahead.world);
+    make_rooms(&ahead, run->pes);
+    call_ahead(run, &ahead, common, 1);
+    MUST(weft_world_destroy(ahead.world));
+}
+
+void case_coll_wide(void *argument)
+{
+    static const coll_session_plan plan = {.calls = 8, .bytes_max = 600};
+    static const coll_session_plan large = {.calls = 6, .bytes_max = 2600}; /* more than a slot of so many holds */
+    const case_run *run = argument;
+    if (run->seed % 4 == 1) {
+        run_ahead_wide(run);
+    } else {
+        run_session(argument, run->seed % 4 == 2 ? &large : &plan);
+    }
 }

@@ -130,6 +130,11 @@ static void check_blame(const late_run *late, late_call which, const char *error
         }
         return;
     }
+    /* Members of a collective come to it at once, but for the late one. */
+    if (which > LATE_MALLOC && !late->is_stalled && !is_late && late->for_ns > DEADLINE_NS + EDGE_NS &&
+        (strncmp(what, "did not arrive", 14) != 0 || named != UINT64_C(1) << late->late)) {
+        weft_sim_fail("PE %d has not come, and the error is: %s", late->late, error);
+    }
     if (strncmp(what, "did not arrive", 14) == 0 && (is_late || named != UINT64_C(1) << late->late)) {
         weft_sim_fail("PE %d was late, but the error names others: %s", late->late, error);
     }
@@ -291,6 +296,46 @@ static void meet_in_turn(late_run *late)
     meet(late->run, &late->run->board[1152], 1);
 }
 
+/* PE `late` is stopped past its deadline, and what it waits for comes meanwhile. `after`: how far behind it this PE is
+ * in a circle; those that are further away than the second come with that one. */
+static void stop_and_come(const late_run *late, int after)
+{
+    const uint64_t part_ns = DEADLINE_NS / 20;
+    const int stop = after == 1 ? 6 : 30;
+    const int come = after == 1 ? 18 : 37;
+    weft_sim_sleep_ns((uint64_t)stop * part_ns);
+    if (after <= 2) {
+        weft_sim_stall(late->late, 16 * part_ns);
+    }
+    weft_sim_sleep_ns((uint64_t)(come - stop) * part_ns);
+}
+
+/* Who was stopped past its deadline looks once more for what has come meanwhile: in a wait for a word, and in each of
+ * the waits of a collective. Nobody else waits for longer than a deadline. */
+static void stop_while_waiting(late_run *late)
+{
+    const int pes = late->run->pes;
+    const int after = (weft_sim_pe() - late->late + pes) % pes;
+    uint64_t *all;
+    weft_team *team;
+    MUST(weft_team_split_strided(weft_team_world(late->world), 0, 1, pes, &team));
+    MUST(weft_calloc(late->world, (size_t)pes + 1, sizeof *all, (void **)&all));
+    MUST(weft_uint64_fcollect(team, all, &late->words[1], 1)); /* makes the scratch */
+    meet(late->run, &late->run->board[1216], 1);
+    if (after > 0) {
+        stop_and_come(late, after);
+    }
+    MUST(weft_uint64_fcollect(team, all, &late->words[1], 1));
+    meet(late->run, &late->run->board[1280], 1);
+    if (after == 1) {
+        stop_and_come(late, after);
+        MUST(weft_uint64_p(late->world, &all[pes], 1, late->late));
+    } else if (after == 0) {
+        MUST(weft_uint64_wait_until(late->world, &all[pes], WEFT_CMP_EQ, 1));
+    }
+    meet(late->run, &late->run->board[1344], 1);
+}
+
 void case_late(void *argument)
 {
     late_run late = {.run = argument};
@@ -304,6 +349,9 @@ void case_late(void *argument)
     meet(late.run, &late.run->board[1024], 1);
     if (rounds(&late, &common)) {
         go_on(&late);
+    }
+    if (!late.run->messages) { /* who stands still sees to nothing that comes over a network */
+        stop_while_waiting(&late);
     }
     come_in_turn(&late);
     meet_in_turn(&late);

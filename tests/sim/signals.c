@@ -8,14 +8,45 @@
 
 typedef struct mailbox {
     uint64_t data[WORDS];
-    uint64_t flag;
+    uint64_t flag; /* the round, */
+    int32_t half; /* also in 32 bits, */
+    uint64_t count; /* and how many letters were announced by adding to it */
     uint64_t taken; /* by the receiver, at the sender */
 } mailbox;
 
 /* How a letter is announced. */
-enum { BY_SIGNAL_SET, BY_SIGNAL_ADD, BY_FENCE_AND_P, BY_STRIDES, BY_ATOMIC, WAYS };
+enum {
+    BY_SIGNAL_SET,
+    BY_SIGNAL_ADD,
+    BY_FENCE_AND_P,
+    BY_STRIDES,
+    BY_HALF,
+    BY_CONTEXT,
+    BY_CONTEXT_SIGNAL,
+    BY_ATOMIC,
+    WAYS
+};
 
-static void send(weft_world *world, mailbox *boxes, int to, uint64_t round, int way)
+/* Through a context, which numbers PEs as its team does. */
+static void send_by_context(weft_ctx *ctx, mailbox *box, const uint64_t *data, int to, uint64_t round, int way)
+{
+    weft_team *team = weft_ctx_team(ctx);
+    weft_world *world = weft_team_owner(team);
+    const int member = weft_team_translate(weft_team_world(world), to, team);
+    if (way == BY_CONTEXT_SIGNAL) {
+        MUST(weft_ctx_uint64_put_signal(ctx, box->data, data, WORDS, &box->flag, round, WEFT_SIGNAL_SET, member));
+        return;
+    }
+    MUST(weft_ctx_uint64_put_nbi(ctx, box->data, data, WORDS, member));
+    if (weft_sim_random(2) == 0) {
+        MUST(weft_ctx_fence(ctx));
+    } else {
+        MUST(weft_ctx_quiet(ctx));
+    }
+    MUST(weft_ctx_uint64_p(ctx, &box->flag, round, member));
+}
+
+static void send(weft_world *world, weft_ctx *ctx, mailbox *boxes, int to, uint64_t round, int way)
 {
     int pe = weft_world_pe(world);
     uint64_t data[WORDS];
@@ -32,7 +63,7 @@ static void send(weft_world *world, mailbox *boxes, int to, uint64_t round, int 
         MUST(weft_putmem_signal(world, box->data, data, sizeof data, &box->flag, round, WEFT_SIGNAL_SET, to));
         break;
     case BY_SIGNAL_ADD:
-        MUST(weft_putmem_signal(world, box->data, data, sizeof data, &box->flag, 1, WEFT_SIGNAL_ADD, to));
+        MUST(weft_putmem_signal(world, box->data, data, sizeof data, &box->count, 1, WEFT_SIGNAL_ADD, to));
         break;
     case BY_FENCE_AND_P:
         MUST(weft_putmem(world, box->data, data, sizeof data, to));
@@ -45,24 +76,85 @@ static void send(weft_world *world, mailbox *boxes, int to, uint64_t round, int 
         MUST(weft_fence(world));
         MUST(weft_uint64_p(world, &box->flag, round, to));
         break;
+    case BY_HALF:
+        MUST(weft_putmem(world, box->data, data, sizeof data, to));
+        MUST(weft_fence(world));
+        MUST(weft_int32_p(world, &box->half, (int32_t)round, to));
+        break;
+    case BY_CONTEXT:
+    case BY_CONTEXT_SIGNAL:
+        send_by_context(ctx, box, data, to, round, way);
+        break;
     default:
         MUST(weft_putmem(world, box->data, data, sizeof data, to));
         MUST(weft_fence(world));
-        MUST(weft_uint64_atomic_inc(world, &box->flag, to));
+        MUST(weft_uint64_atomic_inc(world, &box->count, to));
         break;
     }
 }
 
-static void take(weft_world *world, mailbox *boxes, int from, uint64_t round)
+/* Until a letter is announced, in any of the ways in which one can wait or look. `value`: what the flag becomes. */
+static void await_word(weft_world *world, const uint64_t *flag, uint64_t value)
+{
+    uint64_t seen = 0;
+    int has_come = 0;
+    switch (weft_sim_random(4)) {
+    case 0:
+        MUST(weft_uint64_wait_until(world, flag, WEFT_CMP_GE, value));
+        break;
+    case 1:
+        MUST(weft_signal_wait_until(world, flag, WEFT_CMP_GE, value, &seen));
+        if (seen != value) {
+            weft_sim_fail("a signal of %d is seen as %d", (int)value, (int)seen);
+        }
+        break;
+    case 2:
+        while (seen < value) {
+            MUST(weft_signal_fetch(world, flag, &seen));
+            dawdle(2, 1000);
+        }
+        break;
+    default:
+        while (!has_come) {
+            MUST(weft_uint64_test(world, flag, WEFT_CMP_EQ, value, &has_come));
+            dawdle(2, 1000);
+        }
+    }
+}
+
+static void await_half(weft_world *world, const int32_t *flag, int32_t value)
+{
+    int has_come = 0;
+    if (weft_sim_random(2) == 0) {
+        MUST(weft_int32_wait_until(world, flag, WEFT_CMP_GE, value));
+        return;
+    }
+    while (!has_come) {
+        MUST(weft_int32_test(world, flag, WEFT_CMP_EQ, value, &has_come));
+        dawdle(2, 1000);
+    }
+}
+
+static int adds(int way)
+{
+    return way == BY_SIGNAL_ADD || way == BY_ATOMIC;
+}
+
+static void take(weft_world *world, mailbox *boxes, int from, uint64_t round, int way, uint64_t added)
 {
     int pe = weft_world_pe(world);
     mailbox *box = &boxes[from];
-    MUST(weft_uint64_wait_until(world, &box->flag, WEFT_CMP_GE, round));
     uint64_t data[WORDS];
+    if (way == BY_HALF) {
+        await_half(world, &box->half, (int32_t)round);
+    } else {
+        await_word(world, adds(way) ? &box->count : &box->flag, adds(way) ? added : round);
+    }
     MUST(weft_getmem(world, data, box->data, sizeof data, pe));
     for (int i = 0; i < WORDS; i++) {
         if (data[i] != case_value(from, pe, round) + (uint64_t)i * 1000000) {
-            weft_sim_fail("round %d: word %d from PE %d is %llx", (int)round, i, from, (unsigned long long)data[i]);
+            weft_sim_fail("round %d: word %d from PE %d, told in way %d, is %llx", (int)round, i, from, way,
+                          (unsigned long long)data[i]);
         }
     }
     dawdle(10, 2000);
@@ -225,6 +317,86 @@ static void wait_for_any(weft_world *world, uint64_t *common)
     }
 }
 
+/* What all do to the same words at once: nothing of it is lost. */
+static void change_together(weft_world *world, uint64_t *common)
+{
+    enum { TURNS = 4 };
+    struct words {
+        uint64_t added;
+        uint64_t swapped;
+        uint64_t turned;
+        uint64_t set;
+        uint64_t cleared;
+        uint32_t added_half;
+        uint32_t turned_half;
+        uint32_t set_half;
+        uint32_t cleared_half;
+    } * words, all;
+    const int pe = weft_world_pe(world);
+    const int pes = weft_world_pes(world);
+    const int home = common_below(common, pes);
+    const uint64_t bit = UINT64_C(1) << pe;
+    const uint64_t everyone = pes == 64 ? UINT64_MAX : (UINT64_C(1) << pes) - 1;
+    MUST(weft_calloc(world, 1, sizeof *words, (void **)&words));
+    if (pe == home) {
+        words->cleared = everyone;
+        words->cleared_half = (uint32_t)everyone;
+    }
+    MUST(weft_barrier(world));
+    for (int i = 0; i < TURNS; i++) {
+        uint64_t expected;
+        uint64_t seen = 0;
+        uint64_t before = 0;
+        uint32_t half;
+        MUST(weft_uint64_atomic_add(world, &words->added, (uint64_t)i, home));
+        MUST(weft_uint32_atomic_fetch_add(world, &words->added_half, (uint32_t)i, home, &half));
+        MUST(weft_uint64_atomic_fetch_xor(world, &words->turned, bit, home, &before));
+        if ((before & bit) != (i % 2 == 0 ? 0 : bit)) {
+            weft_sim_fail("PE %d has turned its bit %d times, and all were %llx", pe, i, (unsigned long long)before);
+        }
+        MUST(weft_uint32_atomic_xor(world, &words->turned_half, (uint32_t)bit, home));
+        do { /* one more */
+            expected = seen;
+            MUST(weft_uint64_atomic_compare_swap(world, &words->swapped, expected, expected + 1, home, &seen));
+        } while (seen != expected);
+    }
+    MUST(weft_uint64_atomic_or(world, &words->set, bit, home));
+    MUST(weft_uint32_atomic_fetch_or(world, &words->set_half, (uint32_t)bit, home, &all.set_half));
+    MUST(weft_uint64_atomic_and(world, &words->cleared, ~bit, home));
+    MUST(weft_uint32_atomic_and(world, &words->cleared_half, (uint32_t)~bit, home));
+    MUST(weft_barrier(world));
+    MUST(weft_getmem(world, &all, words, sizeof all, home));
+    const uint64_t sum = (uint64_t)pes * TURNS * (TURNS - 1) / 2;
+    if (all.added != sum || all.added_half != sum || all.swapped != (uint64_t)pes * TURNS || all.turned != 0 ||
+        all.turned_half != 0 || all.set != everyone || all.set_half != (uint32_t)everyone || all.cleared != 0 ||
+        all.cleared_half != 0) {
+        weft_sim_fail("what %d PEs did at once: sums %d and %d of %d, swapped %d, bits %llx %x, %llx %x, %llx %x", pes,
+                      (int)all.added, (int)all.added_half, (int)sum, (int)all.swapped, (unsigned long long)all.turned,
+                      all.turned_half, (unsigned long long)all.set, all.set_half, (unsigned long long)all.cleared,
+                      all.cleared_half);
+    }
+}
+
+/* A team of all PEs in another order: by a list, or from the last to the first. */
+static weft_ctx *other_numbers(weft_world *world, uint64_t *common, weft_team **team)
+{
+    int order[64];
+    const int pes = weft_world_pes(world);
+    weft_ctx *ctx;
+    for (int i = 0; i < pes; i++) {
+        const int other = common_below(common, i + 1);
+        order[i] = order[other];
+        order[other] = i;
+    }
+    if (common_below(common, 3) == 0) {
+        MUST(weft_team_split_strided(weft_team_world(world), pes - 1, -1, pes, team));
+    } else {
+        MUST(weft_team_create(weft_team_world(world), order, pes, team));
+    }
+    MUST(weft_ctx_create(*team, WEFT_CTX_SERIALIZED, &ctx));
+    return ctx;
+}
+
 void case_signals(void *argument)
 {
     const case_run *run = argument;
@@ -233,21 +405,28 @@ void case_signals(void *argument)
     int pe = weft_world_pe(world);
     int all_to_all = common_below(&common, 2) == 0 && run->pes <= 12;
     int reach = all_to_all ? run->pes - 1 : 1;
+    uint64_t added = 0; /* rounds in which letters were announced by adding */
     mailbox *boxes;
+    weft_team *team;
+    weft_ctx *ctx = other_numbers(world, &common, &team);
     MUST(weft_calloc(world, (size_t)run->pes, sizeof *boxes, (void **)&boxes));
     for (uint64_t round = 1; round <= 3; round++) {
         int way = common_below(&common, WAYS);
+        added += adds(way);
         for (int i = 1; i <= reach; i++) {
             int to = (pe + i) % run->pes;
             MUST(weft_uint64_wait_until(world, &boxes[to].taken, WEFT_CMP_EQ, round - 1));
-            send(world, boxes, to, round, way);
+            send(world, ctx, boxes, to, round, way);
         }
         for (int i = 1; i <= reach; i++) {
-            take(world, boxes, (pe + run->pes - i) % run->pes, round);
+            take(world, boxes, (pe + run->pes - i) % run->pes, round, way, added);
         }
     }
     wait_for_both(world);
     wait_for_any(world, &common);
+    if (common_below(&common, 3) == 0) {
+        change_together(world, &common);
+    }
     if (run->pes > 2) {
         tell_a_third(world);
     }
@@ -263,5 +442,7 @@ void case_signals(void *argument)
     uint64_t old;
     MUST(weft_uint64_atomic_fetch_add(world, &boxes[0].data[0], 1, 0, &old));
     MUST(weft_barrier(world));
+    MUST(weft_ctx_destroy(ctx));
+    MUST(weft_team_destroy(team));
     MUST(weft_world_destroy(world));
 }

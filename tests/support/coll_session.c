@@ -16,6 +16,7 @@
 #define SIZES_STEP (WEFTI_TSAN ? 2 : 1)
 #define GUARD_BYTES 64
 #define TEAMS 6
+#define SHIFT_BYTES_MAX ((size_t)192)
 
 /* ---- the calls, by type ---- */
 
@@ -168,8 +169,9 @@ typedef struct session {
     uint64_t common; /* random numbers, equal on all PEs */
     uint64_t own; /* this PE's */
     weft_team *teams[TEAMS]; /* NULL: this PE is no member */
-    unsigned char *source; /* symmetric, bytes_max each and guards */
+    unsigned char *source; /* symmetric, bytes_max each and guards, and SHIFT_BYTES_MAX */
     unsigned char *dest;
+    unsigned char *rooms[2]; /* in which these lie, each call elsewhere */
     unsigned char *expected; /* private */
     uint64_t step;
 } session;
@@ -362,13 +364,13 @@ static void expect_alltoall(const session *s, size_t bytes, int pes, int me)
     free(theirs);
 }
 
-/* Member m of a collect of at most `total` elements gives so many: any number of them, or what a slot of few members
- * holds, which leaves less to the others. */
+/* Member m of a collect of at most `total` elements gives so many: any number of them; or one gives what a slot of few
+ * members holds, or what it likes, which leaves less to the others. */
 static size_t uneven(const session *s, size_t total, size_t element, int pes, int member)
 {
     const uint64_t bits = bits_of(s, member, 99);
     const uint64_t of_all = bits_of(s, pes, 98);
-    const size_t slot = 2096 / element;
+    const size_t slot = of_all >> 61 & 1 ? 2096 / element : (size_t)(of_all >> 20) % (total + 1);
     if (of_all >> 62 != 0 || slot > total) {
         return (size_t)(bits % (total / (size_t)pes + 1));
     }
@@ -510,12 +512,14 @@ static void open_session(session *s, weft_world *world, uint64_t seed, const col
     s->common = seed;
     s->step = plan->first_step;
     s->own = seed ^ (uint64_t)(weft_world_pe(world) + 1) << 32;
-    size_t room = (plan->bytes_max + 63) / 64 * 64 + 2 * GUARD_BYTES;
+    size_t room = (plan->bytes_max + 63) / 64 * 64 + 2 * GUARD_BYTES + SHIFT_BYTES_MAX;
     if (!CHECK_OK(weft_malloc(world, 2 * room, &block))) {
         abort(); /* nothing can go on */
     }
-    s->source = block;
-    s->dest = s->source + room;
+    s->rooms[0] = block;
+    s->rooms[1] = s->rooms[0] + room;
+    s->source = s->rooms[0];
+    s->dest = s->rooms[1];
     s->expected = calloc(1, plan->bytes_max + 64);
     make_teams(s);
 }
@@ -523,7 +527,7 @@ static void open_session(session *s, weft_world *world, uint64_t seed, const col
 static void close_session(session *s)
 {
     end_teams(s);
-    CHECK_OK(weft_free(s->world, s->source));
+    CHECK_OK(weft_free(s->world, s->rooms[0]));
     free(s->expected);
 }
 
@@ -537,6 +541,8 @@ void coll_session_run(weft_world *world, uint64_t seed, const coll_session_plan 
         size_t bytes = random_bytes(&s.common, plan->bytes_max);
         int in_place = random_below(&s.common, 2) == 0;
         uint64_t choice = random_next(&s.common);
+        s.source = s.rooms[0] + 64 * random_below(&s.common, SHIFT_BYTES_MAX / 64 + 1);
+        s.dest = s.rooms[1] + 64 * random_below(&s.common, SHIFT_BYTES_MAX / 64 + 1);
         uint64_t common = s.common;
         if (team != NULL && choice % 2 == 0) {
             run_reduce(&s, team, &reduce_cases[choice / 16 % REDUCE_CASES], (reduce_call)(choice / 2 % REDUCE_CALLS),

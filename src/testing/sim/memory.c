@@ -570,6 +570,9 @@ static void store(wefti_sim *sim, uint64_t offset, uint64_t value, size_t bytes,
         wefti_reads_publish(sim, fiber, offset);
     }
     write_piece(sim, fiber, offset, &value, bytes, order == WEFTI_RELEASE ? WEFTI_ENTRY_RELEASE : WEFTI_ENTRY_RELAXED);
+    if (order == WEFTI_RELEASE) {
+        wefti_sim_after_release(sim);
+    }
 }
 
 /* ---- bulk ---- */

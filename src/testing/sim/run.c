@@ -21,6 +21,7 @@
 #define EVENTS_MAX ((uint64_t)1 << 36)
 #define HEAP_MAX_BYTES ((size_t)4 << 20)
 #define DEADLINE_NS ((uint64_t)10 * 1000000000)
+#define STALL_GAP_MAX 8 /* accesses of who waits */
 #define RESTS_MAX 16
 
 /* ---- what the seed decides ---- */
@@ -54,7 +55,7 @@ static void draw_rates(wefti_sim *sim)
     sim->rates.commit = wefti_random_threshold(rate(random, config->land_one_in, commits, 4));
     sim->rates.buffer_entries = rate(random, config->buffer_entries, entries, 5);
     sim->rates.rest = wefti_random_threshold(rate(random, config->rest_one_in, rests, 6));
-    sim->rates.rests_at_atomics = (int)wefti_random_below(random, 2);
+    sim->rates.rests = (wefti_sim_rests)wefti_random_below(random, WEFTI_RESTS);
     sim->rests_left = RESTS_MAX;
     uint32_t order = wefti_random_below(random, 5);
     sim->rates.order = order == 3 ? WEFT_SIM_ORDER_FIFO : order == 4 ? WEFT_SIM_ORDER_LIFO : WEFT_SIM_ORDER_RANDOM;
@@ -355,8 +356,13 @@ void weft_sim_stall(int pe, uint64_t ns)
         return;
     }
     for (size_t i = 0; i < sim->fiber_count; i++) {
-        if (sim->fibers[i]->pe == pe) {
-            sim->fibers[i]->stalled_until_ns = sim->now_ns + ns;
+        wefti_fiber *fiber = sim->fibers[i];
+        if (fiber->pe == pe && fiber->state == WEFTI_FIBER_PAUSED && wefti_random_below(&sim->random, 2) == 0) {
+            fiber->stall_gap = 1 + wefti_random_below(&sim->random, STALL_GAP_MAX);
+            fiber->stall_until_ns = sim->now_ns + ns;
+            wefti_sim_wake(sim, fiber);
+        } else if (fiber->pe == pe) {
+            fiber->stalled_until_ns = sim->now_ns + ns;
         }
     }
     wefti_sim_record(sim, sim->running, WEFTI_EVENT_STALL, (uint64_t)pe, ns);

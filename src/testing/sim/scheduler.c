@@ -269,6 +269,16 @@ static void jump(wefti_sim *sim, uint64_t to_ns)
     sim->now_ns = to_ns;
 }
 
+/* A stall strikes between two accesses, not only where a fiber waits. */
+static void stall_soon(wefti_sim *sim, wefti_fiber *fiber)
+{
+    if (fiber->stall_gap > 0) {
+        sim->gap = fiber->stall_gap;
+        fiber->stall_gap = 0;
+        fiber->stalled_until_ns = fiber->stall_until_ns;
+    }
+}
+
 /* The next fiber, taken from the ready ones; NULL when the run is over. */
 static wefti_fiber *next_fiber(wefti_sim *sim)
 {
@@ -277,6 +287,7 @@ static wefti_fiber *next_fiber(wefti_sim *sim)
         if (sim->ready_count > 0) {
             wefti_fiber *fiber = choose(sim);
             if (fiber->stalled_until_ns <= sim->now_ns) {
+                stall_soon(sim, fiber);
                 return fiber;
             }
             fiber->state = WEFTI_FIBER_SLEEPING;
@@ -369,19 +380,27 @@ static void rest(wefti_sim *sim)
     sim->rests_left--;
 }
 
-static int may_rest(wefti_sim *sim, int at_atomic)
+static int may_rest(wefti_sim *sim, wefti_sim_rests where)
 {
-    return at_atomic == sim->rates.rests_at_atomics && sim->rests_left > 0 && !sim->may_not_rest &&
+    return where == sim->rates.rests && sim->rests_left > 0 && !sim->may_not_rest &&
            wefti_random_hit(&sim->random, sim->rates.rest);
 }
 
 void wefti_sim_before_atomic(wefti_sim *sim)
 {
-    if (may_rest(sim, 1)) {
+    if (may_rest(sim, WEFTI_RESTS_BEFORE_ATOMICS)) {
         rest(sim);
         wefti_sim_event(sim);
     } else {
         wefti_sim_step(sim);
+    }
+}
+
+void wefti_sim_after_release(wefti_sim *sim)
+{
+    if (may_rest(sim, WEFTI_RESTS_AFTER_RELEASES)) {
+        rest(sim);
+        wefti_sim_event(sim);
     }
 }
 
@@ -396,7 +415,7 @@ void wefti_sim_event(wefti_sim *sim)
     if (wefti_random_below(&sim->random, SPURIOUS_ONE_IN) == 0) {
         wake_spuriously(sim);
     }
-    if (may_rest(sim, 0)) {
+    if (may_rest(sim, WEFTI_RESTS_ANYWHERE)) {
         rest(sim);
     }
     wefti_sim_yield(sim);

@@ -58,6 +58,8 @@ struct wefti_fiber {
     int timed_out;
     uint64_t stalled_until_ns;
     int stalling; /* it sleeps for that, whatever else it waits for */
+    uint32_t stall_gap; /* not 0: once it runs, at its next access but so many, it is stalled */
+    uint64_t stall_until_ns;
     uint32_t speed; /* of 256: how often it runs when drawn */
     uint64_t skew_ns; /* its clock is so far ahead */
     wefti_coroutine coroutine;
@@ -101,13 +103,21 @@ struct wefti_fiber {
 #define WEFTI_SIM_PAGE_BYTES 4096
 
 /* The config with everything drawn. */
+/* Where the PEs of a run rest. */
+typedef enum wefti_sim_rests {
+    WEFTI_RESTS_ANYWHERE,
+    WEFTI_RESTS_BEFORE_ATOMICS,
+    WEFTI_RESTS_AFTER_RELEASES,
+    WEFTI_RESTS
+} wefti_sim_rests;
+
 typedef struct wefti_sim_rates {
     uint32_t stale; /* thresholds */
     uint32_t delay;
     uint32_t split;
     uint32_t commit;
     uint32_t rest; /* a threshold: of events, or of atomics */
-    int rests_at_atomics;
+    wefti_sim_rests rests;
     uint32_t switch_one_in;
     unsigned buffer_entries;
     weft_sim_order order;
@@ -243,6 +253,7 @@ void wefti_sim_wake(wefti_sim *sim, wefti_fiber *fiber);
 /* An event is due: something may commit, another fiber may run. */
 void wefti_sim_event(wefti_sim *sim);
 void wefti_sim_before_atomic(wefti_sim *sim);
+void wefti_sim_after_release(wefti_sim *sim);
 /* The run has failed with sim->text: back to the thread itself, for good. From a fiber only. */
 void wefti_sim_stop(wefti_sim *sim, weft_status status) __attribute__((noreturn));
 /* PE `pe` has done what must not be: the run ends as failed at the next event. From anywhere. */
