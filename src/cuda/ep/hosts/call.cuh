@@ -10,25 +10,42 @@
 typedef wefti_cuda_ep_hosts_args ep_hosts;
 typedef wefti_cuda_ep_hosts_group ep_hosts_group;
 
-/* The call has failed: this rank's kernels do nothing more, those of its domain neither, and the host is told. One
- * thread, behind what it has noted as missing. */
+/* The call has failed: this rank's kernels do nothing more, those of its domain neither, and the host is told, of the
+ * first failure. One thread, behind what it has noted as missing. */
 EP_DEVICE_SLOW void ep_hosts_fail(const ep_hosts_group *group, int status)
 {
     wefti_cuda_ep_hosts_control *control = group->control;
-    atomicCAS(&control->failed, 0u, (wefti_u32)-status);
-    atomicCAS(group->inner_failed, 0u, (wefti_u32)-status);
+    const wefti_u32 before = atomicCAS(group->inner_failed, 0u, (wefti_u32)-status);
+    const wefti_u32 first = before != 0 ? before : (wefti_u32)-status;
+    atomicCAS(&control->failed, 0u, first);
     for (int i = 0; i < WEFTI_CUDA_EP_MANY_WORDS / 2; i++) {
         wefti_st_relaxed(&group->host_status[WEFTI_CUDA_EP_HOST_STATUS_MISSING + i],
                          (wefti_u64)wefti_ld_relaxed(&control->missing[2 * i + 1]) << 32 |
                              wefti_ld_relaxed(&control->missing[2 * i]));
     }
-    wefti_st_release(&group->host_status[WEFTI_CUDA_EP_HOST_STATUS_FAILED], (wefti_u64)(wefti_u32)-status);
+    wefti_st_release(&group->host_status[WEFTI_CUDA_EP_HOST_STATUS_FAILED], (wefti_u64)first);
 }
 
 /* Whether all that came before on the stream is well. The same to all threads of a kernel that does not fail itself. */
 EP_DEVICE bool ep_hosts_is_well(const ep_hosts_group &group)
 {
     return wefti_ld_relaxed(&group.control->failed) == 0 && wefti_ld_relaxed(group.inner_failed) == 0;
+}
+
+/* A call begins, in its first kernel; not on a PE whose kernels have a fault latched, as ep_begin_at says. The same to
+ * all threads of a block; false: the group has failed. All threads. */
+EP_DEVICE bool ep_hosts_begins(const ep_hosts_group &group)
+{
+    EP_SHARED(bool, begins);
+    if (threadIdx.x == 0) {
+        const wefti_u64 fault = wefti_ld_relaxed(&group.dev.control->fault);
+        begins = fault == 0 && ep_hosts_is_well(group);
+        if (fault != 0) {
+            ep_hosts_fail(&group, wefti_dev_fault_status(fault));
+        }
+    }
+    __syncthreads();
+    return begins;
 }
 
 /* Whether a token of this rank has an expert in `domain`. A thread. */

@@ -53,7 +53,7 @@ EP_DEVICE void ep_hosts_begin(const ep_hosts &args)
 {
     const ep_hosts_group &group = args.group;
     const ep_warp_group threads = ep_hosts_grid();
-    if (!ep_hosts_is_well(group)) {
+    if (!ep_hosts_begins(group)) {
         return;
     }
     for (int i = threads.number; i < group.ranks * group.tokens_max; i += threads.count) {
@@ -642,7 +642,7 @@ template <int DTYPE, bool TOTAL> EP_DEVICE void ep_hosts_add_all(const ep_hosts 
 
 template <bool TOTAL> EP_DEVICE void ep_hosts_add(const ep_hosts &args)
 {
-    if (!ep_hosts_is_well(args.group)) {
+    if (TOTAL ? !ep_hosts_is_well(args.group) : !ep_hosts_begins(args.group)) {
         return;
     }
     if (args.dtype == WEFT_EP_F32) {
