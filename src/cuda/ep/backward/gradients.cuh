@@ -1,5 +1,20 @@
 /* cuda/ep/backward/gradients.cuh: the backward of combine, once a token's gradient has come: to each of its rows, times
- * what combine weighed the row with; and the dot products with what combine was given, back to the source. */
+ * what combine weighed the row with; and the dot products with what combine was given, back to the source. A way of
+ * throughput/dispatch.cuh (combine_bwd.cu, positions.cu) and of many/dispatch.cuh.
+ *
+ * Grid, blocks, sender warps and shared memory: as of throughput/dispatch.cuh, of a routing that is there; no counts
+ *     and no stages of scales are used.
+ * Flags: call header, rows_ready; returned, with gradients of weights.
+ *
+ *     receivers  of each unit of any source, once `rows_ready` is there: a warp a token: its gradient, from where it
+ *                has come, to each of its rows, times the row's factor; with gradients of weights first its dot
+ *                products to its source, then the unit's word in `returned` there
+ *     receivers  with gradients of weights: of each unit of this block, once all ranks have returned it (by position:
+ *                have returned all units): those of its tokens to the caller's array
+ *
+ * Bytes: a gradient is read once and written once to each rank of its token; there it is read once and written once a
+ * row; with gradients of weights each result of the combine is read once, and 4 bytes a choice go back. Floor: as of a
+ * dispatch by source, and behind it these reads and writes over the rate of the GPU's memory. */
 #ifndef WEFTI_CUDA_EP_BACKWARD_GRADIENTS_CUH
 #define WEFTI_CUDA_EP_BACKWARD_GRADIENTS_CUH
 

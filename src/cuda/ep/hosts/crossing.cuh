@@ -1,11 +1,25 @@
 /* cuda/ep/hosts/crossing.cuh: rows between domains. Outward a rank sends each of its tokens once to each other domain
  * with one of its experts, and takes those that it forwards; back it sends the sums of these, and takes those of its
- * own.
+ * own. The kernels: crossing.cu.
  *
  * Each block serves some ends of rings, one after another, and waits for none: what it waits for is that any of them
  * can go on. So a rank takes what comes whatever becomes of what it sends, and no circle of ranks waits for each other.
- * A chunk is filled in pinned memory by all threads, then posted by one; chunks that came are read by all, and their
- * slots given back by a credit when half of them are free. */
+ *
+ * Grid: a block an end of a ring, or as many as there are multiprocessors for the call; they must be able to run
+ *     together. End e is of block e mod gridDim.x: first those that send, then those that receive.
+ * Warps: the first finds the tokens of the next chunk; thread 0 fills headers and descriptors, posts chunks, looks at
+ *     flags and gives credits; all threads copy rows.
+ * Shared memory: how far each end is, and the chunk that is being moved; static.
+ * Flags: a chunk's flag, credits, `filled` of the proxy's ring ("Words between domains" in docs/ep-gpu-ordering.md).
+ *
+ *     block      of each of its ends in turn, until all are done:
+ *                an end that sends: if a slot is free by the credits, a chunk of rows to pinned memory, posted
+ *                an end that receives: if the next chunk's flag is there, its rows out of the slot; a credit when half
+ *                of the slots are free
+ *
+ * Bytes: a row a (token, domain) each way, outward with its scales and tail: read on the GPU, written to pinned memory,
+ * put by the transport, read from pinned memory and written on the GPU. Floor: these bytes over the rate at which the
+ * transport puts, or the GPU and the host exchange them, whichever is lower. */
 #ifndef WEFTI_CUDA_EP_HOSTS_CROSSING_CUH
 #define WEFTI_CUDA_EP_HOSTS_CROSSING_CUH
 

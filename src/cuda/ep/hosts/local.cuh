@@ -1,9 +1,28 @@
 /* cuda/ep/hosts/local.cuh: what a rank does by itself: taking the caller's choices, arranging what was received,
- * adding up. These kernels wait for nothing; what one leaves the next finds by the order of the stream.
+ * adding up. These kernels wait for nothing; what one leaves the next finds by the order of the stream. The kernels:
+ * local.cu.
  *
  * What is received comes in the order of the inner group. Where its rows go follows from the order of (source, token):
  * a table says of each pair where it is; blocks count the rows of tiles of pairs, by expert; one block adds the counts
- * up; and blocks place the rows of their tiles. */
+ * up; and blocks place the rows of their tiles.
+ *
+ * Grid: a block a multiprocessor of the call, whichever run first; dispatch_scans has one. All warps do the same.
+ * Shared memory: none but a word, in the first kernel of a call.
+ * Flags: `failed`, this rank's and that of its inner group; none is waited for.
+ *
+ *     dispatch_begins   block 0: choices and T; all: the tables of the last routing are cleared
+ *     dispatch_packs    a warp a token: its row, scales and tail as they go, its choices for the inner group
+ *     dispatch_indexes  a thread a received row: where its (source, token) is; rows of each source and expert
+ *     dispatch_counts   a block a tile, a thread a local expert: its rows there; by source one thread
+ *     dispatch_scans    a thread an expert: prefix over tiles; first rows of experts and sources; counts told
+ *     dispatch_places   a block a tile: rows in the order of (source, token), a warp a received row: to its rows
+ *     combine_results   a warp a received row: the sum of its results, in ascending choice
+ *     combine_totals    a warp a token: the sum of its domains, in ascending domain, and biases
+ *
+ * Bytes: dispatch_packs reads and writes a row a token; dispatch_places reads a row a received token and writes each of
+ * its rows; dispatch_counts and _places read the table of R T words once a local expert, out of caches; combine_results
+ * reads each result and writes a row a received token; combine_totals reads a row a (token, domain) and writes one a
+ * token. Floor: these bytes over the rate of the GPU's memory. */
 #ifndef WEFTI_CUDA_EP_HOSTS_LOCAL_CUH
 #define WEFTI_CUDA_EP_HOSTS_LOCAL_CUH
 
