@@ -151,6 +151,14 @@ typedef struct wefti_cuda_ep_backward {
     wefti_i32 dtype; /* a weft_ep_dtype */
 } wefti_cuda_ep_backward;
 
+/* What a launch does of a call. */
+typedef enum wefti_cuda_ep_phase {
+    WEFTI_CUDA_EP_FUSED,
+    WEFTI_CUDA_EP_SEND,
+    WEFTI_CUDA_EP_RECV,
+    WEFTI_CUDA_EP_PHASES
+} wefti_cuda_ep_phase;
+
 /* How a block is divided. */
 typedef struct wefti_cuda_ep_blocks {
     wefti_i32 sender_warps; /* warps that send rows */
@@ -158,6 +166,7 @@ typedef struct wefti_cuda_ep_blocks {
     wefti_u32 rest_ns; /* between two looks at a word of theirs */
     wefti_u32 stage_bytes; /* of one of their WEFTI_CUDA_EP_STAGES stages in shared memory */
     wefti_i32 pushes_at_once; /* units of a combine whose words a warp posts at once */
+    wefti_i32 phase; /* a wefti_cuda_ep_phase, where ranks are many; else each has kernels of its own */
 } wefti_cuda_ep_blocks;
 
 /* Where a new routing's counts are told: weft_ep_count_arrays. */
@@ -268,7 +277,8 @@ typedef struct wefti_cuda_ep_stats_args {
  * halves that way, and a combine with or without options; they look for names that hold dispatch_kernel or
  * combine_kernel (NCCL EP's), or only dispatch or combine (DeepEP's). */
 #define EP_KERNEL_NAME(NAME, VARIANT) _ZN4weft##NAME##VARIANT##Ev
-/* The variants: a whole call, its send, its recv; whole and recv of a combine with options. */
+/* The variants: a whole call, its send, its recv; whole and recv of a combine with options. Where ranks are many the
+ * first is all of these. */
 enum {
     WEFTI_CUDA_EP_VARIANT_FUSED = 1,
     WEFTI_CUDA_EP_VARIANT_SEND = 2,

@@ -40,23 +40,11 @@
     X(29dispatch_kernel_bwd_positions, C1, combine) \
     X(9positions, C1, dispatch) \
     X(20dispatch_kernel_many, C1, dispatch) \
-    X(20dispatch_kernel_many, C2, dispatch) \
-    X(20dispatch_kernel_many, C3, dispatch) \
     X(27dispatch_kernel_expert_many, C1, dispatch) \
-    X(27dispatch_kernel_expert_many, C2, dispatch) \
-    X(27dispatch_kernel_expert_many, C3, dispatch) \
     X(30dispatch_kernel_quantised_many, C1, dispatch) \
-    X(30dispatch_kernel_quantised_many, C2, dispatch) \
-    X(30dispatch_kernel_quantised_many, C3, dispatch) \
     X(37dispatch_kernel_expert_quantised_many, C1, dispatch) \
-    X(37dispatch_kernel_expert_quantised_many, C2, dispatch) \
-    X(37dispatch_kernel_expert_quantised_many, C3, dispatch) \
     X(33dispatch_kernel_quantised_mx_many, C1, dispatch) \
-    X(33dispatch_kernel_quantised_mx_many, C2, dispatch) \
-    X(33dispatch_kernel_quantised_mx_many, C3, dispatch) \
     X(40dispatch_kernel_expert_quantised_mx_many, C1, dispatch) \
-    X(40dispatch_kernel_expert_quantised_mx_many, C2, dispatch) \
-    X(40dispatch_kernel_expert_quantised_mx_many, C3, dispatch) \
     X(28dispatch_kernel_quantised_mx, C1, dispatch) \
     X(28dispatch_kernel_quantised_mx, C2, dispatch) \
     X(28dispatch_kernel_quantised_mx, C3, dispatch) \
@@ -78,11 +66,7 @@
     X(23combine_kernel_bwd_many, C1, dispatch) \
     X(30combine_kernel_expert_bwd_many, C1, dispatch) \
     X(19combine_kernel_many, C1, combine) \
-    X(19combine_kernel_many, C2, combine) \
-    X(19combine_kernel_many, C3, combine) \
     X(26combine_kernel_expert_many, C1, combine) \
-    X(26combine_kernel_expert_many, C2, combine) \
-    X(26combine_kernel_expert_many, C3, combine) \
     X(24dispatch_kernel_bwd_many, C1, combine) \
     X(31dispatch_kernel_expert_bwd_many, C1, combine) \
     X(15dispatch_kernel, C1, dispatch)                                                                                         \

@@ -127,7 +127,7 @@ static weft_status find_pair(weft_ep *ep, wefti_cuda_ep_set set, wefti_cuda_ep_p
     const int with = work == WEFTI_CUDA_EP_WORK_COMBINE_WITH;
     const struct kernels_of *kernels =
         &kernels_of_work[with && phase == WEFTI_CUDA_EP_SEND ? WEFTI_CUDA_EP_WORK_COMBINE : work];
-    const int variant = variant_of(phase, with && !ep->device->kind->options_in_all);
+    const int variant = ep->device->kind->all_in_one ? WEFTI_CUDA_EP_VARIANT_FUSED : variant_of(phase, with);
     for (int by_expert = 0; by_expert < 2 && kernels->module[set][by_expert] != NO_MODULE; by_expert++) {
         const char *stem = kernels->name[by_expert];
         const size_t length = strlen(stem) + strlen(names_of_sets[set]);
@@ -158,7 +158,7 @@ static weft_status find_beside(weft_ep *ep)
     const wefti_cuda_ep_module before = WEFTI_CUDA_EP_MODULE_routing_before;
     WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft12destinationsC1Ev", fused[WEFTI_CUDA_EP_WORK_DESTINATIONS]));
     WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft9positionsC1Ev", fused[WEFTI_CUDA_EP_WORK_POSITIONS]));
-    if (!device->kind->options_in_all) {
+    if (!device->kind->all_in_one) {
         WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft5orderC1Ev", &order[0]));
         WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft12order_expertC1Ev", &order[1]));
     }

@@ -23,13 +23,6 @@ typedef enum wefti_cuda_ep_work {
     WEFTI_CUDA_EP_WORKS
 } wefti_cuda_ep_work;
 
-typedef enum wefti_cuda_ep_phase {
-    WEFTI_CUDA_EP_FUSED,
-    WEFTI_CUDA_EP_SEND,
-    WEFTI_CUDA_EP_RECV,
-    WEFTI_CUDA_EP_PHASES
-} wefti_cuda_ep_phase;
-
 /* Which kernels of a work. */
 typedef enum wefti_cuda_ep_way {
     WEFTI_CUDA_EP_WAY_THROUGHPUT,

@@ -27,7 +27,9 @@ typedef struct wefti_cuda_ep_kind {
     const char *out_of_step; /* which groups cannot rejoin; NULL: these can */
     size_t owner_bytes; /* of an element of the tables' `owner` */
     int takes_weights; /* a dispatch may bring new weights for the routing that there is */
-    int options_in_all; /* each combine's kernel has options, and no kernel comes before those with some */
+    /* A kernel is whole, send and recv of its call, with options or without, and none comes before a combine with
+     * some. */
+    int all_in_one;
 
     /* What lies where in the area of a channel. */
     wefti_cuda_ep_layout (*layout)(const weft_ep *ep, uint64_t staged_bytes, int low_latency_tokens);

@@ -97,7 +97,7 @@ weft_status wefti_cuda_ep_launch_destinations(const weft_ep_route *route, const 
 weft_status wefti_cuda_ep_launch_order(const weft_ep_route *route, wefti_cuda_ep_work work,
                                        const wefti_cuda_ep_combine_args *args, weft_stream *stream, const char *call)
 {
-    return work == WEFTI_CUDA_EP_WORK_COMBINE_WITH && !route->ep->device->kind->options_in_all
+    return work == WEFTI_CUDA_EP_WORK_COMBINE_WITH && !route->ep->device->kind->all_in_one
                ? launch_before(route, WEFTI_CUDA_EP_WORK_COMBINE_ORDER, args, stream, call)
                : WEFT_OK;
 }

@@ -186,18 +186,16 @@ EP_DEVICE bool ep_many_any(const ep_group &group, ep_many_call *call, const weft
 
 /* ---- the call ---- */
 
-enum ep_many_phase { EP_MANY_FUSED, EP_MANY_SEND, EP_MANY_RECV };
-
 /* The call begins, or its second half; `call->tokens` and `odd_tokens` are the caller's to find. All threads. False:
  * the group has failed. */
-template <ep_many_phase PHASE>
-EP_DEVICE bool ep_many_begin(const ep_group &group, const ep_tables &tables, ep_many_call *call)
+EP_DEVICE bool ep_many_begin(const ep_group &group, const ep_tables &tables, ep_many_call *call,
+                             wefti_cuda_ep_phase phase)
 {
     wefti_cuda_ep_control *control = ep_many_control(group);
     if (threadIdx.x == 0) {
-        call->epoch = PHASE == EP_MANY_RECV ? control->half_epoch : wefti_ld_relaxed(&control->epoch) + 1;
+        call->epoch = phase == WEFTI_CUDA_EP_RECV ? control->half_epoch : wefti_ld_relaxed(&control->epoch) + 1;
         call->tag = (wefti_u32)call->epoch << 1;
-        call->step = PHASE == EP_MANY_RECV ? 1u << 8 : 0;
+        call->step = phase == WEFTI_CUDA_EP_RECV ? 1u << 8 : 0;
         const wefti_u32 failed = wefti_ld_relaxed(&control->failed);
         const wefti_u64 fault = wefti_ld_relaxed(&group.dev.control->fault); /* as ep_begin_at says */
         call->failed = failed != 0 || fault != 0;
@@ -214,11 +212,11 @@ EP_DEVICE bool ep_many_begin(const ep_group &group, const ep_tables &tables, ep_
         call->alive[threadIdx.x] = ~wefti_ld_relaxed(&ep_directory_of(group)->masked[threadIdx.x]) & all;
     }
     __syncthreads();
-    if (threadIdx.x == 0 && PHASE != EP_MANY_RECV &&
+    if (threadIdx.x == 0 && phase != WEFTI_CUDA_EP_RECV &&
         atomicInc(&control->begun, gridDim.x - 1) == gridDim.x - 1) { /* as ep_advance */
         wefti_st_relaxed(&control->epoch, call->epoch + ((wefti_u32)(call->epoch + 1) << 1 == 0 ? 2 : 0));
     }
-    if (threadIdx.x == 0 && PHASE == EP_MANY_SEND && blockIdx.x == 0) {
+    if (threadIdx.x == 0 && phase == WEFTI_CUDA_EP_SEND && blockIdx.x == 0) {
         control->half_epoch = call->epoch;
     }
     return ep_many_is_well(call);

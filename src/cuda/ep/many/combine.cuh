@@ -368,20 +368,21 @@ EP_DEVICE void ep_many_combine_finish(const ep_combine &args, ep_many_call *call
 }
 
 /* All threads of all blocks. */
-template <class LAYOUT, ep_many_phase PHASE> EP_DEVICE void ep_many_combine(const ep_combine &args)
+template <class LAYOUT> EP_DEVICE void ep_many_combine(const ep_combine &args)
 {
     EP_SHARED(ep_many_call, call);
     EP_DYNAMIC_SHARED(shared);
+    const wefti_cuda_ep_phase phase = (wefti_cuda_ep_phase)args.blocks.phase;
     if (threadIdx.x == 0) {
         call.tokens = args.tables.route_header->tokens;
     }
-    if (!ep_many_begin<PHASE>(args.group, args.tables, &call)) {
+    if (!ep_many_begin(args.group, args.tables, &call, phase)) {
         return;
     }
-    if (PHASE != EP_MANY_RECV && !ep_many_combine_open<LAYOUT>(args, &call)) {
+    if (phase != WEFTI_CUDA_EP_RECV && !ep_many_combine_open<LAYOUT>(args, &call)) {
         return;
     }
-    if (PHASE != EP_MANY_SEND) {
+    if (phase != WEFTI_CUDA_EP_SEND) {
         ep_many_combine_finish<LAYOUT>(args, &call, shared);
     }
 }

@@ -541,28 +541,23 @@ EP_DEVICE void ep_many_dispatch_finish(const ep_dispatch &args, ep_many_call *ca
 }
 
 /* All threads of all blocks. */
-template <class LAYOUT, ep_many_way WAY, ep_many_phase PHASE> EP_DEVICE void ep_many_dispatch(const ep_dispatch &args)
+template <class LAYOUT, ep_many_way WAY> EP_DEVICE void ep_many_dispatch(const ep_dispatch &args)
 {
     EP_SHARED(ep_many_call, call);
     EP_DYNAMIC_SHARED(shared);
+    const wefti_cuda_ep_phase phase = (wefti_cuda_ep_phase)args.blocks.phase;
     if (threadIdx.x == 0) {
         ep_many_find_tokens(args, &call);
     }
-    if (!ep_many_begin<PHASE>(args.group, args.tables, &call)) {
+    if (!ep_many_begin(args.group, args.tables, &call, phase)) {
         return;
     }
-    if (PHASE != EP_MANY_RECV && !ep_many_dispatch_open<LAYOUT, WAY>(args, &call)) {
+    if (phase != WEFTI_CUDA_EP_RECV && !ep_many_dispatch_open<LAYOUT, WAY>(args, &call)) {
         return;
     }
-    if (PHASE != EP_MANY_SEND) {
+    if (phase != WEFTI_CUDA_EP_SEND) {
         ep_many_dispatch_finish<LAYOUT, WAY>(args, &call, shared);
     }
 }
-
-/* The kernels of a work: whole, send, recv. */
-#define EP_MANY_DISPATCH(NAME, LAYOUT, WAY)                                                                            \
-    EP_KERNEL(NAME, C1, ep_dispatch, ep_many_dispatch<LAYOUT, WAY, EP_MANY_FUSED>)                                     \
-    EP_KERNEL(NAME, C2, ep_dispatch, ep_many_dispatch<LAYOUT, WAY, EP_MANY_SEND>)                                      \
-    EP_KERNEL(NAME, C3, ep_dispatch, ep_many_dispatch<LAYOUT, WAY, EP_MANY_RECV>)
 
 #endif
