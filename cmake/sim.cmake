@@ -60,10 +60,13 @@ endif()
 add_test(NAME sim_campaign COMMAND campaign --seeds 1000000000 --seconds ${weft_campaign_seconds})
 weft_describe_test(sim_campaign "unit;sim")
 
-# What a step costs to simulate, and what grows how with the number of PEs.
-add_executable(scale EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/sim/scale.c)
+# What a step costs to simulate, what grows how with the number of PEs, and that what crosses between domains is what it
+# is on paper.
+add_executable(scale ${PROJECT_SOURCE_DIR}/tests/sim/scale.c)
 target_link_libraries(scale PRIVATE weft_sim)
 set_target_properties(scale PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+add_test(NAME sim_crossing COMMAND scale step --pes 8,10,16 --domain 4 --seeds 4)
+weft_describe_test(sim_crossing "unit;sim")
 
 # Mistakes that the campaign, or another test, must find: a share of tests/sim/mutations, drawn afresh; all of them by
 # `make mutations`. That all still fit the source is seen by itself.

@@ -3,8 +3,11 @@
  *     scale step --pes 64 --seeds 1000      many seeds, everything drawn; by turns one link domain and several
  *     scale table --pes 64,256,1024,4096    one run each, in the order in which PEs became ready: what a PE did and
  *                                           keeps
- * Figures go to standard output as JSON lines (docs: bench/records). Further options: --experts E, --seed BASE. */
+ * Figures go to standard output as JSON lines (docs: bench/records). Further options: --experts E, --seed BASE;
+ * --domain PES: link domains of so many PEs, in which case what each PE puts to other domains has to be what it is on
+ * paper: headers and one row a (token, domain) each way, with what goes beside them. */
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +15,7 @@
 #include <time.h>
 
 #include "weft.h"
+#include "weft/protocol/ep_layout.h"
 #include "weft_ep.h"
 #include "weft_sim.h"
 
@@ -36,10 +40,21 @@ enum {
 static const char *const phase_names[PHASES] = {"world_create", "team_create", "team_use",    "barrier",
                                                 "ep_create",    "ep_update",   "ep_dispatch", "ep_combine"};
 
+/* What a PE puts to other domains, with a signal or without. */
+typedef struct crossed {
+    uint64_t bytes;
+    uint64_t puts;
+} crossed;
+
 static struct {
     int experts;
     weft_sim_counts most[PHASES]; /* of any PE; the rounds since the beginning */
     uint64_t heap_bytes; /* allocated, of any PE */
+    uint64_t group_bytes; /* of these by the group, of any PE */
+    uint64_t group_bytes_on_paper;
+    uint32_t domain_pes; /* 0: one domain */
+    crossed most_crossed[PHASES]; /* of any PE */
+    crossed most_on_paper[PHASES];
 } now;
 
 static void must(weft_status status, const char *what)
@@ -100,6 +115,108 @@ static void fill(step_data *data, int pe)
     }
 }
 
+/* ---- what crosses, on paper ---- */
+
+static int has_alike_domains(int pes)
+{
+    return now.domain_pes != 0 && pes % (int)now.domain_pes == 0;
+}
+
+/* How many tokens of a PE have an expert in the domain, and on how many PEs there each one of them: ranks[]. */
+static int tokens_to(int pe, int pes, int domain, int *ranks)
+{
+    const int each = (int)now.domain_pes;
+    int tokens = 0;
+    for (int token = 0; token < TOKENS; token++) {
+        uint64_t owners = 0; /* the places in the domain, as bits */
+        for (int choice = 0; choice < TOPK; choice++) {
+            const int owner = expert_of(pe, token, choice) / (now.experts / pes);
+            owners |= owner / each == domain ? UINT64_C(1) << owner % each : 0;
+        }
+        ranks[tokens] = __builtin_popcountll(owners);
+        tokens += owners != 0;
+    }
+    return tokens;
+}
+
+static uint64_t chunks_of(int tokens, const wefti_ep_ring_shape *shape)
+{
+    return tokens == 0 ? 1 : ((uint64_t)tokens + shape->tokens - 1) / shape->tokens;
+}
+
+/* As a source of one other domain, and as the forwarder there would be: that of the source in the same slot. */
+static void add_domain_on_paper(int pe, int pes, int domain, const wefti_ep_ring_shape *shape, crossed *dispatch,
+                                crossed *combine)
+{
+    const int each = (int)now.domain_pes;
+    const uint64_t row_bytes = HIDDEN * sizeof(float);
+    int ranks[TOKENS];
+    const int tokens = tokens_to(pe, pes, domain, ranks);
+    const uint64_t chunks = chunks_of(tokens, shape);
+    dispatch->puts += chunks;
+    combine->puts += chunks; /* that ask */
+    dispatch->bytes += chunks * sizeof(wefti_ep_chunk_header);
+    combine->bytes += chunks * sizeof(wefti_ep_chunk_header);
+    for (int i = 0; i < tokens; i++) {
+        dispatch->bytes += wefti_ep_chunk_entry_bytes((size_t)ranks[i], 0) + row_bytes;
+        combine->bytes += wefti_ep_ask_entry_bytes((size_t)ranks[i]);
+    }
+    const int source = domain * each + pe % each;
+    const int taken = tokens_to(source, pes, pe / each, ranks);
+    const uint64_t taken_chunks = chunks_of(taken, shape);
+    dispatch->puts += taken_chunks / (shape->slots / 2); /* credits */
+    combine->puts += taken > 0 ? taken_chunks : 0; /* that answer */
+    combine->bytes += taken > 0 ? taken_chunks * sizeof(wefti_ep_chunk_header) + (uint64_t)taken * row_bytes : 0;
+}
+
+/* Of domains of one size and experts that are as many on each PE: one row a (token, domain) each way. */
+static void cross_on_paper(int pe, int pes, crossed *dispatch, crossed *combine)
+{
+    const size_t domains = (size_t)pes / now.domain_pes;
+    const wefti_ep_ring_shape shape = wefti_ep_ring_shape_of(
+        domains, domains - 1, 1, wefti_ep_row_pitch_max(HIDDEN * sizeof(float), 0), TOPK, TOKENS);
+    const uint64_t others = (uint64_t)pes - now.domain_pes;
+    const uint64_t headers = others * offsetof(wefti_ep_call_header, epoch);
+    *dispatch = (crossed){headers, others};
+    *combine = (crossed){headers, 2 * others}; /* headers, and that a rank is done */
+    for (int domain = 0; domain < (int)domains; domain++) {
+        if (domain != pe / (int)now.domain_pes) {
+            add_domain_on_paper(pe, pes, domain, &shape, dispatch, combine);
+        }
+    }
+}
+
+static crossed crossed_so_far(const weft_world *world)
+{
+    weft_counters counters;
+    must(weft_world_counters(world, &counters), "counters");
+    return (crossed){counters.remote_put_bytes, counters.remote_puts + counters.remote_put_signals};
+}
+
+static void keep_most(crossed *most, const crossed *of)
+{
+    most->bytes = of->bytes > most->bytes ? of->bytes : most->bytes;
+    most->puts = of->puts > most->puts ? of->puts : most->puts;
+}
+
+/* What crossed in a phase, after `before`, and, unless `paper` is NULL, that it is what it is on paper. */
+static void end_crossing(const weft_world *world, int phase, crossed *before, const crossed *paper)
+{
+    const crossed after = crossed_so_far(world);
+    const crossed of = {after.bytes - before->bytes, after.puts - before->puts};
+    *before = after;
+    keep_most(&now.most_crossed[phase], &of);
+    if (paper != NULL) {
+        keep_most(&now.most_on_paper[phase], paper);
+    }
+    if (paper != NULL && (of.bytes != paper->bytes || of.puts != paper->puts)) {
+        weft_sim_fail("%s of PE %d: %" PRIu64 " bytes in %" PRIu64 " puts, on paper %" PRIu64 " in %" PRIu64,
+                      phase_names[phase], weft_world_pe(world), of.bytes, of.puts, paper->bytes, paper->puts);
+    }
+}
+
+/* ---- running it ---- */
+
 /* The experts return what they get, so a token comes back as often as its weights say; whole numbers are exact. */
 static void check(const step_data *data, int pe)
 {
@@ -123,8 +240,16 @@ static weft_ep_rows rows_at(void *data)
     return rows;
 }
 
-static void move(weft_ep_route *route, step_data *data, weft_sim_counts *counts)
+static void move(weft_world *world, weft_ep_route *route, step_data *data, weft_sim_counts *counts)
 {
+    const int pes = weft_world_pes(world);
+    const int has_paper = has_alike_domains(pes) && now.domain_pes <= 64 && now.experts % pes == 0;
+    crossed dispatch = {0};
+    crossed combine = {0};
+    crossed so_far = crossed_so_far(world);
+    if (has_paper) {
+        cross_on_paper(weft_world_pe(world), pes, &dispatch, &combine);
+    }
     weft_ep_host_counts received;
     weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
     choices.tokens = TOKENS;
@@ -132,6 +257,7 @@ static void move(weft_ep_route *route, step_data *data, weft_sim_counts *counts)
     choices.weights = data->weights;
     must(weft_ep_route_update(route, &choices, NULL), "update");
     end_phase(PHASE_UPDATE, counts);
+    end_crossing(world, PHASE_UPDATE, &so_far, NULL);
     must(weft_ep_route_query(route, NULL, &received), "query");
     float *rows = malloc((size_t)(received.rows + 1) * HIDDEN * sizeof *rows);
     weft_ep_received got = WEFT_EP_RECEIVED_INIT;
@@ -141,9 +267,11 @@ static void move(weft_ep_route *route, step_data *data, weft_sim_counts *counts)
     got.rows_capacity = (size_t)received.rows;
     must(weft_ep_dispatch(route, &in, &got, NULL), "dispatch");
     end_phase(PHASE_DISPATCH, counts);
+    end_crossing(world, PHASE_DISPATCH, &so_far, has_paper ? &dispatch : NULL);
     in = rows_at(rows);
     must(weft_ep_combine(route, &in, &out, WEFT_EP_WEIGHTED, NULL), "combine");
     end_phase(PHASE_COMBINE, counts);
+    end_crossing(world, PHASE_COMBINE, &so_far, has_paper ? &combine : NULL);
     free(rows);
 }
 
@@ -151,6 +279,7 @@ static void step(weft_world *world, weft_sim_counts *counts)
 {
     step_data *data = malloc(sizeof *data);
     weft_counters counters;
+    weft_ep_memory memory = WEFT_EP_MEMORY_INIT;
     weft_ep *ep;
     weft_ep_route *route;
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
@@ -162,12 +291,19 @@ static void step(weft_world *world, weft_sim_counts *counts)
     config.rows_max = 16 * TOKENS * TOPK; /* balanced enough; the worst case grows with the PEs */
     plan.topk = TOPK;
     fill(data, weft_world_pe(world));
+    must(weft_world_counters(world, &counters), "counters");
+    const uint64_t before = counters.heap_bytes_used;
     must(weft_ep_create(weft_team_world(world), &config, &ep), "ep_create");
     end_phase(PHASE_GROUP, counts);
     must(weft_world_counters(world, &counters), "counters");
+    config.domain_ranks = has_alike_domains(weft_world_pes(world)) ? (int)now.domain_pes : 0;
+    must(weft_ep_bytes(&config, weft_world_pes(world), &memory), "ep_bytes");
+    now.group_bytes_on_paper = memory.symmetric_bytes;
+    now.group_bytes =
+        counters.heap_bytes_used - before > now.group_bytes ? counters.heap_bytes_used - before : now.group_bytes;
     now.heap_bytes = counters.heap_bytes_used > now.heap_bytes ? counters.heap_bytes_used : now.heap_bytes;
     must(weft_ep_route_create(ep, &plan, NULL, &route), "route_create");
-    move(route, data, counts);
+    move(world, route, data, counts);
     check(data, weft_world_pe(world));
     must(weft_ep_route_destroy(route), "route_destroy");
     must(weft_ep_destroy(ep), "ep_destroy");
@@ -231,7 +367,7 @@ static int run_steps(int pes, uint64_t base, uint64_t seeds)
     for (uint64_t i = 0; i < seeds; i++) {
         weft_sim_config config = WEFT_SIM_CONFIG_INIT;
         config.seed = base + i;
-        config.domain_pes = i % 2 == 0 ? 0 : DOMAIN_PES;
+        config.domain_pes = now.domain_pes != 0 ? now.domain_pes : i % 2 == 0 ? 0 : DOMAIN_PES;
         if (weft_sim_run(&config, pes, pe_main, NULL) != WEFT_OK) {
             return EXIT_FAILURE;
         }
@@ -245,8 +381,11 @@ static int run_table(int pes, uint64_t seed)
     weft_sim_result result;
     weft_sim_config config = WEFT_SIM_CONFIG_INIT;
     memset(now.most, 0, sizeof now.most);
-    now.heap_bytes = 0;
+    memset(now.most_crossed, 0, sizeof now.most_crossed);
+    memset(now.most_on_paper, 0, sizeof now.most_on_paper);
+    now.heap_bytes = now.group_bytes = 0;
     config.seed = seed;
+    config.domain_pes = now.domain_pes;
     config.switch_one_in = WEFT_SIM_NEVER;
     config.delay_one_in = WEFT_SIM_NEVER;
     config.stale_one_in = WEFT_SIM_NEVER;
@@ -269,6 +408,18 @@ static int run_table(int pes, uint64_t seed)
         }
         figure("stores", phase_names[phase], pes, (double)now.most[phase].stores, "count");
         figure("loads", phase_names[phase], pes, (double)now.most[phase].loads, "count");
+    }
+    figure("group_heap", NULL, pes, (double)now.group_bytes / 1024, "KB");
+    figure("group_heap_on_paper", NULL, pes, (double)now.group_bytes_on_paper / 1024, "KB");
+    for (int phase = PHASE_UPDATE; phase < PHASES && now.domain_pes != 0; phase++) {
+        const crossed *most = &now.most_crossed[phase];
+        const crossed *paper = &now.most_on_paper[phase];
+        figure("crossed", phase_names[phase], pes, (double)most->bytes, "bytes");
+        figure("crossing_puts", phase_names[phase], pes, (double)most->puts, "count");
+        if (paper->puts > 0) {
+            figure("crossed_on_paper", phase_names[phase], pes, (double)paper->bytes, "bytes");
+            figure("crossing_puts_on_paper", phase_names[phase], pes, (double)paper->puts, "count");
+        }
     }
     return EXIT_SUCCESS;
 }
@@ -296,6 +447,8 @@ static int parse(int argc, char **argv, options *asked)
             asked->base = strtoull(argv[i + 1], NULL, 0);
         } else if (strcmp(argv[i], "--experts") == 0) {
             asked->experts = (int)strtol(argv[i + 1], NULL, 0);
+        } else if (strcmp(argv[i], "--domain") == 0) {
+            now.domain_pes = (uint32_t)strtoul(argv[i + 1], NULL, 0);
         } else {
             return 0;
         }
@@ -307,7 +460,8 @@ int main(int argc, char **argv)
 {
     options asked = {.pes = "64", .seeds = 100, .base = 1};
     if (!parse(argc, argv, &asked)) {
-        fprintf(stderr, "usage: scale step|table [--pes N,...] [--seeds COUNT] [--seed BASE] [--experts E]\n");
+        fprintf(stderr,
+                "usage: scale step|table [--pes N,...] [--seeds COUNT] [--seed BASE] [--experts E] [--domain PES]\n");
         return EXIT_FAILURE;
     }
     int code = EXIT_SUCCESS;
