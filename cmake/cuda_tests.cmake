@@ -187,7 +187,7 @@ foreach(program ep ep_halves)
         weft_add_on_host_test(${program}.threads.${pes} "WEFT_FAKE_SMS=6"
             ${PROJECT_BINARY_DIR}/tests/${program}_on_host -t ${pes})
     endforeach()
-    weft_add_on_host_test(${program}.wrap "WEFT_FAKE_SMS=6;WEFT_EP_FIRST_CALL=2147483644"
+    weft_add_on_host_test(${program}.wrap "WEFT_FAKE_SMS=6;WEFT_EP_FIRST_CALL=2147483644;WEFT_TEST_WORKERS=3"
         ${PROJECT_BINARY_DIR}/tests/${program}_on_host -t 2 -c 12)
 endforeach()
 # Many calls of one group, whose epochs begin again on the way.

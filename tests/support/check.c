@@ -21,6 +21,11 @@ void check_as_pe(int pe)
     pe_here = pe;
 }
 
+int check_pe(void)
+{
+    return pe_here;
+}
+
 long check_failures(void)
 {
     return __atomic_load_n(&failures, __ATOMIC_ACQUIRE);

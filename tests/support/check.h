@@ -9,6 +9,7 @@
 
 /* Which PE this thread is, for the messages of its failed checks; -1, the beginning: none. */
 void check_as_pe(int pe);
+int check_pe(void);
 
 /* Called with the text of each failed check, unless NULL, the beginning; need not return. */
 extern void (*check_stop)(const char *text);

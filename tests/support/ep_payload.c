@@ -191,8 +191,22 @@ uint32_t ep_row_element(const ep_payload *payload, int rank, int row, int column
     }
 }
 
+/* What the elements of a pattern are together: its words. */
+static void fill_words(const ep_payload *payload, int rank, int row, void *bytes)
+{
+    const size_t size = ep_row_bytes(payload);
+    for (size_t at = 0; at < size; at += 4) {
+        const uint32_t word = pattern_of(rank, row, (int)(at / 4), payload->salt);
+        memcpy((unsigned char *)bytes + at, &word, size - at < 4 ? size - at : 4);
+    }
+}
+
 void ep_row_fill(const ep_payload *payload, int rank, int row, void *bytes)
 {
+    if (payload->fill == EP_FILL_PATTERN) {
+        fill_words(payload, rank, row, bytes);
+        return;
+    }
     for (int column = 0; column < payload->hidden; column++) {
         ep_element_set(payload->dtype, bytes, column, ep_row_element(payload, rank, row, column));
     }

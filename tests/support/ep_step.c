@@ -3,9 +3,13 @@
 #include "support/ep_step_calls.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "os/os.h"
 #include "support/check.h"
+#include "support/ep_workers.h"
+
+#define SUM_WORK 4 /* an element of a sum takes as long as so many that are filled in */
 
 const ep_side *ep_step_side_of(const ep_step *step)
 {
@@ -82,12 +86,30 @@ void ep_step_cover_rows(const ep_step *step, const ep_payload *payload, const ep
     ep_step_cover(step, EP_COVER_HALVES, step->halves);
 }
 
+/* ---- rows ---- */
+
+/* Rows of `to` become the payload's; `side`: those that have a source. */
+typedef struct filling {
+    int rank;
+    const ep_row_array *to;
+    const ep_side *side; /* or NULL: all */
+} filling;
+
+static void fill_rows(void *context, int64_t first, int64_t end)
+{
+    const filling *of = context;
+    for (int64_t i = first; i < end; i++) {
+        if (of->side == NULL || of->side->row[i].source >= 0) {
+            ep_rows_fill(of->to, i, of->rank, (int)i);
+        }
+    }
+}
+
 ep_row_array ep_step_token_rows(const ep_step *step, const char *name, const ep_payload *payload)
 {
     ep_row_array in = ep_rows_create(&step->arrays, name, payload, ep_step_tokens_of(step));
-    for (int token = 0; token < ep_step_tokens_of(step); token++) {
-        ep_rows_fill(&in, token, step->rank, token);
-    }
+    filling of = {step->rank, &in, NULL};
+    ep_workers_run(ep_step_tokens_of(step), (size_t)payload->hidden, fill_rows, &of);
     ep_rows_place(&step->arrays, &in);
     return in;
 }
@@ -102,16 +124,13 @@ ep_row_array ep_step_result_rows(const ep_step *step, const char *name, const ep
 {
     const ep_side *side = ep_step_side_of(step);
     ep_row_array in = ep_rows_create(&step->arrays, name, payload, side->rows);
-    for (int64_t i = 0; i < side->rows; i++) {
-        if (side->row[i].source >= 0) {
-            ep_rows_fill(&in, i, step->rank, (int)i);
-        }
-    }
+    filling of = {step->rank, &in, side};
+    ep_workers_run(side->rows, (size_t)payload->hidden, fill_rows, &of);
     ep_rows_place(&step->arrays, &in);
     return in;
 }
 
-void ep_step_expect_sums(const ep_step *step, const ep_row_array *out, int token, const ep_sum *sums)
+static void expect_sums(const ep_step *step, const ep_row_array *out, int token, const ep_sum *sums)
 {
     const ep_payload *payload = &out->payload;
     for (int column = 0; column < payload->hidden; column++) {
@@ -121,6 +140,31 @@ void ep_step_expect_sums(const ep_step *step, const ep_row_array *out, int token
         CHECK_SAY(payload->fill == EP_FILL_WILD || error <= sum->bound, "%s: token %d, column %d is off by %g from %g",
                   step->arrays.what, token, column, error, sum->exact);
     }
+}
+
+typedef struct summing {
+    const ep_step *step;
+    const ep_row_array *out;
+    ep_step_reference *reference;
+    const void *context;
+} summing;
+
+static void expect_some(void *context, int64_t first, int64_t end)
+{
+    const summing *of = context;
+    ep_sum *sums = malloc((size_t)of->out->payload.hidden * sizeof *sums);
+    for (int64_t token = first; token < end; token++) {
+        of->reference(of->context, of->step, (int)token, sums);
+        expect_sums(of->step, of->out, (int)token, sums);
+    }
+    free(sums);
+}
+
+void ep_step_expect_sums(const ep_step *step, const ep_row_array *out, ep_step_reference *reference,
+                         const void *context)
+{
+    summing of = {step, out, reference, context};
+    ep_workers_run(ep_step_tokens_of(step), SUM_WORK * (size_t)out->payload.hidden, expect_some, &of);
 }
 
 size_t ep_step_choices_of(const ep_step *step)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "support/check.h"
+#include "support/ep_workers.h"
 
 /* The gradient of each choice's weight is what its row had, 0 where the choice has none. */
 static void expect_weight_gradients(const ep_step *step, const ep_payload *of, const ep_word_array *array)
@@ -20,14 +21,10 @@ static void expect_weight_gradients(const ep_step *step, const ep_payload *of, c
     }
 }
 
-static void expect_gradients_in(const ep_step *step, const ep_row_array *out)
+static void add_gradients_in(const void *context, const ep_step *step, int token, ep_sum *sums)
 {
-    ep_sum *sums = malloc((size_t)out->payload.hidden * sizeof *sums);
-    for (int token = 0; token < ep_step_tokens_of(step); token++) {
-        ep_reference_dispatch_bwd(step->routing, &out->payload, step->rank, token, sums);
-        ep_step_expect_sums(step, out, token, sums);
-    }
-    free(sums);
+    const ep_payload *payload = context;
+    ep_reference_dispatch_bwd(step->routing, payload, step->rank, token, sums);
 }
 
 void ep_step_dispatch_bwd(const ep_step *step, const ep_payload *payload, int with_weights)
@@ -56,7 +53,7 @@ void ep_step_dispatch_bwd(const ep_step *step, const ep_payload *payload, int wi
     ep_words_destroy(&weights_in);
     ep_step_dawdle(step);
     if (ok && !step->routing->overflow) {
-        expect_gradients_in(step, &out);
+        ep_step_expect_sums(step, &out, add_gradients_in, &out.payload);
         if (with_weights) {
             expect_weight_gradients(step, &of_weights, &weights_out);
         }
@@ -69,11 +66,21 @@ void ep_step_dispatch_bwd(const ep_step *step, const ep_payload *payload, int wi
     ep_step_cover(step, EP_COVER_WEIGHT_GRADIENTS, with_weights);
 }
 
-static void expect_gradients_out(const ep_step *step, const ep_row_array *out, unsigned flags)
+/* Rows whose expected gradients are worked out. */
+typedef struct gradients_out {
+    const ep_step *step;
+    const ep_row_array *out;
+    unsigned flags;
+} gradients_out;
+
+static void expect_gradients_out(void *context, int64_t first, int64_t end)
 {
+    const gradients_out *of = context;
+    const ep_step *step = of->step;
+    const ep_row_array *out = of->out;
     const ep_side *side = ep_step_side_of(step);
     uint32_t *bits = malloc((size_t)out->payload.hidden * sizeof *bits);
-    for (int64_t row = 0; row < side->rows; row++) {
+    for (int64_t row = first; row < end; row++) {
         if (side->row[row].source >= 0 && step->routing->masked[side->row[row].source]) {
             continue; /* left as it was */
         }
@@ -83,7 +90,7 @@ static void expect_gradients_out(const ep_step *step, const ep_row_array *out, u
             }
             continue;
         }
-        ep_reference_combine_bwd(step->routing, &out->payload, step->rank, row, flags, bits);
+        ep_reference_combine_bwd(step->routing, &out->payload, step->rank, row, of->flags, bits);
         for (int column = 0; column < out->payload.hidden; column++) {
             ep_element_set(out->payload.dtype, ep_rows_image(out, row), column, bits[column]);
         }
@@ -91,15 +98,22 @@ static void expect_gradients_out(const ep_step *step, const ep_row_array *out, u
     free(bits);
 }
 
-static void expect_dots(const ep_step *step, const ep_payload *payload, const ep_payload *rows,
-                        const ep_word_array *array)
+/* Dot products that are worked out, a choice after the other. */
+typedef struct dot_products {
+    const ep_step *step;
+    const ep_payload *payload;
+    const ep_payload *rows;
+    const ep_word_array *to;
+} dot_products;
+
+static void expect_dots(void *context, int64_t first, int64_t end)
 {
-    int topk = step->routing->one->plan.topk;
-    for (int token = 0; token < ep_step_tokens_of(step); token++) {
-        for (int k = 0; k < topk; k++) {
-            float dot = ep_reference_weight_bwd(step->routing, payload, rows, step->rank, token, k);
-            ep_words_set(array, (size_t)token * (size_t)topk + (size_t)k, &dot, 1);
-        }
+    const dot_products *of = context;
+    const int topk = of->step->routing->one->plan.topk;
+    for (int64_t i = first; i < end; i++) {
+        float dot = ep_reference_weight_bwd(of->step->routing, of->payload, of->rows, of->step->rank, (int)(i / topk),
+                                            (int)(i % topk));
+        ep_words_set(of->to, (size_t)i, &dot, 1);
     }
 }
 
@@ -130,9 +144,11 @@ void ep_step_combine_bwd(const ep_step *step, const ep_payload *payload, const e
     }
     ep_step_dawdle(step);
     if (ok && !step->routing->overflow) {
-        expect_gradients_out(step, &out, flags);
+        gradients_out of = {step, &out, flags};
+        ep_workers_run(ep_step_side_of(step)->rows, (size_t)payload->hidden, expect_gradients_out, &of);
         if (rows != NULL) {
-            expect_dots(step, payload, rows, &weights);
+            dot_products products = {step, payload, rows, &weights};
+            ep_workers_run((int64_t)ep_step_choices_of(step), (size_t)payload->hidden, expect_dots, &products);
         }
     }
     ep_rows_check(&step->arrays, &out);

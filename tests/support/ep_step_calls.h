@@ -24,8 +24,10 @@ ep_row_array ep_step_token_rows(const ep_step *step, const char *name, const ep_
 ep_row_array ep_step_result_rows(const ep_step *step, const char *name, const ep_payload *payload);
 ep_word_array ep_step_received_gradients(const ep_step *step, const ep_payload *of);
 
-/* A token's sums in `out`, which are also near enough to exact ones. */
-void ep_step_expect_sums(const ep_step *step, const ep_row_array *out, int token, const ep_sum *sums);
+/* The sums of all tokens in `out`, which are also near enough to exact ones; threads may work them out. */
+typedef void ep_step_reference(const void *context, const ep_step *step, int token, ep_sum *sums);
+void ep_step_expect_sums(const ep_step *step, const ep_row_array *out, ep_step_reference *reference,
+                         const void *context);
 
 /* What the call has met, counted by rank 0. */
 void ep_step_cover(const ep_step *step, ep_coverage what, long times);

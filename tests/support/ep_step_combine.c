@@ -5,15 +5,17 @@
 
 #include "support/check.h"
 
-static void combined_expect(const ep_step *step, const ep_payload *payload, const ep_row_array *out, unsigned flags,
-                            const ep_combining *combining)
+/* How rows are combined. */
+typedef struct combine_of {
+    const ep_payload *payload;
+    unsigned flags;
+    const ep_combining *combining;
+} combine_of;
+
+static void combine_token(const void *context, const ep_step *step, int token, ep_sum *sums)
 {
-    ep_sum *sums = malloc((size_t)out->payload.hidden * sizeof *sums);
-    for (int token = 0; token < ep_step_tokens_of(step); token++) {
-        ep_reference_combine(step->routing, payload, step->rank, token, flags, combining, sums);
-        ep_step_expect_sums(step, out, token, sums);
-    }
-    free(sums);
+    const combine_of *of = context;
+    ep_reference_combine(step->routing, of->payload, step->rank, token, of->flags, of->combining, sums);
 }
 
 /* The arrays of a combine's options. */
@@ -140,7 +142,7 @@ void ep_step_combine(const ep_step *step, const ep_payload *payload, unsigned fl
     ep_rows_destroy(&in);
     ep_step_dawdle(step);
     if (ok && !step->routing->overflow) {
-        combined_expect(step, payload, &out, flags, combining);
+        ep_step_expect_sums(step, &out, combine_token, &(combine_of){payload, flags, combining});
         if (combining != NULL) {
             expect_values(step, combining, &of.values_out);
         }

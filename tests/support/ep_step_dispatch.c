@@ -2,6 +2,7 @@
 #include "support/ep_step_calls.h"
 
 #include "support/check.h"
+#include "support/ep_workers.h"
 
 /* Left out in one call of six. */
 static ep_word_array optional_words(const ep_step *step, const char *name, size_t count, int is_float)
@@ -100,16 +101,26 @@ static void expect_row(const ep_payload *payload, const ep_row_array *rows, int6
     }
 }
 
-static void received_expect(const ep_step *step, const ep_payload *payload, const received_tensors *to)
+/* What a dispatch of a payload receives. */
+typedef struct arrival {
+    const ep_step *step;
+    const ep_payload *payload;
+    const received_tensors *to;
+} arrival;
+
+static void expect_rows(void *context, int64_t first, int64_t end)
 {
+    const arrival *of = context;
+    const ep_step *step = of->step;
+    const received_tensors *to = of->to;
     const ep_side *side = ep_step_side_of(step);
-    for (int64_t i = 0; i < side->rows; i++) {
+    for (int64_t i = first; i < end; i++) {
         if (side->row[i].source >= 0 && step->routing->masked[side->row[i].source]) {
             expect_labels(step, to, i); /* the routing still has them; the row is left as it was */
             continue;
         }
         if (side->row[i].source >= 0) {
-            expect_row(payload, &to->rows, i, &side->row[i]);
+            expect_row(of->payload, &to->rows, i, &side->row[i]);
         } else if (step->routing->one->plan.flags & WEFT_EP_ZERO_PADDING) {
             ep_rows_zero(&to->rows, i);
         }
@@ -175,7 +186,8 @@ void ep_step_dispatch(const ep_step *step, const ep_payload *payload, const ep_p
     }
     ep_step_dawdle(step); /* a consumer may be slow; nobody may write here yet */
     if (ok && !step->routing->overflow) {
-        received_expect(step, payload, &to);
+        arrival of = {step, payload, &to};
+        ep_workers_run(ep_step_side_of(step)->rows, (size_t)received->hidden, expect_rows, &of);
     }
     received_check(step, &to);
     received_destroy(&to);
