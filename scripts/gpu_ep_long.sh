@@ -3,7 +3,8 @@
 # million, whose epochs pass 2^31 half-way. What was run is kept, a line a program with its seed, so that a failure can
 # be repeated.
 # Usage: gpu_ep_long.sh BUILD [CASES [CALLS [SEED]]]   BUILD: a build directory that has gpu/ and weftrun
-# It ends when so many cases and calls were made, or one failed. WEFT_EP_LONG replaces the file of what was run.
+# It ends when so many cases and calls were made, or one failed. WEFT_EP_LONG replaces the file of what was run,
+# WEFT_LONG_CHUNK how many cases a program runs. WEFT_FIRST_CASE repeats a case that failed, with the program's seed.
 set -u
 cd "$(dirname "$0")/.."
 build=${1:-build/release}
@@ -22,6 +23,7 @@ keep()
     shift
     before=$failed
     run "$what, WEFT_SEED=$seed" env WEFT_SEED="$seed" "$@"
+    grep -m 1 ' cases, .* in ' "$scratch/log"
     verdict=ok
     [ "$failed" = "$before" ] || verdict=FAILED
     echo "$WEFT_COMMIT $verdict WEFT_SEED=$seed $*" >>"$kept"
@@ -32,7 +34,7 @@ half=$((calls / 2))
 keep "$calls calls, $gpus processes" env WEFT_EP_FIRST_CALL=$((2147483648 - half)) \
     "$build/weftrun" -n "$gpus" "$build/gpu/test_ep_soak" -c "$calls"
 done=0
-chunk=100
+chunk=${WEFT_LONG_CHUNK:-1000} # cases of a program, whose beginning and other tests come once
 while [ "$done" -lt "$cases" ] && [ "$failed" = 0 ]; do
     case $((done / chunk % 4)) in
     0 | 2) keep "$chunk cases, $gpus processes" "$build/weftrun" -n "$gpus" "$build/gpu/test_ep" -c $chunk ;;

@@ -2,7 +2,8 @@
  *
  * Method: the random cases of tests/support, with all arrays in device memory: in the device heap, in registered
  * memory, and in memory that is neither. Each PE draws the same cases; each case is a group, a few routes, and a
- * sequence of calls. Usage: as support/launch.h says; -c: how many cases; WEFT_SEED. */
+ * sequence of calls. Usage: as support/launch.h says; -c: how many cases; WEFT_SEED; WEFT_FIRST_CASE: those before it
+ * are drawn, not run. */
 #include "ep/absence.cuh"
 #include "ep/cached.cuh"
 #include "ep/cases.cuh"
@@ -11,6 +12,31 @@
 #include "ep/graph.cuh"
 
 #define CASES (ON_GPU ? 40 : 12)
+
+/* How many seconds they took. */
+static double run_cases(job *of, int cases)
+{
+    const test_pe *pe = of->pe;
+    const char *first_text = getenv("WEFT_FIRST_CASE");
+    const int first = first_text != NULL ? atoi(first_text) : 0;
+    const double begun_s = now_s();
+    uint64_t common = pe->seed * UINT64_C(0x9e3779b97f4a7c15);
+    for (int i = 0; i < cases && check_failures() == 0; i++) {
+        of->own = common ^ (uint64_t)(pe->pe + 1) * UINT64_C(0xbf58476d1ce4e5b9);
+        const ep_size *size = size_of_case(i, pe->pes);
+        const uint64_t seed = seed_of_case(&common, pe->pes, size);
+        if (i < first) {
+            of->salt += ROUTES_OF_CASE * CALLS_OF_ROUTE;
+            continue;
+        }
+        run_case(of, seed, size);
+        if (check_failures() != 0) {
+            fprintf(stderr, "PE %d: case %d, seed %llu; WEFT_FIRST_CASE=%d begins with it\n", pe->pe, i,
+                    (unsigned long long)seed, i);
+        }
+    }
+    return now_s() - begun_s;
+}
 
 static void test_body(test_pe *pe)
 {
@@ -28,16 +54,7 @@ static void test_body(test_pe *pe)
     CHECK_OK(weft_barrier(of.world));
     of.sms = pe->pe == 0 ? free_sms(of.world) : 0;
     CHECK_OK(weft_barrier(of.world));
-    uint64_t common = pe->seed * UINT64_C(0x9e3779b97f4a7c15);
-    for (int i = 0; i < cases && check_failures() == 0; i++) {
-        of.own = common ^ (uint64_t)(pe->pe + 1) * UINT64_C(0xbf58476d1ce4e5b9);
-        const ep_size *size = size_of_case(i, pe->pes);
-        uint64_t seed = seed_of_case(&common, pe->pes, size);
-        run_case(&of, seed, size);
-        if (check_failures() != 0) {
-            fprintf(stderr, "PE %d: case %d, seed %llu\n", pe->pe, i, (unsigned long long)seed);
-        }
-    }
+    const double seconds = run_cases(&of, cases);
 #if ON_GPU
     if (check_failures() == 0) {
         test_graph(&of, &all, WEFT_EP_RANK_MAJOR, 0, 0);
@@ -72,7 +89,8 @@ static void test_body(test_pe *pe)
     arena_close(&all);
     if (pe->pe == 0) {
         pe->failures += check_failures() != 0;
-        printf("%d cases, %u calls:\n", cases, of.salt);
+        printf("%d cases, %u calls, in %.1f s, of which groups and routes took %.1f:\n", cases, of.salt, seconds,
+               of.made_s);
         ep_coverage_print();
     }
 }

@@ -4,6 +4,9 @@
 
 #include "ep/job.cuh"
 
+#define ROUTES_OF_CASE 3
+#define CALLS_OF_ROUTE 5
+
 static ep_step step_of(job *of, weft_ep_route *route, const ep_routing *routing, ep_told *told)
 {
     ep_step step = {};
@@ -72,11 +75,13 @@ static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size
     CHECK_OK(weft_ep_route_bytes(ep, &plan, &bytes));
     int held = random_below(&of->own, 3) == 0 && bytes <= ROUTE_BYTES ? 0 : -1; /* which memory; the library's own */
     void *memory = held == 0 ? route_memory(of->pe, held, bytes) : NULL;
+    const double begun_s = now_s();
     if (!CHECK_OK(weft_ep_route_create(ep, &plan, memory, &route))) {
         return;
     }
+    of->made_s += now_s() - begun_s;
     ep_told *told = random_below(&of->own, 2) == 0 ? ep_told_create(route, setup, of->pe->pe, &of->own) : NULL;
-    for (int call = 0; call < 5; call++) {
+    for (int call = 0; call < CALLS_OF_ROUTE; call++) {
         if (held >= 0 && random_below(&of->own, 3) == 0) {
             held = 1 - held;
             CHECK_OK(weft_ep_route_move(route, route_memory(of->pe, held, bytes), bytes)); /* its stream has ended */
@@ -123,7 +128,9 @@ static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size
     }
     ep_routing_destroy(routing);
     ep_case_free(&one);
+    const double ended_s = now_s();
     CHECK_OK(weft_ep_route_destroy(route));
+    of->made_s += now_s() - ended_s;
     ep_told_destroy(told);
 }
 
@@ -151,13 +158,17 @@ static void run_case(job *of, uint64_t seed, const ep_size *size)
     weft_ep_config config = setup.config;
     config.experts_of_rank = setup.uneven ? setup.table : NULL;
     config.flags = setup.config.flags = draw_flags(&common, of->pe->pes, &config);
+    const double begun_s = now_s();
     if (!CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &ep))) {
         return;
     }
-    for (int i = 0; i < 3; i++) {
+    of->made_s += now_s() - begun_s;
+    for (int i = 0; i < ROUTES_OF_CASE; i++) {
         run_route(of, ep, &setup, size, &common);
     }
+    const double ended_s = now_s();
     CHECK_OK(weft_ep_destroy(ep));
+    of->made_s += now_s() - ended_s;
 }
 
 /* Of eight cases a large one, on GPUs two, two of few but wide rows, one of so many wide ones that slices of early

@@ -21,6 +21,7 @@ typedef struct job {
     uint64_t own;
     unsigned salt;
     int sms; /* that nobody had claimed at first */
+    double made_s; /* spent on making and destroying groups and routes */
     char what[160];
 } job;
 

@@ -51,16 +51,20 @@ static inline void gpu_free_pinned(void *memory)
     gpu_check(cudaFreeHost(memory), "cudaFreeHost");
 }
 
-static inline void gpu_copy(test_pe *pe, void *to, const void *from, size_t bytes)
+static inline void gpu_wait(test_pe *pe)
 {
-    gpu_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, pe->stream), "cudaMemcpyAsync");
     gpu_check(cudaStreamSynchronize(pe->stream), "cudaStreamSynchronize");
 }
 
-static inline void gpu_set(test_pe *pe, void *at, int value, size_t bytes)
+/* On the PE's stream, which may not have come so far when they return. */
+static inline void gpu_copy_later(test_pe *pe, void *to, const void *from, size_t bytes)
+{
+    gpu_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, pe->stream), "cudaMemcpyAsync");
+}
+
+static inline void gpu_set_later(test_pe *pe, void *at, int value, size_t bytes)
 {
     gpu_check(cudaMemsetAsync(at, value, bytes, pe->stream), "cudaMemsetAsync");
-    gpu_check(cudaStreamSynchronize(pe->stream), "cudaStreamSynchronize");
 }
 
 #else
@@ -104,19 +108,36 @@ static inline void gpu_free_pinned(void *memory)
     free(memory);
 }
 
-static inline void gpu_copy(test_pe *pe, void *to, const void *from, size_t bytes)
+static inline void gpu_wait(test_pe *pe)
+{
+    (void)pe;
+}
+
+static inline void gpu_copy_later(test_pe *pe, void *to, const void *from, size_t bytes)
 {
     (void)pe;
     memcpy(to, from, bytes);
 }
 
-static inline void gpu_set(test_pe *pe, void *at, int value, size_t bytes)
+static inline void gpu_set_later(test_pe *pe, void *at, int value, size_t bytes)
 {
     (void)pe;
     memset(at, value, bytes);
 }
 
 #endif
+
+static inline void gpu_copy(test_pe *pe, void *to, const void *from, size_t bytes)
+{
+    gpu_copy_later(pe, to, from, bytes);
+    gpu_wait(pe);
+}
+
+static inline void gpu_set(test_pe *pe, void *at, int value, size_t bytes)
+{
+    gpu_set_later(pe, at, value, bytes);
+    gpu_wait(pe);
+}
 
 /* The stream as the library takes it. */
 static inline weft_stream *gpu_stream_of(test_pe *pe)
