@@ -194,10 +194,21 @@ typedef struct weft_ep_config {
      * as weft_ep_memory.symmetric_bytes stays at most bytes_max; topk_max and row_bytes_max may then begin as 0. Else,
      * and where a heap has no room, the call is WEFT_ERR_RANGE on all ranks, with the limits and the bytes in its text:
      * the group and a choice stay as they were, a route that was to have a new routing has none. Growing is collective
-     * over the team and has the memory twice meanwhile. plan.slot_tokens of 0 is the slot_tokens_max that there is when
-     * the route is made; what weft_ep_route_counts told of a route lies elsewhere after a routing that needed more.
-     * While a rank is masked no limit grows: WEFT_ERR_RANGE likewise. WEFT_ERR_UNSUPPORTED: on GPUs, with pairs_max 2
-     * or WEFT_EP_MASK_ON_TIMEOUT, and routes in memory of the caller's. */
+     * over the team and has the memory twice meanwhile; who is lost in it, or late, leaves the group dead
+     * (WEFT_ERR_TIMEOUT), which no mask revives. plan.slot_tokens of 0 is the slot_tokens_max that there is when the
+     * route is made; what weft_ep_route_counts told of a route lies elsewhere after a routing that needed more.
+     *
+     * No limit grows, and the call is WEFT_ERR_RANGE likewise: while a rank is masked; while another pair of halves is
+     * outstanding (pairs_max 2); on GPUs under capture and, since a graph has the memory, after a call of the group was
+     * captured. A route in the caller's memory takes more when limits have grown: a call that routes is WEFT_ERR_RANGE
+     * on all ranks, with the limits grown, until weft_ep_route_move has given it weft_ep_route_bytes bytes, or more at
+     * once; a routing that is there stays good.
+     *
+     * On GPUs each call of such a group but a recv, a send too, waits on the CPU until all ranks' CPUs have made it, at
+     * most the world's deadline, and tells a mismatch itself; it does not wait for its stream, but for the streams of
+     * the group's calls when limits grow, and when a route has its first routing after that. Under capture it waits for
+     * nobody: all ranks capture a call, or none does. weft_ep_route_attach, weft_ep_calls and weft_ep_rejoin are
+     * WEFT_ERR_UNSUPPORTED, and groups of several domains. */
     size_t bytes_max;
 } weft_ep_config;
 
@@ -248,7 +259,7 @@ WEFT_API weft_status weft_ep_domains(const weft_ep *ep, int *domain_of, int *cou
 WEFT_API weft_status weft_ep_limits(const weft_ep *ep, weft_ep_config *config) WEFT_MUST_CHECK;
 
 /* Make a group on a team. Collective over the team. The team is used by this group's creation and destruction only (and
- * where limits grow) and must outlive it. Errors, the same on all ranks: WEFT_ERR_ARGUMENT, WEFT_ERR_MISMATCH,
+ * while limits grow) and must outlive it. Errors, the same on all ranks: WEFT_ERR_ARGUMENT, WEFT_ERR_MISMATCH,
  * WEFT_ERR_MEMORY, WEFT_ERR_TIMEOUT; on GPUs also WEFT_ERR_UNSUPPORTED, WEFT_ERR_STATE, WEFT_ERR_UNREACHABLE. */
 WEFT_API weft_status weft_ep_create(weft_team *team, const weft_ep_config *config, weft_ep **ep) WEFT_MUST_CHECK;
 
@@ -297,7 +308,7 @@ WEFT_API weft_status weft_ep_mask_words(const weft_ep *ep, const uint64_t **word
  * joins and they say of it that it is alive (weft_ep_mask). Joining revives a group that is dead by timeout and unmasks
  * all ranks here; routes need new routings. Local. WEFT_ERR_ARGUMENT: fewer calls than this rank has made;
  * WEFT_ERR_STATE: between the halves of a call, or the group is dead otherwise. On GPUs when the streams of the group's
- * calls have ended; WEFT_ERR_UNSUPPORTED: more than 32 ranks, several domains, or pairs_max 2. */
+ * calls have ended; WEFT_ERR_UNSUPPORTED: more than 32 ranks, several domains, pairs_max 2, or bytes_max. */
 WEFT_API weft_status weft_ep_calls(const weft_ep *ep, uint64_t *calls) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_ep_rejoin(weft_ep *ep, uint64_t calls) WEFT_MUST_CHECK;
 
@@ -376,7 +387,7 @@ WEFT_API weft_status weft_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *
  * be called while a stream captures, and are not captured. */
 WEFT_API weft_status weft_ep_route_create(weft_ep *ep, const weft_ep_plan *plan, void *memory,
                                           weft_ep_route **route) WEFT_MUST_CHECK;
-/* The route's memory, which the caller gave and which holds `bytes` bytes from now on at another address, aligned to
+/* The route's memory, which the caller gave and which has `bytes` bytes from now on, at another address, aligned to
  * 64: its contents are copied, and the old memory is the caller's to free. Local; between calls on the route.
  * WEFT_ERR_ARGUMENT: fewer bytes than weft_ep_route_bytes tells, or the memory is the library's own; WEFT_ERR_STATE:
  * between the halves of a call. On GPUs when the stream of the route's calls has ended; what a captured graph has of
@@ -394,7 +405,7 @@ typedef enum weft_ep_contents { WEFT_EP_CONTENTS_NONE = 0, WEFT_EP_CONTENTS_ROUT
  * word is taken; `in` and `out` must hold as many rows as it has tokens; it is one of positions if, and only if, the
  * route's last was. Local, does not wait; between calls on the route. WEFT_ERR_ARGUMENT: fewer bytes than
  * weft_ep_route_bytes tells; WEFT_ERR_STATE: between the halves of a call; WEFT_ERR_UNSUPPORTED: the group is not on
- * GPUs. */
+ * GPUs, or its limits grow. */
 WEFT_API weft_status weft_ep_route_attach(weft_ep_route *route, void *memory, size_t bytes, weft_ep_contents contents,
                                           weft_stream *stream) WEFT_MUST_CHECK;
 

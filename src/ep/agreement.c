@@ -79,7 +79,7 @@ static weft_status exchange(weft_team *team, proposal *all, const proposal *mine
     return weft_team_barrier(team);
 }
 
-static weft_status judge(weft_team *team, const proposal *all, const proposal *mine)
+static weft_status judge(weft_team *team, const proposal *all, const proposal *mine, const char *call)
 {
     int rank = weft_team_pe(team);
     int ranks = weft_team_pes(team);
@@ -89,8 +89,7 @@ static weft_status judge(weft_team *team, const proposal *all, const proposal *m
         if (other.verdict != WEFT_OK) {
             weft_status status = (weft_status)other.verdict;
             char text[160];
-            snprintf(text, sizeof text, "weft_ep_create: rank %d failed with %s; see its log", i,
-                     weft_status_name(status));
+            snprintf(text, sizeof text, "%s: rank %d failed with %s; see its log", call, i, weft_status_name(status));
             return i == rank ? status : wefti_error_relay(status, text);
         }
     }
@@ -99,22 +98,22 @@ static weft_status judge(weft_team *team, const proposal *all, const proposal *m
         const char *field = differing_field(mine, &other);
         if (field != NULL) {
             return wefti_error(WEFT_ERR_MISMATCH,
-                               "weft_ep_create: rank %d gives another %s than rank %d; the config must be equal on all "
-                               "ranks",
+                               "%s: rank %d gives another %s than rank %d; the config must be equal on all ranks", call,
                                i, field, rank);
         }
     }
     return WEFT_OK;
 }
 
-weft_status wefti_ep_agree(weft_team *team, const weft_ep_config *config, const weft_ep *ep, weft_status verdict)
+weft_status wefti_ep_agree(weft_team *team, const weft_ep_config *config, const weft_ep *ep, weft_status verdict,
+                           const char *call)
 {
     proposal mine = propose(config, ep, verdict);
     void *block;
     WEFT_TRY(weft_team_malloc(team, (size_t)weft_team_pes(team) * sizeof(proposal), &block));
     /* A failed exchange leaves the team dead and the block taken: a rank that is late may still write there. */
     WEFT_TRY(exchange(team, block, &mine));
-    weft_status status = judge(team, block, &mine);
+    weft_status status = judge(team, block, &mine, call);
     weft_status freed = weft_team_free(team, block);
     return status != WEFT_OK ? status : freed;
 }

@@ -4,10 +4,11 @@
 
 #include "ep/group.h"
 
-/* Tell all ranks this rank's config and `verdict`, the status it would fail with (its text is the thread's last error).
- * Returns WEFT_OK on all ranks; or on all of them the first rank's verdict that is not WEFT_OK; or WEFT_ERR_MISMATCH,
- * naming a rank whose config differs and in what; or the status of a collective call that failed. Collective over the
- * team. `ep` may be NULL when the verdict is not WEFT_OK. */
-weft_status wefti_ep_agree(weft_team *team, const weft_ep_config *config, const weft_ep *ep, weft_status verdict);
+/* Tell all ranks, in `call`, this rank's config and `verdict`, the status it would fail with (its text is the thread's
+ * last error). Returns WEFT_OK on all ranks; or on all of them the first rank's verdict that is not WEFT_OK; or
+ * WEFT_ERR_MISMATCH, naming a rank whose config differs and in what; or the status of a collective call that failed.
+ * Collective over the team. `ep` may be NULL when the verdict is not WEFT_OK. */
+weft_status wefti_ep_agree(weft_team *team, const weft_ep_config *config, const weft_ep *ep, weft_status verdict,
+                           const char *call);
 
 #endif

@@ -10,6 +10,14 @@
 #include "ep/combining.h"
 #include "ep/route.h"
 
+/* A call of a group of another backend, as its ranks compare it on the host. */
+typedef struct wefti_ep_meeting {
+    uint64_t signature; /* protocol/ep_layout.h */
+    const weft_ep_plan *plan; /* of a call that routes, else NULL */
+    int tokens; /* T of such a call; becomes the most of all ranks */
+    unsigned holds; /* WEFTI_EP_HOLD_...; becomes those of all ranks */
+} wefti_ep_meeting;
+
 struct wefti_ep_backend {
     const char *name;
     int has_streams; /* 0: calls run inline, and a stream that is not NULL is refused before they are made */
@@ -28,6 +36,15 @@ struct wefti_ep_backend {
     weft_status (*group_open)(weft_ep *ep);
     /* Give the symmetric memory back. Collective over ep->team; called only while everybody is alive. */
     weft_status (*group_close)(weft_ep *ep);
+    /* The config's limits have grown: have memory for them in place of what there is, with the calls counted that were
+     * made. Collective over ep->team, in a call. On failure the group has what it had, but for the config. NULL: limits
+     * do not grow. */
+    weft_status (*grow)(weft_ep *ep, const char *call);
+    /* Whether the memory must stay, since a graph has calls of the group. NULL: never. */
+    int (*is_captured)(const weft_ep *ep);
+    /* In a group of this backend that is there for that: all ranks make a call alike. Collective over the group; a call
+     * by itself. WEFT_ERR_MISMATCH: they do not. NULL: cannot. */
+    weft_status (*meet)(weft_ep *ep, wefti_ep_meeting *meeting, const char *call);
     /* Free what is private; local, never waits for other ranks. Safe after a group_init that failed half-way or was
      * never called. */
     void (*group_fini)(weft_ep *ep);
@@ -57,9 +74,12 @@ struct wefti_ep_backend {
      * caller's, or, NULL, in memory of its own. On failure nothing is left. */
     weft_status (*route_open)(weft_ep_route *route, void *memory);
     void (*route_close)(weft_ep_route *route);
-    /* Move the route, which lies in memory of the caller's, to memory of route_bytes bytes that do not
-     * overlap it. */
-    weft_status (*route_move)(weft_ep_route *route, void *memory);
+    /* Before the route has another routing: have memory for the group's limits, if these have grown. Local.
+     * WEFT_ERR_RANGE: it is the caller's, and too small. NULL: limits do not grow. */
+    weft_status (*route_fit)(weft_ep_route *route, const char *call);
+    /* Move the route, which lies in memory of the caller's, to memory of so many bytes, at least route_bytes, that do
+     * not overlap it. */
+    weft_status (*route_move)(weft_ep_route *route, void *memory, size_t bytes);
     /* As weft_ep_route_attach says of valid arguments; on failure the route is as it was. NULL: cannot. */
     weft_status (*route_attach)(weft_ep_route *route, void *memory, weft_ep_contents contents, weft_stream *stream);
 

@@ -120,16 +120,13 @@ static weft_status check_scale_bytes(const weft_ep_config *config)
 }
 
 /* Where limits grow. */
-static weft_status check_growth(const weft_ep_config *config)
+static weft_status check_growth(const weft_ep *ep)
 {
-    const char *with = config->on_device                                ? "on GPUs"
-                       : config->pairs_max == 2                         ? "with pairs_max 2"
-                       : (config->flags & WEFT_EP_MASK_ON_TIMEOUT) != 0 ? "with WEFT_EP_MASK_ON_TIMEOUT"
-                                                                        : NULL;
-    if (config->bytes_max != 0 && with != NULL) {
+    if (wefti_ep_grows(ep) && ep->backend->grow == NULL) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "weft_ep_create: bytes_max is %zu; %s limits do not grow; give 0 and the limits",
-                           config->bytes_max, with);
+                           "weft_ep_create: bytes_max is %zu; on GPUs, in groups of several domains, limits do not "
+                           "grow; give 0 and the limits",
+                           ep->config.bytes_max);
     }
     return WEFT_OK;
 }
@@ -155,7 +152,6 @@ static weft_status check_config(const weft_ep_config *config, int ranks)
     WEFT_TRY(check_limits(config));
     WEFT_TRY(check_rows_max(config, ranks));
     WEFT_TRY(check_scale_bytes(config));
-    WEFT_TRY(check_growth(config));
     return check_on_device(config);
 }
 
@@ -248,6 +244,7 @@ static weft_status init_private(weft_ep *ep, weft_team *team, const weft_ep_conf
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for %d ranks", ep->ranks);
     }
     ep->backend = backend_of(ep, config);
+    WEFT_TRY(check_growth(ep));
     WEFT_TRY(check_bytes(ep));
     return ep->backend->group_init(ep);
 }
@@ -279,7 +276,11 @@ weft_status wefti_ep_bytes(const weft_ep_config *config, int ranks, const wefti_
     WEFT_TRY(check_config(config, ranks));
     weft_status status = set_limits(&ep, config, wefti_ep_counts_by_size(ranks, config->experts));
     if (status == WEFT_OK) {
-        status = backend_of(&ep, config)->group_bytes(&ep, memory);
+        ep.backend = backend_of(&ep, config);
+        status = check_growth(&ep);
+    }
+    if (status == WEFT_OK) {
+        status = ep.backend->group_bytes(&ep, memory);
     }
     wefti_ep_owners_fini(&ep.owners);
     wefti_ep_domains_fini(&ep.domains);
@@ -336,7 +337,7 @@ weft_status wefti_ep_create(weft_team *team, const weft_ep_config *config, const
         ep->calls = calls;
         verdict = init_private(ep, team, config);
     }
-    weft_status status = wefti_ep_agree(team, config, ep, verdict);
+    weft_status status = wefti_ep_agree(team, config, ep, verdict, "weft_ep_create");
     if (status == WEFT_OK) {
         status = ep->backend->group_open(ep);
     }

@@ -56,6 +56,7 @@ struct weft_ep {
     wefti_ep_half half[WEFTI_EP_CHANNELS_MAX];
     const weft_ep_route *half_route[WEFTI_EP_CHANNELS_MAX];
     const weft_stream *half_stream[WEFTI_EP_CHANNELS_MAX];
+    int is_parted; /* limits may have grown on some ranks and on others not */
     weft_status dead; /* why no call can work any more, or WEFT_OK */
     uint32_t busy; /* in a call; debug builds look */
     wefti_span call_span; /* of the call that runs, and of its part, for the timeline */
@@ -244,7 +245,7 @@ static inline size_t wefti_ep_scale_words_max(const weft_ep *ep)
  * since one is gone. */
 static inline int wefti_ep_missed_ranks(const weft_ep *ep)
 {
-    return ep->dead == WEFT_ERR_TIMEOUT || ep->dead == WEFT_ERR_PEER;
+    return !ep->is_parted && (ep->dead == WEFT_ERR_TIMEOUT || ep->dead == WEFT_ERR_PEER);
 }
 
 #endif

@@ -144,10 +144,6 @@ weft_status weft_ep_route_create(weft_ep *ep, const weft_ep_plan *plan, void *me
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_create: %s",
                            out == NULL ? "argument 'route' is NULL" : "the memory is not aligned to 64 bytes");
     }
-    if (memory != NULL && wefti_ep_grows(ep)) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "weft_ep_route_create: the group's limits grow, and the route with them; give no memory");
-    }
     weft_ep_route *route = wefti_alloc_zeroed(1, sizeof *route);
     if (route == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_route_create: no memory for the route");
@@ -189,7 +185,7 @@ static weft_status check_memory(const weft_ep_route *route, const void *memory, 
 weft_status weft_ep_route_move(weft_ep_route *route, void *memory, size_t bytes)
 {
     WEFT_TRY(check_memory(route, memory, bytes, "weft_ep_route_move"));
-    return route->ep->backend->route_move(route, memory);
+    return route->ep->backend->route_move(route, memory, bytes);
 }
 
 weft_status weft_ep_route_attach(weft_ep_route *route, void *memory, size_t bytes, weft_ep_contents contents,

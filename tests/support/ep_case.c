@@ -125,6 +125,22 @@ void ep_setup_divide(uint64_t *state, ep_setup *setup)
     }
 }
 
+void ep_config_forget(uint64_t *state, weft_ep_config *config)
+{
+    const int knows_all = config->pairs_max == 2 && random_below(state, 2) == 0; /* for two pairs */
+    config->bytes_max = (size_t)1 << 40;
+    if (knows_all) {
+        config->slot_tokens_max = config->rows_max == 0 ? config->tokens_max : config->slot_tokens_max;
+        return;
+    }
+    config->tokens_max = (int)random_below(state, (unsigned)config->tokens_max + 1);
+    config->topk_max = (int)random_below(state, (unsigned)config->topk_max + 1);
+    config->row_bytes_max = 16 * (size_t)random_below(state, (unsigned)(config->row_bytes_max / 16) + 1);
+    config->slot_tokens_max =
+        config->slot_tokens_max < config->tokens_max ? config->slot_tokens_max : config->tokens_max;
+    config->scale_bytes_max = 4 * (int)random_below(state, (unsigned)config->scale_bytes_max / 4 + 1);
+}
+
 int ep_slot_tokens(const ep_setup *setup, const weft_ep_plan *plan)
 {
     const weft_ep_config *config = &setup->config;

@@ -47,6 +47,9 @@ int ep_domains(const ep_setup *setup);
 /* Perhaps state a map of domains, of any shape; or domains of as many ranks each. */
 void ep_setup_divide(uint64_t *state, ep_setup *setup);
 
+/* Take some of the limits back, of a group whose limits grow to them. */
+void ep_config_forget(uint64_t *state, weft_ep_config *config);
+
 /* The number of ranks is given, since the world is there before the case. */
 ep_setup ep_setup_draw(uint64_t seed, int ranks, const ep_size *size);
 

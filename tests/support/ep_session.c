@@ -17,6 +17,7 @@ typedef struct session_route {
     weft_ep_route *route;
     weft_ep_plan plan;
     void *memory; /* the caller's, or NULL */
+    size_t memory_bytes;
     ep_case one;
     ep_routing *routing; /* NULL before the first update */
     ep_told *told; /* or NULL */
@@ -226,11 +227,13 @@ static void move_route(ep_session *session, const session_group *group, session_
         !CHECK_OK(weft_ep_route_bytes(group->ep, &route->plan, &bytes))) {
         return;
     }
+    bytes = bytes > route->memory_bytes ? bytes : route->memory_bytes; /* where limits grow, room for more */
     void *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
     CHECK_OK(weft_ep_route_move(route->route, memory, bytes));
-    memset(route->memory, EP_POISON, bytes);
+    memset(route->memory, EP_POISON, route->memory_bytes);
     free(route->memory);
     route->memory = memory;
+    route->memory_bytes = bytes;
     ep_cover(EP_COVER_MOVED, 1);
 }
 
@@ -265,6 +268,18 @@ static void call_between(void *context, ep_moment moment)
     memcpy(session->what, what, sizeof what);
 }
 
+/* Whether limits are those of the cases, or stay: none grow while another pair is outstanding. */
+static int has_grown(const session_group *group)
+{
+    weft_ep_config limits = WEFT_EP_CONFIG_INIT;
+    const weft_ep_config *most = &group->setup.config;
+    CHECK_OK(weft_ep_limits(group->ep, &limits));
+    return !group->grows ||
+           (limits.tokens_max >= most->tokens_max && limits.topk_max >= most->topk_max &&
+            limits.row_bytes_max >= most->row_bytes_max && limits.slot_tokens_max >= most->slot_tokens_max &&
+            limits.scale_bytes_max >= most->scale_bytes_max);
+}
+
 /* With another call, on another route, between its halves? All ranks call halves then. */
 static void draw_nest(ep_session *session, int g, int r, session_call call)
 {
@@ -272,7 +287,7 @@ static void draw_nest(ep_session *session, int g, int r, session_call call)
     int other = (r + 1) % session->plan->routes;
     session->nest = (session_nest){.session = session, .group = g, .route = other};
     session->nest.is_on = has_halves && other != r && session->groups[g].setup.config.pairs_max == 2 &&
-                          random_below(&session->common, 2) == 0;
+                          random_below(&session->common, 2) == 0 && has_grown(&session->groups[g]);
 }
 
 static void one_call(ep_session *session)
@@ -290,7 +305,20 @@ static void one_call(ep_session *session)
     session->nest.is_on = 0;
 }
 
-static int create_route(ep_session *session, session_group *group, session_route *route)
+/* As much as a route of any case takes, for limits that are not known. */
+#define ROOM_BYTES ((size_t)8 << 20)
+static int give_room(session_route *route, size_t bytes)
+{
+    void *memory = aligned_alloc(64, ROOM_BYTES);
+    int ok = bytes <= ROOM_BYTES && CHECK_OK(weft_ep_route_move(route->route, memory, ROOM_BYTES));
+    memset(route->memory, EP_POISON, route->memory_bytes);
+    free(route->memory);
+    route->memory = memory;
+    route->memory_bytes = ROOM_BYTES;
+    return ok;
+}
+
+static int create_route(ep_session *session, const session_group *group, session_route *route)
 {
     size_t bytes;
     route->plan = ep_plan_draw(random_next(&session->common), &group->setup);
@@ -301,11 +329,20 @@ static int create_route(ep_session *session, session_group *group, session_route
     if (!CHECK_OK(weft_ep_route_bytes(group->ep, &route->plan, &bytes))) {
         return 0;
     }
-    if (!session->place.on_device && !group->grows && random_below(&session->own, 2) == 0) {
+    if (!session->place.on_device && random_below(&session->own, 2) == 0) {
         route->memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
+        route->memory_bytes = bytes;
         memset(route->memory, EP_POISON, bytes);
     }
     if (!CHECK_OK(weft_ep_route_create(group->ep, &route->plan, route->memory, &route->route))) {
+        return 0;
+    }
+    return route->memory == NULL || !group->grows || CHECK(give_room(route, bytes));
+}
+
+static int open_route(ep_session *session, session_group *group, session_route *route)
+{
+    if (!create_route(session, group, route)) {
         return 0;
     }
     if (random_below(&session->own, 2) == 0) {
@@ -331,18 +368,6 @@ static int learn_domains(const ep_session *session, session_group *group)
     }
     ep_cover(EP_COVER_DOMAINS, session->rank == 0 && count > 1);
     return CHECK(count == ep_domains(&group->setup));
-}
-
-/* Take some of the limits back. */
-static void know_little(ep_session *session, weft_ep_config *config)
-{
-    config->bytes_max = (size_t)1 << 40;
-    config->tokens_max = (int)random_below(&session->common, (unsigned)config->tokens_max + 1);
-    config->topk_max = (int)random_below(&session->common, (unsigned)config->topk_max + 1);
-    config->row_bytes_max = 16 * (size_t)random_below(&session->common, (unsigned)(config->row_bytes_max / 16) + 1);
-    config->slot_tokens_max =
-        config->slot_tokens_max < config->tokens_max ? config->slot_tokens_max : config->tokens_max;
-    config->scale_bytes_max = 4 * (int)random_below(&session->common, (unsigned)config->scale_bytes_max / 4 + 1);
 }
 
 /* Limits are what calls needed: no more than those of the cases, and no less than what was known. */
@@ -376,9 +401,9 @@ static int create_group(ep_session *session, session_group *group)
     config.domain_of = group->setup.has_map ? group->setup.labels : NULL;
     config.experts_of_rank = group->setup.uneven ? group->setup.table : NULL;
     config.on_device = session->place.on_device;
-    group->grows = session->plan->grows && !session->place.on_device && config.pairs_max < 2;
+    group->grows = session->plan->grows && !session->place.on_device;
     if (group->grows) {
-        know_little(session, &config);
+        ep_config_forget(&session->common, &config);
         group->known = config;
     }
     if (!CHECK_OK(weft_ep_create(session->team, &config, &group->ep)) || !learn_domains(session, group)) {
@@ -388,7 +413,7 @@ static int create_group(ep_session *session, session_group *group)
         session->plan->prepare(group->ep);
     }
     for (int r = 0; r < session->plan->routes; r++) {
-        if (!create_route(session, group, &group->routes[r])) {
+        if (!open_route(session, group, &group->routes[r])) {
             return 0;
         }
     }

@@ -36,17 +36,22 @@ static weft_ep_config config_of(size_t bytes_max)
     return config;
 }
 
-static rig *open_rig(weft_world *world, size_t bytes_max)
+static rig *open_rig_with(weft_world *world, const weft_ep_config *config)
 {
-    weft_ep_config config = config_of(bytes_max);
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
     rig *r = aligned_alloc(16, (sizeof *r + 15) / 16 * 16);
     memset(r, 0, sizeof *r);
     r->rank = weft_world_pe(world);
     plan.topk = PES;
-    CHECK_OK(weft_ep_create(weft_team_world(world), &config, &r->ep));
+    CHECK_OK(weft_ep_create(weft_team_world(world), config, &r->ep));
     CHECK_OK(weft_ep_route_create(r->ep, &plan, NULL, &r->route));
     return r;
+}
+
+static rig *open_rig(weft_world *world, size_t bytes_max)
+{
+    const weft_ep_config config = config_of(bytes_max);
+    return open_rig_with(world, &config);
 }
 
 static void close_rig(rig *r)
@@ -263,6 +268,187 @@ static void different_calls_do_not_grow(void **state)
     pes_run(PES, disagree, NULL);
 }
 
+/* Two pairs: their memory grows before the first is sent, and stays while one is outstanding. */
+static void grow_pairs(weft_world *world, void *context)
+{
+    (void)context;
+    weft_ep_config config = config_of((size_t)1 << 24);
+    config.pairs_max = 2;
+    rig *r = open_rig_with(world, &config);
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    weft_ep_route *other = NULL;
+    plan.topk = PES;
+    CHECK_OK(weft_ep_route_create(r->ep, &plan, NULL, &other));
+    for (int calls = 0; calls < 3; calls++) { /* on either channel */
+        int tokens = 2 + 3 * calls + r->rank;
+        weft_ep_choices choices = choices_of(tokens);
+        CHECK_OK(weft_ep_route_update(r->route, &choices, NULL));
+        check_limits(r, 3 + 3 * calls, PES, calls == 0 ? 16 : 16 * (size_t)calls);
+        go_on(r, tokens, 4 * (calls + 1));
+    }
+
+    /* the one that needs more comes between the halves of another, and goes on as soon as that has ended */
+    float(*received)[HIDDEN] = aligned_alloc(16, sizeof(float[ROWS][HIDDEN]));
+    weft_ep_choices choices = choices_of(4);
+    weft_ep_choices more = choices_of(TOKENS);
+    weft_ep_rows in = rows_of(r->in, 12);
+    weft_ep_received out = received_of(r, 12);
+    weft_ep_received out_more = received_of(r, 12);
+    out_more.rows.data = received;
+    fill(r, TOKENS, 12);
+    CHECK_OK(weft_ep_route_choose(r->route, &choices));
+    CHECK_OK(weft_ep_route_choose(other, &more));
+    CHECK_OK(weft_ep_dispatch_send(r->route, &in, &out, NULL));
+    CHECK_OK(weft_ep_dispatch_send(other, &in, &out_more, NULL));
+    CHECK_STATUS(weft_ep_dispatch_recv(other, NULL), WEFT_ERR_RANGE);
+    CHECK_SAY(strstr(weft_last_error(), "another pair of halves is outstanding") != NULL, "\"%s\" does not say why",
+              weft_last_error());
+    CHECK_OK(weft_ep_dispatch_recv(r->route, NULL));
+    CHECK_OK(weft_ep_dispatch(other, &in, &out_more, NULL)); /* of the choice that it still has */
+    check_limits(r, TOKENS, PES, 48);
+    weft_ep_rows results = rows_of(&received[0][0], 12);
+    weft_ep_rows sums = rows_of(r->out, 12);
+    CHECK_OK(weft_ep_combine(other, &results, &sums, 0, NULL));
+    check_sums(r, TOKENS, 12);
+    fill(r, 4, 12);
+    results = rows_of(r->received, 12);
+    CHECK_OK(weft_ep_combine(r->route, &results, &sums, 0, NULL)); /* on a routing of before */
+    check_sums(r, 4, 12);
+    free(received);
+    CHECK_OK(weft_ep_route_destroy(other));
+    close_rig(r);
+}
+
+static void two_pairs_grow_between_each_other(void **state)
+{
+    (void)state;
+    pes_run(PES, grow_pairs, NULL);
+}
+
+/* While a rank is masked limits stay; they grow before and after, in groups that mask by themselves too. */
+static void grow_masked(weft_world *world, void *context)
+{
+    weft_ep_config config = config_of((size_t)1 << 24);
+    config.flags = *(const unsigned *)context;
+    rig *r = open_rig_with(world, &config);
+    weft_ep_choices choices = choices_of(3);
+    CHECK_OK(weft_ep_route_update(r->route, &choices, NULL));
+    go_on(r, 3, 16);
+    check_limits(r, 3, PES, 64);
+    CHECK_OK(weft_ep_mask(r->ep, 1 - r->rank, 0));
+    choices = choices_of(5);
+    CHECK_STATUS(weft_ep_route_update(r->route, &choices, NULL), WEFT_ERR_RANGE);
+    CHECK_SAY(strstr(weft_last_error(), "a rank is masked") != NULL, "\"%s\" does not say why", weft_last_error());
+    choices = choices_of(2);
+    CHECK_OK(weft_ep_route_update(r->route, &choices, NULL)); /* within the limits, alone */
+    CHECK_OK(weft_ep_mask(r->ep, 1 - r->rank, 1));
+    CHECK_OK(weft_barrier(world));
+    choices = choices_of(6);
+    CHECK_OK(weft_ep_route_update(r->route, &choices, NULL));
+    go_on(r, 6, 16);
+    check_limits(r, 6, PES, 64);
+    close_rig(r);
+}
+
+static void masked_ranks_hold_the_limits(void **state)
+{
+    static unsigned flags[] = {0, WEFT_EP_MASK_ON_TIMEOUT};
+    (void)state;
+    pes_run(PES, grow_masked, &flags[0]);
+    pes_run(PES, grow_masked, &flags[1]);
+}
+
+/* A route in the caller's memory, of one rank: the limits grow, and then all learn that it is too small. */
+static void grow_memory(weft_world *world, void *context)
+{
+    (void)context;
+    rig *r = open_rig(world, (size_t)1 << 24);
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    size_t bytes = 0;
+    unsigned char *memory = NULL;
+    plan.topk = PES;
+    weft_ep_choices choices = choices_of(3);
+    CHECK_OK(weft_ep_route_update(r->route, &choices, NULL));
+    CHECK_OK(weft_ep_route_destroy(r->route));
+    CHECK_OK(weft_ep_route_bytes(r->ep, &plan, &bytes));
+    if (r->rank == 0) {
+        memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    }
+    CHECK_OK(weft_ep_route_create(r->ep, &plan, memory, &r->route));
+    CHECK_OK(weft_ep_route_update(r->route, &choices, NULL));
+    go_on(r, 3, 4);
+
+    choices = choices_of(r->rank == 1 ? TOKENS : 4);
+    CHECK_STATUS(weft_ep_route_update(r->route, &choices, NULL), WEFT_ERR_RANGE);
+    CHECK_SAY(strstr(weft_last_error(), r->rank == 0 ? "weft_ep_route_move" : "rank 0 failed with WEFT_ERR_RANGE") !=
+                  NULL,
+              "\"%s\" does not say why", weft_last_error());
+    check_limits(r, TOKENS, PES, 16);
+    if (r->rank == 0) {
+        CHECK_STATUS(weft_ep_route_move(r->route, memory, bytes), WEFT_ERR_ARGUMENT);
+        CHECK_OK(weft_ep_route_bytes(r->ep, &plan, &bytes));
+        unsigned char *larger = aligned_alloc(64, (bytes + 63) / 64 * 64);
+        memset(larger, 0x5a, bytes);
+        CHECK_OK(weft_ep_route_move(r->route, larger, bytes));
+        free(memory);
+        memory = larger;
+    }
+    CHECK_OK(weft_ep_route_update(r->route, &choices, NULL));
+    go_on(r, choices.tokens, 4);
+    CHECK_OK(weft_ep_route_destroy(r->route));
+    free(memory);
+    CHECK_OK(weft_ep_destroy(r->ep));
+    free(r);
+}
+
+static void the_callers_memory_holds_a_route(void **state)
+{
+    (void)state;
+    pes_run(PES, grow_memory, NULL);
+}
+
+/* What a route in the caller's memory has been told moves with it to other limits. */
+static void move_grown(weft_world *world, void *context)
+{
+    (void)context;
+    rig *r = open_rig(world, (size_t)1 << 24);
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    weft_ep_route *held = NULL;
+    size_t bytes = 0;
+    plan.topk = PES;
+    plan.layout = WEFT_EP_EXPERT_MAJOR;
+    weft_ep_choices choices = choices_of(5);
+    CHECK_OK(weft_ep_route_update(r->route, &choices, NULL));
+    CHECK_OK(weft_ep_route_bytes(r->ep, &plan, &bytes));
+    unsigned char *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    CHECK_OK(weft_ep_route_create(r->ep, &plan, memory, &held));
+    choices = choices_of(4 + r->rank);
+    CHECK_OK(weft_ep_route_update(held, &choices, NULL));
+    weft_ep_choices more = choices_of(TOKENS);
+    CHECK_OK(weft_ep_route_update(r->route, &more, NULL));
+    size_t more_bytes = 0;
+    CHECK_OK(weft_ep_route_bytes(r->ep, &plan, &more_bytes));
+    CHECK(more_bytes > bytes);
+    unsigned char *larger = aligned_alloc(64, (more_bytes + 63) / 64 * 64);
+    memset(larger, 0x5a, more_bytes);
+    CHECK_OK(weft_ep_route_move(held, larger, more_bytes));
+    memset(memory, 0x5a, bytes);
+    free(memory);
+    weft_ep_route *own = r->route;
+    r->route = held;
+    go_on(r, 4 + r->rank, 8);
+    r->route = own;
+    CHECK_OK(weft_ep_route_destroy(held));
+    free(larger);
+    close_rig(r);
+}
+
+static void a_routing_moves_to_other_limits(void **state)
+{
+    (void)state;
+    pes_run(PES, move_grown, NULL);
+}
+
 #define REFUSED(status, culprit)                                                                                       \
     do {                                                                                                               \
         CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &none), status);                                  \
@@ -274,22 +460,11 @@ static void cannot(weft_world *world, void *context)
     weft_ep *none = NULL;
     (void)context;
     weft_ep_config config = config_of((size_t)1 << 20);
-    config.pairs_max = 2;
-    REFUSED(WEFT_ERR_UNSUPPORTED, "pairs_max 2");
-    config.pairs_max = 0;
-    config.flags = WEFT_EP_MASK_ON_TIMEOUT;
-    REFUSED(WEFT_ERR_UNSUPPORTED, "WEFT_EP_MASK_ON_TIMEOUT");
-    config.flags = 0;
     config.tokens_max = 1 << 20;
     REFUSED(WEFT_ERR_ARGUMENT, "bytes_max is 1048576");
     config.bytes_max = 0;
     REFUSED(WEFT_ERR_ARGUMENT, "topk_max is 0");
     rig *r = open_rig(world, (size_t)1 << 24);
-    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
-    weft_ep_route *no_route = NULL;
-    plan.topk = 1;
-    static _Alignas(64) unsigned char memory[1 << 16];
-    CHECK_STATUS(weft_ep_route_create(r->ep, &plan, memory, &no_route), WEFT_ERR_UNSUPPORTED);
     CHECK_STATUS(weft_ep_limits(NULL, &config), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_limits(r->ep, NULL), WEFT_ERR_ARGUMENT);
     config.size = 8;
@@ -310,6 +485,10 @@ int main(void)
         CHECKED_TEST(bytes_bound_the_growth),
         CHECKED_TEST(a_heap_without_room_leaves_the_group),
         CHECKED_TEST(different_calls_do_not_grow),
+        CHECKED_TEST(two_pairs_grow_between_each_other),
+        CHECKED_TEST(masked_ranks_hold_the_limits),
+        CHECKED_TEST(the_callers_memory_holds_a_route),
+        CHECKED_TEST(a_routing_moves_to_other_limits),
         CHECKED_TEST(what_cannot_grow_is_refused),
     };
     (void)setenv("WEFT_LOG", "none", 0);

@@ -7,9 +7,16 @@
 
 #include "base/error.h"
 #include "ep/check.h"
+#include "ep/growth.h"
 #include "ep/host/crossing.h"
 #include "ep/host/notices.h"
 #include "ep/host/peers.h"
+
+/* In a group whose limits grow the header's `route` has above these bits what holds the rank. */
+#define ROUTE_BITS 60
+#define ROUTE_MASK ((UINT64_C(1) << ROUTE_BITS) - 1)
+/* In place of a route's epoch: the call is of another backend, whose kernels compare that. */
+#define ROUTE_UNTOLD ROUTE_MASK
 
 wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_signature_fields *fields)
 {
@@ -25,21 +32,37 @@ wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_
         call.header.signature = wefti_ep_signature(&forwarded);
     }
     call.mismatched_rank = -1;
+    call.holds = wefti_ep_grows(ep) ? wefti_ep_holds(ep) : 0;
     return call;
 }
 
-void wefti_ep_call_agrees(wefti_ep_call *call, const wefti_ep_routing *route, int tokens)
+static uint64_t with_holds(const wefti_ep_call *call, uint64_t route)
 {
-    const weft_ep_plan *plan = &route->plan;
+    return route | (uint64_t)call->holds << ROUTE_BITS;
+}
+
+void wefti_ep_call_agrees(wefti_ep_call *call, const weft_ep_plan *plan, int tokens)
+{
     unsigned layout = (unsigned)plan->layout | (unsigned)plan->order << 2 | (wefti_ep_plan_is_by_rank(plan) ? 8u : 0u);
     call->header.plan = wefti_ep_plan_word(
         layout, (unsigned)plan->topk, (unsigned)(wefti_ep_plan_is_slots(plan) ? plan->slot_tokens : plan->alignment));
-    call->header.route = wefti_ep_grows(call->ep) ? (uint64_t)tokens : 0;
+    call->header.route = wefti_ep_grows(call->ep) ? with_holds(call, (uint64_t)tokens) : 0;
 }
 
 void wefti_ep_call_follows(wefti_ep_call *call, const wefti_ep_routing *route)
 {
-    call->header.route = route->epoch;
+    call->header.route = with_holds(call, route->epoch);
+}
+
+void wefti_ep_call_meets(wefti_ep_call *call, const wefti_ep_meeting *meeting)
+{
+    call->header.signature = meeting->signature;
+    call->holds = meeting->holds;
+    if (meeting->plan != NULL) {
+        wefti_ep_call_agrees(call, meeting->plan, meeting->tokens);
+    } else {
+        call->header.route = with_holds(call, ROUTE_UNTOLD);
+    }
 }
 
 weft_status wefti_ep_call_post(const wefti_ep_call *call, int rank)
@@ -64,10 +87,14 @@ weft_status wefti_ep_call_post_all(const wefti_ep_call *call)
 /* In a group whose limits grow calls that route have T in place of a routing. */
 static int is_same_route(wefti_ep_call *call, const wefti_ep_call_header *header)
 {
-    if (header->plan == 0 || !wefti_ep_grows(call->ep)) {
-        return header->route == call->header.route;
+    const int tokens = (int)(header->route & ROUTE_MASK);
+    if (wefti_ep_grows(call->ep)) {
+        call->holds |= (unsigned)(header->route >> ROUTE_BITS);
     }
-    call->tokens_most = (int)header->route > call->tokens_most ? (int)header->route : call->tokens_most;
+    if (header->plan == 0 || !wefti_ep_grows(call->ep)) {
+        return ((header->route ^ call->header.route) & ROUTE_MASK) == 0;
+    }
+    call->tokens_most = tokens > call->tokens_most ? tokens : call->tokens_most;
     return 1;
 }
 
@@ -200,8 +227,8 @@ static text describe(const wefti_ep_call_header *header)
     }
     if (header->plan != 0) {
         append_plan(&to, header->plan);
-    } else {
-        append(&to, ", on the route updated in call %" PRIu64, header->route);
+    } else if ((header->route & ROUTE_MASK) != ROUTE_UNTOLD) {
+        append(&to, ", on the route updated in call %" PRIu64, header->route & ROUTE_MASK);
     }
     return to;
 }

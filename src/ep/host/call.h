@@ -21,17 +21,22 @@ typedef struct wefti_ep_call {
     const char *name; /* static text */
     uint64_t epoch;
     wefti_ep_call_header header; /* this rank's */
-    int tokens_most; /* of all ranks, of a call that routes in a group whose limits grow */
+    /* In a group whose limits grow, of all ranks whose headers have come: what holds them, and T of a call that
+     * routes. */
+    unsigned holds;
+    int tokens_most;
     int mismatched_rank; /* the first rank found whose header differs, or -1 */
     wefti_ep_call_header mismatched_header;
 } wefti_ep_call;
 
 wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_signature_fields *fields);
 
-/* Fill in what the call is about: a new routing that it agrees on, of so many tokens of this rank, or the one that the
- * route has. */
-void wefti_ep_call_agrees(wefti_ep_call *call, const wefti_ep_routing *route, int tokens);
+/* Fill in what the call is about: a new routing of a plan that it agrees on, of so many tokens of this rank, or the one
+ * that the route has. */
+void wefti_ep_call_agrees(wefti_ep_call *call, const weft_ep_plan *plan, int tokens);
 void wefti_ep_call_follows(wefti_ep_call *call, const wefti_ep_routing *route);
+/* Or a call of a group of another backend. */
+void wefti_ep_call_meets(wefti_ep_call *call, const wefti_ep_meeting *meeting);
 
 weft_status wefti_ep_call_post(const wefti_ep_call *call, int rank);
 weft_status wefti_ep_call_post_all(const wefti_ep_call *call);

@@ -48,7 +48,7 @@ static weft_status send(weft_ep_route *handle, const weft_ep_rows *in, const wef
     wefti_ep_need need = {.tokens_max = 0};
     wefti_ep_need_rows(&need, in);
     WEFT_TRY(check(route, in, out, combining));
-    WEFT_TRY(wefti_ep_grow_for_rows(route, call_name, &fields, &need));
+    WEFT_TRY(wefti_ep_grow_for_rows(handle, call_name, &fields, &need));
     wefti_ep_pull *pull = route->ep->host->pull;
     begin(pull, route, in, out, combining);
     if (combining->values_in != NULL) {

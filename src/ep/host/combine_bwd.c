@@ -180,7 +180,7 @@ weft_status wefti_ep_host_combine_bwd(weft_ep_route *handle, const weft_ep_rows 
     (void)stream;
     wefti_ep_need_rows(&need, grad_out);
     WEFT_TRY(check(route, grad_out, rows, grad_rows));
-    WEFT_TRY(wefti_ep_grow_for_rows(route, call_name, &fields, &need));
+    WEFT_TRY(wefti_ep_grow_for_rows(handle, call_name, &fields, &need));
     wefti_ep_call call = wefti_ep_call_begin(route->ep, call_name, &fields);
     wefti_ep_call_follows(&call, route);
     wefti_ep_span in = wefti_ep_span_of(grad_out);

@@ -107,7 +107,7 @@ static weft_status grow(weft_ep_route *handle, wefti_ep_push *push, int *again)
     const weft_ep_rows in = push->given;
     const weft_ep_received out = push->received;
     wefti_ep_need need = push->need;
-    WEFT_TRY(wefti_ep_grow_for_routing(&push->call, &need, again));
+    WEFT_TRY(wefti_ep_grow_for_routing(handle, &push->call, &need, again));
     return *again ? send(handle, &choices, &in, &out) : WEFT_OK;
 }
 
@@ -159,7 +159,7 @@ static void begin(wefti_ep_push *push, wefti_ep_routing *route, const weft_ep_ch
         to.group_pitch = out->scale_group_stride * sizeof(uint32_t);
     }
     if (fresh != NULL) {
-        wefti_ep_call_agrees(&call, route, fresh->tokens);
+        wefti_ep_call_agrees(&call, &route->plan, fresh->tokens);
     } else {
         wefti_ep_call_follows(&call, route);
     }
@@ -183,7 +183,7 @@ static weft_status send_fresh(weft_ep_route *handle, const weft_ep_choices *fres
                               const weft_ep_received *out, const wefti_ep_need *need)
 {
     WEFT_TRY(check_fresh(handle->host, fresh, in, out));
-    WEFT_TRY(wefti_ep_routing_fit(handle));
+    WEFT_TRY(wefti_ep_routing_fit(handle, call_name));
     wefti_ep_routing *route = handle->host;
     wefti_ep_push *push = route->ep->host->push;
     begin(push, route, fresh, in, out);
@@ -207,7 +207,7 @@ static weft_status send(weft_ep_route *handle, const weft_ep_choices *fresh, con
     wefti_ep_routing *route = handle->host;
     wefti_ep_signature_fields fields = fields_of(NULL, in, out);
     WEFT_TRY(check(route, in, out));
-    WEFT_TRY(wefti_ep_grow_for_rows(route, call_name, &fields, &need));
+    WEFT_TRY(wefti_ep_grow_for_rows(handle, call_name, &fields, &need));
     wefti_ep_push *push = route->ep->host->push;
     begin(push, route, NULL, in, out);
     push->streams = (size_t)*route->rows * push->out.row_bytes >= wefti_stream_bytes();

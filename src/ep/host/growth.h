@@ -1,33 +1,22 @@
-/* ep/host/growth.h: groups whose limits grow (weft_ep_config.bytes_max). A call for which the group's memory is too
- * small goes as far as its headers, whose comparison tells all ranks that all make it; then it ends, as one whose
- * headers differ, all ranks grow alike, and it begins anew. What each rank needs follows from what must be equal on
- * all, but for T, which the headers of calls that route tell. */
+/* ep/host/growth.h: limits that grow (ep/growth.h) on the host: a call for which the group's memory is too small goes
+ * as far as its headers, whose comparison tells all ranks that all make it; then it ends, as one whose headers differ,
+ * all ranks grow alike, and it begins anew. */
 #ifndef WEFTI_EP_HOST_GROWTH_H
 #define WEFTI_EP_HOST_GROWTH_H
 
+#include "ep/growth.h"
 #include "ep/host/call.h"
 
-/* What a call needs of the limits. */
-typedef struct wefti_ep_need {
-    int tokens_max;
-    int topk_max;
-    int slot_tokens_max;
-    size_t row_bytes_max;
-    int scale_bytes_max;
-} wefti_ep_need;
-
-/* Of a routing of so many tokens; of rows, beside what there is. */
-wefti_ep_need wefti_ep_need_of_routing(const weft_ep_plan *plan, int tokens);
-void wefti_ep_need_rows(wefti_ep_need *need, const weft_ep_rows *rows);
-
-/* Whether it is more than there is. Never in a group whose limits stay. */
-int wefti_ep_need_exceeds(const weft_ep *ep, const wefti_ep_need *need);
+/* For ep/backend.h. */
+weft_status wefti_ep_host_grow(weft_ep *ep, const char *call);
+weft_status wefti_ep_host_meet(weft_ep *ep, wefti_ep_meeting *meeting, const char *call);
 
 /* Before a call on the routing that the route has: grow, if it needs more. */
-weft_status wefti_ep_grow_for_rows(const wefti_ep_routing *route, const char *name,
-                                   const wefti_ep_signature_fields *fields, const wefti_ep_need *need);
+weft_status wefti_ep_grow_for_rows(weft_ep_route *handle, const char *name, const wefti_ep_signature_fields *fields,
+                                   const wefti_ep_need *need);
 
-/* After the headers of a call that routes: if any rank needs more, end it and grow, and *again becomes 1. */
-weft_status wefti_ep_grow_for_routing(wefti_ep_call *call, wefti_ep_need *need, int *again);
+/* After the headers of a call that routes: if any rank needs more, end it and grow, and *again becomes 1. The call may
+ * lie in memory that is gone then. */
+weft_status wefti_ep_grow_for_routing(weft_ep_route *handle, wefti_ep_call *call, wefti_ep_need *need, int *again);
 
 #endif

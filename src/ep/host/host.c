@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "ep/host/calls.h"
 #include "ep/host/crossing.h"
+#include "ep/host/growth.h"
 #include "ep/host/notices.h"
 #include "ep/host/pull.h"
 #include "ep/host/push.h"
@@ -35,6 +36,7 @@ static void set_limits(weft_ep *ep)
 static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
 {
     wefti_ep_host host;
+    wefti_ep_host *before = ep->host;
     memset(&host, 0, sizeof host);
     ep->host = &host;
     set_limits(ep);
@@ -43,7 +45,7 @@ static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
     memory->staging_bytes = channels * (host.layout.bytes - host.layout.rows);
     memory->low_latency_bytes = 0;
     memory->private_bytes = channels * (wefti_ep_scratch_bytes(ep) + wefti_ep_crossing_bytes(ep));
-    ep->host = NULL;
+    ep->host = before;
     return WEFT_OK;
 }
 
@@ -160,6 +162,8 @@ const wefti_ep_backend wefti_ep_host_backend = {
     .group_init = group_init,
     .group_open = group_open,
     .group_close = group_close,
+    .grow = wefti_ep_host_grow,
+    .meet = wefti_ep_host_meet,
     .group_fini = group_fini,
     .mask = mask,
     .calls = calls,
@@ -167,6 +171,7 @@ const wefti_ep_backend wefti_ep_host_backend = {
     .route_bytes = wefti_ep_routing_bytes,
     .route_open = wefti_ep_routing_open,
     .route_close = wefti_ep_routing_close,
+    .route_fit = wefti_ep_routing_fit,
     .route_move = wefti_ep_routing_move,
     .update = wefti_ep_host_update,
     .counts = wefti_ep_routing_counts,

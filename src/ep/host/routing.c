@@ -5,6 +5,30 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
+/* What lies in a route's memory behind the struct, in this order: X(field, how many). */
+#define ROUTING_TABLE(X)                                                                                               \
+    X(rows, 1)                                                                                                         \
+    X(rows_of_expert, local)                                                                                           \
+    X(offset_of_expert, local + 1)                                                                                     \
+    X(rows_of_source, ranks)                                                                                           \
+    X(offset_of_source, ranks + 1)                                                                                     \
+    X(dropped, 1)                                                                                                      \
+    X(status, 1)                                                                                                       \
+    X(rows_of_expert_source, local *ranks)                                                                             \
+    X(dropped_rows, 1)                                                                                                 \
+    X(choice_rank, tokens *topk)                                                                                       \
+    X(token_pairs, tokens + 1)                                                                                         \
+    X(pair_rank, pairs)                                                                                                \
+    X(pair_index, pairs)                                                                                               \
+    X(pair_weight, pairs)                                                                                              \
+    X(rank_sends, ranks + 1)                                                                                           \
+    X(send_token, pairs)                                                                                               \
+    X(send_row, by_expert ? pairs : 0)                                                                                 \
+    X(first_place, ranks)                                                                                              \
+    X(place_of_source, ranks + 1)                                                                                      \
+    X(records, received *wefti_ep_record_bytes(topk))                                                                  \
+    X(record_rows, by_expert ? received *topk : 0)
+
 /* Set the pointers of a route whose memory begins at `memory`, and return the bytes it takes. `memory` is not touched
  * and may be 0. */
 static size_t lay_out(wefti_ep_routing *route, const weft_ep *ep, const weft_ep_plan *plan, uintptr_t memory)
@@ -18,30 +42,22 @@ static size_t lay_out(wefti_ep_routing *route, const weft_ep *ep, const weft_ep_
     size_t received = ep->host->limits.received_max;
     int by_expert = !wefti_ep_plan_is_by_source(plan);
     (void)wefti_ep_take(&end, sizeof *route);
-#define LAY(field, count) route->field = (void *)(memory + wefti_ep_take(&end, (count) * sizeof *route->field))
-    LAY(rows, 1);
-    LAY(rows_of_expert, local);
-    LAY(offset_of_expert, local + 1);
-    LAY(rows_of_source, ranks);
-    LAY(offset_of_source, ranks + 1);
-    LAY(dropped, 1);
-    LAY(status, 1);
-    LAY(rows_of_expert_source, local * ranks);
-    LAY(dropped_rows, 1);
-    LAY(choice_rank, tokens * topk);
-    LAY(token_pairs, tokens + 1);
-    LAY(pair_rank, pairs);
-    LAY(pair_index, pairs);
-    LAY(pair_weight, pairs);
-    LAY(rank_sends, ranks + 1);
-    LAY(send_token, pairs);
-    LAY(send_row, by_expert ? pairs : 0);
-    LAY(first_place, ranks);
-    LAY(place_of_source, ranks + 1);
-    LAY(records, received * wefti_ep_record_bytes(topk));
-    LAY(record_rows, by_expert ? received * topk : 0);
+#define LAY(field, count) route->field = (void *)(memory + wefti_ep_take(&end, (count) * sizeof *route->field));
+    ROUTING_TABLE(LAY)
 #undef LAY
     return end;
+}
+
+/* The addresses of the fields, and behind them that of the end: how many there are. */
+#define ROUTING_FIELDS 21
+static size_t addresses(const wefti_ep_routing *route, uintptr_t of[ROUTING_FIELDS + 1])
+{
+    size_t count = 0;
+#define ADDRESS(field, number) of[count++] = (uintptr_t)route->field;
+    ROUTING_TABLE(ADDRESS)
+#undef ADDRESS
+    of[count] = (uintptr_t)route + route->laid_bytes;
+    return count;
 }
 
 size_t wefti_ep_routing_bytes(const weft_ep *ep, const weft_ep_plan *plan)
@@ -50,56 +66,73 @@ size_t wefti_ep_routing_bytes(const weft_ep *ep, const weft_ep_plan *plan)
     return lay_out(&routing, ep, plan, 0);
 }
 
+/* Place the route, of which all but the pointers is given, in `memory` of so many bytes. */
+static wefti_ep_routing *place(const weft_ep_route *handle, wefti_ep_routing route, void *memory, size_t bytes)
+{
+    wefti_ep_routing *placed = memory;
+    route.bytes = bytes;
+    route.laid_bytes = lay_out(&route, handle->ep, &handle->plan, (uintptr_t)memory);
+    *placed = route;
+    return placed;
+}
+
 weft_status wefti_ep_routing_open(weft_ep_route *handle, void *memory)
 {
-    wefti_ep_routing route;
-    memset(&route, 0, sizeof route);
-    size_t bytes = lay_out(&route, handle->ep, &handle->plan, 0);
+    wefti_ep_routing route = {.ep = handle->ep, .plan = handle->plan};
+    size_t bytes = wefti_ep_routing_bytes(handle->ep, &handle->plan);
     route.owned = memory == NULL ? wefti_alloc_aligned(WEFTI_EP_MEMORY_ALIGNMENT, bytes) : NULL;
     if (memory == NULL && route.owned == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_route_create: no memory for a route of %zu bytes", bytes);
     }
-    wefti_ep_routing *placed = memory != NULL ? memory : route.owned;
-    (void)lay_out(&route, handle->ep, &handle->plan, (uintptr_t)placed);
-    route.ep = handle->ep;
-    route.plan = handle->plan;
-    route.bytes = bytes;
-    *placed = route;
-    handle->host = placed;
+    handle->host = place(handle, route, memory != NULL ? memory : route.owned, bytes);
     return WEFT_OK;
 }
 
-weft_status wefti_ep_routing_fit(weft_ep_route *handle)
+/* Nothing of the routing before is kept. */
+weft_status wefti_ep_routing_fit(weft_ep_route *handle, const char *call)
 {
-    wefti_ep_routing *old = handle->host;
-    wefti_ep_routing route = *old;
+    wefti_ep_routing route = *handle->host;
     size_t bytes = wefti_ep_routing_bytes(handle->ep, &handle->plan);
-    if (bytes <= old->bytes) {
+    if (bytes == route.laid_bytes) {
         return WEFT_OK;
     }
-    wefti_ep_routing *placed = wefti_alloc_aligned(WEFTI_EP_MEMORY_ALIGNMENT, bytes);
-    if (placed == NULL) {
-        return wefti_error(WEFT_ERR_MEMORY, "weft_ep_route_update: no memory for a route that grows to %zu bytes",
-                           bytes);
+    if (bytes <= route.bytes) {
+        (void)place(handle, route, handle->host, route.bytes);
+        return WEFT_OK;
     }
-    (void)lay_out(&route, handle->ep, &handle->plan, (uintptr_t)placed);
-    route.owned = placed;
-    route.bytes = bytes;
-    *placed = route;
-    handle->host = placed;
-    wefti_free(old->owned);
+    if (route.owned == NULL) {
+        return wefti_error(WEFT_ERR_RANGE,
+                           "%s: limits have grown; the route's memory, which is yours, holds %zu bytes, and it takes "
+                           "%zu now: give it as many (weft_ep_route_bytes, weft_ep_route_move) and call again",
+                           call, route.bytes, bytes);
+    }
+    void *memory = wefti_alloc_aligned(WEFTI_EP_MEMORY_ALIGNMENT, bytes);
+    if (memory == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, "%s: no memory for a route that grows to %zu bytes", call, bytes);
+    }
+    wefti_free(route.owned);
+    route.owned = memory;
+    handle->host = place(handle, route, memory, bytes);
     return WEFT_OK;
 }
 
-weft_status wefti_ep_routing_move(weft_ep_route *handle, void *memory)
+weft_status wefti_ep_routing_move(weft_ep_route *handle, void *memory, size_t bytes)
 {
-    wefti_ep_routing *route = handle->host;
+    const wefti_ep_routing *route = handle->host;
+    uintptr_t from[ROUTING_FIELDS + 1];
+    uintptr_t to[ROUTING_FIELDS + 1];
     if (route->owned != NULL) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_move: the route lies in memory of the library's own");
     }
-    memmove(memory, route, wefti_ep_routing_bytes(handle->ep, &handle->plan));
-    handle->host = memory;
-    (void)lay_out(handle->host, handle->ep, &handle->plan, (uintptr_t)memory);
+    wefti_ep_routing *moved = place(handle, *route, memory, bytes);
+    const size_t count = addresses(moved, to);
+    (void)addresses(route, from);
+    for (size_t i = 0; i < count; i++) { /* of other limits, perhaps, but of as many choices */
+        size_t there = to[i + 1] - to[i];
+        size_t here = from[i + 1] - from[i];
+        memcpy((void *)to[i], (const void *)from[i], here < there ? here : there);
+    }
+    handle->host = moved;
     return WEFT_OK;
 }
 

@@ -13,7 +13,8 @@ typedef struct wefti_ep_routing {
     weft_ep *ep;
     weft_ep_plan plan;
     void *owned; /* the memory, if it is the library's */
-    size_t bytes; /* of the memory, as the limits were */
+    size_t bytes; /* of the memory */
+    size_t laid_bytes; /* of these, those that the limits took when it was laid out last */
     uint64_t epoch; /* the call of the last update; 0: none, or it failed */
     int tokens; /* T */
     int received; /* tokens received; 0 after an overflow */
@@ -95,11 +96,10 @@ static inline int wefti_ep_shares_rows(const wefti_ep_routing *route)
 /* Slots of ep/backend.h. */
 size_t wefti_ep_routing_bytes(const weft_ep *ep, const weft_ep_plan *plan);
 weft_status wefti_ep_routing_open(weft_ep_route *handle, void *memory);
-weft_status wefti_ep_routing_move(weft_ep_route *handle, void *memory);
+weft_status wefti_ep_routing_move(weft_ep_route *handle, void *memory, size_t bytes);
 void wefti_ep_routing_close(weft_ep_route *handle);
 
-/* Before it has another routing: have memory for the group's limits, if these have grown. */
-weft_status wefti_ep_routing_fit(weft_ep_route *handle);
+weft_status wefti_ep_routing_fit(weft_ep_route *handle, const char *call);
 weft_status wefti_ep_routing_counts(const weft_ep_route *handle, weft_ep_counts *counts);
 weft_status wefti_ep_routing_query(const weft_ep_route *handle, weft_stream *stream, weft_ep_host_counts *counts);
 

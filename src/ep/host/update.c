@@ -32,18 +32,18 @@ static weft_status exchange_records(wefti_ep_routing *route, const wefti_ep_call
 
 static weft_status update(weft_ep_route *handle, const weft_ep_choices *choices)
 {
-    WEFT_TRY(wefti_ep_routing_fit(handle));
+    WEFT_TRY(wefti_ep_routing_fit(handle, "weft_ep_route_update"));
     wefti_ep_routing *route = handle->host;
     wefti_ep_signature_fields fields = {.kind = WEFTI_EP_UPDATE};
     int64_t limit = route->ep->rows_limit;
     wefti_ep_need need = wefti_ep_need_of_routing(&route->plan, choices->tokens);
     int again;
     wefti_ep_call call = wefti_ep_call_begin(route->ep, "weft_ep_route_update", &fields);
-    wefti_ep_call_agrees(&call, route, need.tokens_max);
+    wefti_ep_call_agrees(&call, &route->plan, need.tokens_max);
     WEFT_TRY(wefti_ep_need_exceeds(route->ep, &need) ? wefti_ep_call_post_all(&call)
                                                      : wefti_ep_exchange_post(route, &call, choices, limit));
     WEFT_TRY(wefti_ep_call_wait_headers(&call));
-    WEFT_TRY(wefti_ep_grow_for_routing(&call, &need, &again));
+    WEFT_TRY(wefti_ep_grow_for_routing(handle, &call, &need, &again));
     if (again) {
         return update(handle, choices);
     }

@@ -231,9 +231,17 @@ FAKE CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
     return CUDA_SUCCESS;
 }
 
+/* As if all streams of the thread were captured; what is launched meanwhile runs all the same. */
+static __thread int is_capturing;
+FAKE void fakeCapture(int on);
+FAKE void fakeCapture(int on)
+{
+    is_capturing = on;
+}
+
 FAKE CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 {
     (void)stream;
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    *status = is_capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
 }

@@ -64,16 +64,20 @@ static weft_ep_plan draw_plan(uint64_t *common, const ep_setup *setup, const ep_
     return plan;
 }
 
-static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size *size, uint64_t *common)
+static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size *size, bool grows, uint64_t *common)
 {
     weft_ep_plan plan = draw_plan(common, setup, size);
     weft_ep_route *route = NULL;
     ep_routing *routing = NULL;
     ep_case one = {};
     plan.sms = random_below(common, 3) == 0 ? 1 + (int)random_below(common, 20) : 0;
+    if (grows && ep_is_slots(plan.layout)) {
+        plan.slot_tokens = ep_slot_tokens(setup, &plan); /* 0 would be what there is now */
+    }
     size_t bytes = 0;
     CHECK_OK(weft_ep_route_bytes(ep, &plan, &bytes));
-    int held = random_below(&of->own, 3) == 0 && bytes <= ROUTE_BYTES ? 0 : -1; /* which memory; the library's own */
+    /* which memory; or the library's own, which grows */
+    int held = !grows && random_below(&of->own, 3) == 0 && bytes <= ROUTE_BYTES ? 0 : -1;
     void *memory = held == 0 ? route_memory(of->pe, held, bytes) : NULL;
     const double begun_s = now_s();
     if (!CHECK_OK(weft_ep_route_create(ep, &plan, memory, &route))) {
@@ -158,14 +162,22 @@ static void run_case(job *of, uint64_t seed, const ep_size *size)
     weft_ep_config config = setup.config;
     config.experts_of_rank = setup.uneven ? setup.table : NULL;
     config.flags = setup.config.flags = draw_flags(&common, of->pe->pes, &config);
+    const bool grows = random_below(&common, 4) == 0 && (config.flags & WEFT_EP_MASK_ON_TIMEOUT) == 0;
+    if (grows) {
+        ep_config_forget(&common, &config);
+    }
     const double begun_s = now_s();
     if (!CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &ep))) {
         return;
     }
     of->made_s += now_s() - begun_s;
     for (int i = 0; i < ROUTES_OF_CASE; i++) {
-        run_route(of, ep, &setup, size, &common);
+        run_route(of, ep, &setup, size, grows, &common);
     }
+    weft_ep_config limits = WEFT_EP_CONFIG_INIT;
+    CHECK_OK(weft_ep_limits(ep, &limits));
+    ep_cover(EP_COVER_GROWN, grows && (limits.tokens_max > config.tokens_max || limits.topk_max > config.topk_max ||
+                                       limits.row_bytes_max > config.row_bytes_max));
     const double ended_s = now_s();
     CHECK_OK(weft_ep_destroy(ep));
     of->made_s += now_s() - ended_s;

@@ -3,6 +3,7 @@
 #define WEFTI_CUDA_EP_HOST_CALLS_H
 
 #include "cuda/ep/host/kind.h"
+#include "weft/protocol/ep_layout.h"
 
 static inline int wefti_cuda_ep_is_by_expert(const weft_ep_route *route)
 {
@@ -63,13 +64,28 @@ weft_status wefti_cuda_ep_chosen(weft_ep_route *route, const weft_ep_choices *ch
 weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep_launch_plan *plan, const void *args,
                                  weft_stream *stream, const char *call);
 
+/* Before a call is made of which all local checks are done: WEFT_OK, or what kernels have found out since the last one
+ * (wefti_cuda_ep_host_status). Where limits grow, all ranks' hosts compare the call, and the group has memory for it.
+ * `rows`: two kinds of rows that move, or NULL. */
+typedef struct wefti_cuda_ep_beginning {
+    weft_ep_route *route;
+    const weft_ep_choices *fresh; /* of a call that routes, else NULL */
+    unsigned kind; /* a wefti_ep_kind */
+    unsigned flags; /* of a signature of protocol/ep_layout.h */
+    const weft_ep_rows *in;
+    const weft_ep_rows *out;
+} wefti_cuda_ep_beginning;
+weft_status wefti_cuda_ep_begin(const wefti_cuda_ep_beginning *beginning, weft_stream *stream, const char *call);
+
 /* What a dispatch, or a combine, has for its kernel, as a whole or as halves, and which of them it is. */
 weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                                            const weft_ep_received *out, wefti_cuda_ep_call call,
-                                           wefti_cuda_ep_dispatch_args *args, wefti_cuda_ep_work *work);
-weft_status wefti_cuda_ep_combine_prepare(const weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                                           wefti_cuda_ep_dispatch_args *args, wefti_cuda_ep_work *work,
+                                           weft_stream *stream);
+weft_status wefti_cuda_ep_combine_prepare(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
                                           const wefti_ep_combining *combining, wefti_cuda_ep_call call,
-                                          wefti_cuda_ep_combine_args *args, wefti_cuda_ep_work *work);
+                                          wefti_cuda_ep_combine_args *args, wefti_cuda_ep_work *work,
+                                          weft_stream *stream);
 
 /* The plan of a part of it, which the arguments take over. */
 wefti_cuda_ep_launch_plan wefti_cuda_ep_dispatch_plan(const weft_ep_route *route, wefti_cuda_ep_work work,

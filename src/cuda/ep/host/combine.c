@@ -65,12 +65,19 @@ static weft_status add_options(wefti_cuda_ep_combine_args *args, const weft_ep_r
     return WEFT_OK;
 }
 
-weft_status wefti_cuda_ep_combine_prepare(const weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+weft_status wefti_cuda_ep_combine_prepare(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
                                           const wefti_ep_combining *combining, wefti_cuda_ep_call call,
-                                          wefti_cuda_ep_combine_args *args, wefti_cuda_ep_work *work)
+                                          wefti_cuda_ep_combine_args *args, wefti_cuda_ep_work *work,
+                                          weft_stream *stream)
 {
-    WEFT_TRY(wefti_ep_rows_held(out, route->device->tokens_least, "weft_ep_combine", "out"));
-    WEFT_TRY(wefti_cuda_ep_host_status(route->ep, "weft_ep_combine"));
+    static const char name[] = "weft_ep_combine";
+    const unsigned own = wefti_ep_combining_has_choices(combining) ? WEFTI_EP_COMBINE_CHOICES : 0;
+    const unsigned values = combining->values_in != NULL ? WEFTI_EP_GRADIENTS : 0;
+    WEFT_TRY(wefti_ep_rows_held(out, route->device->tokens_least, name, "out"));
+    WEFT_TRY(wefti_cuda_ep_begin(
+        &(wefti_cuda_ep_beginning){
+            .route = route, .kind = WEFTI_EP_COMBINE, .flags = combining->flags | own | values, .in = in},
+        stream, name));
     *work = work_of(route, combining, in, out);
     *args = combine_args(route, in, out);
     args->flags = flags_of(route, combining);
@@ -107,7 +114,7 @@ weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, 
     static const char call[] = "weft_ep_combine";
     wefti_cuda_ep_combine_args args;
     wefti_cuda_ep_work work;
-    WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, combining, WEFTI_CUDA_EP_COMBINE, &args, &work));
+    WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, combining, WEFTI_CUDA_EP_COMBINE, &args, &work, stream));
     const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_combine_plan(route, work, WEFTI_CUDA_EP_FUSED, &args);
     WEFT_TRY(wefti_cuda_ep_launch_order(route, work, &args, stream, call));
     return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
@@ -124,7 +131,11 @@ weft_status wefti_cuda_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows 
                               : grad_weights != NULL ? WEFTI_CUDA_EP_WORK_DISPATCH_BWD
                                                      : WEFTI_CUDA_EP_WORK_COMBINE;
     WEFT_TRY(wefti_ep_rows_held(grad_in, route->device->tokens_least, call, "grad_in"));
-    WEFT_TRY(wefti_cuda_ep_host_status(route->ep, call));
+    WEFT_TRY(wefti_cuda_ep_begin(&(wefti_cuda_ep_beginning){.route = route,
+                                                            .kind = WEFTI_EP_DISPATCH_BWD,
+                                                            .flags = grad_weights != NULL ? WEFTI_EP_GRADIENTS : 0,
+                                                            .in = grad_in},
+                                 stream, call));
     wefti_cuda_ep_combine_args args = combine_args(route, grad_received, grad_in);
     args.flags = route->plan.layout == WEFT_EP_SLOTS_EXPERT ? WEFTI_CUDA_EP_ONCE : 0;
     if (grad_weights != NULL) {

@@ -191,7 +191,8 @@ static uint64_t signature_of(const wefti_cuda_ep_dispatch_args *args, const weft
 
 static weft_status update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream, const char *call)
 {
-    WEFT_TRY(wefti_cuda_ep_host_status(route->ep, call));
+    WEFT_TRY(wefti_cuda_ep_begin(&(wefti_cuda_ep_beginning){.route = route, .fresh = choices, .kind = WEFTI_EP_UPDATE},
+                                 stream, call));
     wefti_cuda_ep_dispatch_args args = dispatch_args(route);
     args.flags = WEFTI_CUDA_EP_FRESH;
     args.choices = choices_of(route, choices);
@@ -242,11 +243,18 @@ weft_status wefti_cuda_ep_weigh(const weft_ep_route *route)
 
 weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                                            const weft_ep_received *out, wefti_cuda_ep_call call,
-                                           wefti_cuda_ep_dispatch_args *args, wefti_cuda_ep_work *work)
+                                           wefti_cuda_ep_dispatch_args *args, wefti_cuda_ep_work *work,
+                                           weft_stream *stream)
 {
     static const char name[] = "weft_ep_dispatch";
     WEFT_TRY(check_dispatch(route, fresh, in, out, name));
-    WEFT_TRY(wefti_cuda_ep_host_status(route->ep, name));
+    WEFT_TRY(wefti_cuda_ep_begin(&(wefti_cuda_ep_beginning){.route = route,
+                                                            .fresh = fresh,
+                                                            .kind = WEFTI_EP_DISPATCH,
+                                                            .flags = fresh != NULL ? WEFTI_EP_FRESH : 0,
+                                                            .in = in,
+                                                            .out = &out->rows},
+                                 stream, name));
     *work = work_of(in, &out->rows);
     *args = dispatch_args(route);
     add_rows(args, route, in, &out->rows, out->rows_capacity);
@@ -294,7 +302,7 @@ static weft_status dispatch(weft_ep_route *route, const weft_ep_choices *fresh, 
 {
     wefti_cuda_ep_dispatch_args args;
     wefti_cuda_ep_work work;
-    WEFT_TRY(wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH, &args, &work));
+    WEFT_TRY(wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH, &args, &work, stream));
     const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_dispatch_plan(route, work, WEFTI_CUDA_EP_FUSED, &args);
     WEFT_TRY(wefti_cuda_ep_launch_destinations(route, &args, stream, call));
     return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
@@ -319,7 +327,13 @@ weft_status wefti_cuda_ep_combine_bwd(weft_ep_route *route, const weft_ep_rows *
     int computes = flags != 0 || route->plan.layout == WEFT_EP_SLOTS_EXPERT;
     wefti_cuda_ep_work work = computes ? WEFTI_CUDA_EP_WORK_COMBINE_BWD : WEFTI_CUDA_EP_WORK_DISPATCH;
     WEFT_TRY(wefti_ep_rows_held(grad_out, route->device->tokens_least, call, "grad_out"));
-    WEFT_TRY(wefti_cuda_ep_host_status(route->ep, call));
+    WEFT_TRY(
+        wefti_cuda_ep_begin(&(wefti_cuda_ep_beginning){.route = route,
+                                                       .kind = WEFTI_EP_COMBINE_BWD,
+                                                       .flags = flags | (grad_weights != NULL ? WEFTI_EP_GRADIENTS : 0),
+                                                       .in = grad_out,
+                                                       .out = grad_rows},
+                            stream, call));
     wefti_cuda_ep_dispatch_args args = dispatch_args(route);
     add_rows(&args, route, grad_out, grad_rows, UINT32_MAX);
     args.backward.dtype = grad_out->dtype;

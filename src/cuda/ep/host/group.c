@@ -81,18 +81,25 @@ static weft_status make_events(weft_ep *ep)
     for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
         WEFT_TRY(wefti_cuda_check(driver, driver->cuEventCreate(&ep->device->sent[channel], CU_EVENT_DISABLE_TIMING),
                                   "cuEventCreate"));
+        WEFT_TRY(wefti_cuda_check(driver, driver->cuEventCreate(&ep->device->last[channel], CU_EVENT_DISABLE_TIMING),
+                                  "cuEventCreate"));
     }
     return WEFT_OK;
 }
 
+static void destroy_event(const wefti_cuda *cuda, CUevent event)
+{
+    if (event != NULL && wefti_cuda_enter(cuda) == WEFT_OK) {
+        (void)cuda->driver.cuEventDestroy(event);
+        wefti_cuda_leave(cuda);
+    }
+}
+
 static void destroy_events(const wefti_ep_device *device)
 {
-    const wefti_cuda *cuda = device->cuda;
     for (int channel = 0; channel < WEFTI_EP_CHANNELS_MAX; channel++) {
-        if (device->sent[channel] != NULL && wefti_cuda_enter(cuda) == WEFT_OK) {
-            (void)cuda->driver.cuEventDestroy(device->sent[channel]);
-            wefti_cuda_leave(cuda);
-        }
+        destroy_event(device->cuda, device->sent[channel]);
+        destroy_event(device->cuda, device->last[channel]);
     }
 }
 
@@ -165,6 +172,7 @@ static uint64_t block_bytes(const weft_ep *ep)
 static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
 {
     wefti_ep_device device;
+    wefti_ep_device *before = ep->device;
     memset(&device, 0, sizeof device);
     WEFT_TRY(check_limits(ep));
     WEFT_TRY(wefti_cuda_ep_find_kind(ep, &device.kind));
@@ -177,7 +185,7 @@ static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
         channels * (device.group[0].at.bytes - device.kind->layout(ep, staged_bytes(ep), 0).bytes);
     memory->private_bytes = 0;
     weft_status status = check_passing(ep);
-    ep->device = NULL;
+    ep->device = before;
     return status;
 }
 
@@ -286,49 +294,75 @@ static int is_alike(weft_status status)
     return status != WEFT_OK && status != WEFT_ERR_TIMEOUT && status != WEFT_ERR_ABORTED && status != WEFT_ERR_PEER;
 }
 
+static wefti_cuda_ep_control *control_of(const wefti_ep_device *device, int channel)
+{
+    return (void *)(uintptr_t)(device->own_area[channel] + device->group[channel].at.control);
+}
+
+/* Words that go on where others left off, of a group that is new or, `before`, had other memory. */
+static weft_status number_calls(const weft_ep *ep, int channel, const wefti_ep_device *before)
+{
+    wefti_device *base = &ep->device->cuda->base;
+    uint64_t *words = wefti_cuda_ep_host_words(ep, channel);
+    wefti_cuda_ep_control control = {.epoch = 0};
+    if (before == NULL) {
+        memset(words, 0, WEFTI_CUDA_EP_HOST_WORDS * sizeof *words);
+        uint64_t calls;
+        WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_FIRST_CALL, &calls));
+        control.epoch = calls;
+    } else {
+        WEFT_TRY(wefti_cuda_copy(base, &control, control_of(before, channel), sizeof control));
+    }
+    return wefti_cuda_copy(base, control_of(ep->device, channel), &control, sizeof control);
+}
+
+/* As it was before, where it was. */
+static weft_status keep_statistics(const weft_ep *ep, const wefti_ep_device *before)
+{
+    return wefti_cuda_copy(&ep->device->cuda->base, (void *)(uintptr_t)ep->device->stats,
+                           (void *)(uintptr_t)before->stats, wefti_ep_stats_words(ep) * sizeof(uint64_t));
+}
+
 /* What is this rank's own work, once there is memory. */
-static weft_status prepare_by(weft_ep *ep, wefti_cuda_ep_directory *directory)
+static weft_status prepare_by(weft_ep *ep, wefti_cuda_ep_directory *directory, const wefti_ep_device *before)
 {
     wefti_ep_device *device = ep->device;
-    uint64_t calls;
-    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_FIRST_CALL, &calls));
     WEFT_TRY(find_areas(ep, directory));
     for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
         wefti_cuda_ep_group *group = &device->group[channel];
-        uint64_t *words = wefti_cuda_ep_host_words(ep, channel);
         const uint64_t area = wefti_cuda_ep_own_area(ep, channel);
-        memset(words, 0, WEFTI_CUDA_EP_HOST_WORDS * sizeof *words);
         WEFT_TRY(wefti_cuda_clear(&device->cuda->base, (void *)(uintptr_t)area, group->at.cleared_bytes));
-        wefti_cuda_ep_control *control = (void *)(uintptr_t)(area + group->at.control);
         WEFT_TRY(device->kind->write_directory(ep, channel, &directory[channel]));
-        WEFT_TRY(wefti_cuda_copy(&device->cuda->base, &control->epoch, &calls, sizeof calls));
+        WEFT_TRY(number_calls(ep, channel, before));
         WEFT_TRY(weft_world_dev(ep->world, &group->dev));
-        group->host_status = (wefti_u64 *)words; /* kernels have the host heap at its address */
+        group->host_status =
+            (wefti_u64 *)wefti_cuda_ep_host_words(ep, channel); /* kernels have the host heap at its address */
     }
     ep->mask_told =
         wefti_cuda_ep_passes_by(ep) ? &wefti_cuda_ep_host_words(ep, 0)[WEFTI_CUDA_EP_HOST_STATUS_MASKED] : NULL;
     WEFT_TRY(ep->stats != NULL ? wefti_cuda_ep_stats_open(ep) : WEFT_OK);
+    WEFT_TRY(ep->stats != NULL && before != NULL ? keep_statistics(ep, before) : WEFT_OK);
     device->sms = device->cuda->sms / pes_of_gpu(device->cuda);
     device->sms = device->sms > 0 ? device->sms : 1;
     return WEFT_OK;
 }
 
-static weft_status prepare(weft_ep *ep)
+static weft_status prepare(weft_ep *ep, const wefti_ep_device *before)
 {
     wefti_cuda_ep_directory *directory = wefti_alloc_zeroed(WEFTI_EP_CHANNELS_MAX, sizeof *directory);
     if (directory == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, CALL ": no memory for the group");
     }
-    weft_status status = prepare_by(ep, directory);
+    weft_status status = prepare_by(ep, directory, before);
     wefti_free(directory);
     return status;
 }
 
 /* Nobody writes to a rank before all are prepared. */
-static weft_status open_area(weft_ep *ep)
+static weft_status open_area(weft_ep *ep, const wefti_ep_device *before, const char *call)
 {
     WEFT_TRY(weft_device_team_malloc(ep->team, block_bytes(ep), &ep->device->area));
-    weft_status status = wefti_ep_agree(ep->team, &ep->config, ep, prepare(ep));
+    weft_status status = wefti_ep_agree(ep->team, &ep->config, ep, prepare(ep, before), call);
     weft_status freed = is_alike(status) ? weft_device_team_free(ep->team, ep->device->area) : WEFT_OK;
     return status != WEFT_OK ? status : freed;
 }
@@ -337,9 +371,10 @@ static weft_status group_open(weft_ep *ep)
 {
     void *host_status;
     const size_t words = (size_t)wefti_ep_channels(ep) * WEFTI_CUDA_EP_HOST_WORDS;
+    WEFT_TRY(wefti_ep_grows(ep) ? wefti_cuda_ep_open_meeting(ep) : WEFT_OK);
     WEFT_TRY(weft_team_malloc(ep->team, words * sizeof *ep->device->host_status, &host_status));
     ep->device->host_status = host_status;
-    weft_status status = open_area(ep);
+    weft_status status = open_area(ep, NULL, CALL);
     weft_status freed = is_alike(status) ? weft_team_free(ep->team, host_status) : WEFT_OK;
     return status != WEFT_OK ? status : freed;
 }
@@ -350,8 +385,57 @@ static weft_status group_close(weft_ep *ep)
     if (wefti_cuda_ep_failed_word(ep) != 0) {
         return WEFT_OK; /* the memory stays taken: a rank that is late may still write there */
     }
+    WEFT_TRY(wefti_cuda_ep_close_meeting(ep));
     WEFT_TRY(weft_team_free(ep->team, ep->device->host_status));
     return weft_device_team_free(ep->team, ep->device->area);
+}
+
+/* ---- other limits ---- */
+
+/* What calls have left of the group's part goes over to another. */
+static void take_over(wefti_ep_device *to, wefti_ep_device *from)
+{
+    wefti_free(to->claim); /* one that nobody shares, and without a part of the GPU */
+    to->claim = from->claim;
+    from->claim = NULL;
+    to->meeting = from->meeting;
+    to->host_status = from->host_status;
+    memcpy(to->masked, from->masked, sizeof to->masked);
+    memcpy(to->failed_epoch, from->failed_epoch, sizeof to->failed_epoch);
+    memcpy(to->failed_last, from->failed_last, sizeof to->failed_last);
+    memcpy(to->mismatch_seen, from->mismatch_seen, sizeof to->mismatch_seen);
+}
+
+static weft_status init_again(weft_ep *ep, const wefti_ep_device *before, const char *call)
+{
+    weft_status status = wefti_cuda_ep_settle(ep, call);
+    ep->device = NULL;
+    status = status == WEFT_OK ? group_init(ep) : status;
+    if (ep->device != NULL) {
+        ep->device->host_status = before->host_status;
+    }
+    return status;
+}
+
+/* What kernels find out of calls that were launched is told as before; their memory is the group's until all have
+ * ended on all ranks. */
+static weft_status grow(weft_ep *ep, const char *call)
+{
+    wefti_ep_device *before = ep->device;
+    weft_status status = wefti_ep_agree(ep->team, &ep->config, ep, init_again(ep, before, call), call);
+    if (status == WEFT_OK) {
+        status = open_area(ep, before, call);
+    }
+    if (status != WEFT_OK) {
+        group_fini(ep);
+        ep->device = before;
+        return status;
+    }
+    void *area = before->area;
+    take_over(ep->device, before);
+    destroy_events(before);
+    wefti_free(before);
+    return weft_device_team_free(ep->team, area);
 }
 
 /* ---- all ---- */
@@ -369,6 +453,8 @@ static const wefti_ep_backend device_backend = {
     .group_open = group_open,
     .group_close = group_close,
     .group_fini = group_fini,
+    .grow = grow,
+    .is_captured = wefti_cuda_ep_is_captured,
     .mask = wefti_cuda_ep_mask,
     .failure = failure,
     .calls = wefti_cuda_ep_calls,
@@ -379,6 +465,7 @@ static const wefti_ep_backend device_backend = {
     .route_bytes = wefti_cuda_ep_route_bytes,
     .route_open = wefti_cuda_ep_route_open,
     .route_close = wefti_cuda_ep_route_close,
+    .route_fit = wefti_cuda_ep_route_fit,
     .route_move = wefti_cuda_ep_route_move,
     .route_attach = wefti_cuda_ep_route_attach,
     .update = wefti_cuda_ep_update,

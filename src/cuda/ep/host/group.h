@@ -54,6 +54,12 @@ typedef struct wefti_ep_device {
     int sms; /* of the GPU, divided by the ranks that use it */
     wefti_cuda_ep_claim *claim;
     CUevent sent[WEFTI_EP_CHANNELS_MAX]; /* for a recv on another stream than its send */
+    /* Where limits grow (growth.c): */
+    weft_ep *meeting; /* a group of the host's memory, in which ranks compare calls */
+    int has_met; /* they have compared one that this rank has still to make */
+    int is_captured; /* a graph may have calls of the group */
+    CUevent last[WEFTI_EP_CHANNELS_MAX]; /* behind the last call on a channel, if there was one: */
+    int has_last[WEFTI_EP_CHANNELS_MAX];
     uint64_t stats; /* with WEFT_EP_STATISTICS: the address behind the areas of the words that weft_ep.stats has, and of
                        [channels][R] waits of the running calls */
     CUfunction statistics; /* likewise */
@@ -66,6 +72,8 @@ typedef struct wefti_ep_device_route {
     wefti_cuda_ep_tables tables;
     CUdeviceptr owned; /* the memory, if it is the library's */
     size_t dirty_bytes; /* of the tables, that the first call clears */
+    size_t bytes; /* of the memory */
+    size_t laid_bytes; /* of these, those that the limits took when it was laid out last */
     int tokens_least; /* T of the last routing is at least so much */
     int is_unseen; /* whether the calls that made the last routing succeeded is not known */
     int by_position; /* the choices of the last routing were positions */
@@ -114,6 +122,15 @@ static inline int wefti_cuda_ep_sms_asked(const weft_ep *ep, const weft_ep_plan 
     return plan->sms < most || most == 0 ? plan->sms : most;
 }
 
+/* Limits that grow (growth.c). A group in which calls are compared; ending it. */
+weft_status wefti_cuda_ep_open_meeting(weft_ep *ep);
+weft_status wefti_cuda_ep_close_meeting(const weft_ep *ep);
+int wefti_cuda_ep_is_captured(const weft_ep *ep);
+/* Wait until the calls that were made have ended here. */
+weft_status wefti_cuda_ep_settle(const weft_ep *ep, const char *call);
+/* A call has been launched. */
+weft_status wefti_cuda_ep_note_launch(const weft_ep *ep, const weft_stream *stream, const char *call);
+
 /* Load the modules of these families, as bits, each once a world. */
 weft_status wefti_cuda_ep_load_modules(wefti_cuda *cuda, unsigned wanted);
 
@@ -141,7 +158,8 @@ int wefti_cuda_ep_sms_hint(const weft_ep *ep, const weft_ep_plan *plan);
 
 size_t wefti_cuda_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan);
 weft_status wefti_cuda_ep_route_open(weft_ep_route *route, void *memory);
-weft_status wefti_cuda_ep_route_move(weft_ep_route *route, void *memory);
+weft_status wefti_cuda_ep_route_fit(weft_ep_route *route, const char *call);
+weft_status wefti_cuda_ep_route_move(weft_ep_route *route, void *memory, size_t bytes);
 weft_status wefti_cuda_ep_route_attach(weft_ep_route *route, void *memory, weft_ep_contents contents,
                                        weft_stream *stream);
 void wefti_cuda_ep_route_close(weft_ep_route *route);

@@ -14,8 +14,8 @@ static weft_status send_dispatch(weft_ep_route *route, const weft_ep_choices *fr
 {
     wefti_ep_device_route *device = route->device;
     wefti_cuda_ep_dispatch_args *args = &device->sent.dispatch;
-    WEFT_TRY(
-        wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH_HALVES, args, &device->sent_work));
+    WEFT_TRY(wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH_HALVES, args,
+                                            &device->sent_work, stream));
     WEFT_TRY(wefti_cuda_ep_launch_destinations(route, args, stream, call));
     return launch_dispatch(route, WEFTI_CUDA_EP_SEND, stream, call);
 }
@@ -49,7 +49,7 @@ weft_status wefti_cuda_ep_combine_send(weft_ep_route *route, const weft_ep_rows 
     static const char call[] = "weft_ep_combine_send";
     wefti_cuda_ep_combine_args *args = &device->sent.combine;
     WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, combining, WEFTI_CUDA_EP_COMBINE_HALVES, args,
-                                           &device->sent_work));
+                                           &device->sent_work, stream));
     WEFT_TRY(wefti_cuda_ep_launch_order(route, device->sent_work, args, stream, call));
     return launch_combine(route, WEFTI_CUDA_EP_SEND, stream, call);
 }

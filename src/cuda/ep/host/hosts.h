@@ -79,7 +79,7 @@ uint64_t wefti_ep_between_failed(const weft_ep *ep);
 size_t wefti_ep_between_route_bytes(const weft_ep *ep, const weft_ep_plan *plan);
 weft_status wefti_ep_between_route_open(weft_ep_route *route, void *memory);
 void wefti_ep_between_route_close(weft_ep_route *route);
-weft_status wefti_ep_between_route_move(weft_ep_route *route, void *memory);
+weft_status wefti_ep_between_route_move(weft_ep_route *route, void *memory, size_t bytes);
 weft_status wefti_ep_between_counts(const weft_ep_route *route, weft_ep_counts *counts);
 weft_status wefti_ep_between_counts_told(weft_ep_route *route, const weft_ep_count_arrays *arrays);
 weft_status wefti_ep_between_query(const weft_ep_route *route, weft_stream *stream, weft_ep_host_counts *counts);

@@ -425,11 +425,11 @@ static weft_status give_back(weft_ep *ep)
 static weft_status open_by(weft_ep *ep)
 {
     wefti_ep_between *between = ep->between;
-    WEFT_TRY(wefti_ep_agree(ep->team, &ep->config, ep, make_inner(ep)));
+    WEFT_TRY(wefti_ep_agree(ep->team, &ep->config, ep, make_inner(ep), CALL));
     WEFT_TRY(weft_team_malloc(ep->team, rings_bytes(ep), &between->rings));
     WEFT_TRY(wefti_ep_agree(ep->team, &ep->config, ep,
-                            weft_device_team_malloc(between->team, received_bytes(ep), &between->received)));
-    return wefti_ep_agree(ep->team, &ep->config, ep, prepare(ep));
+                            weft_device_team_malloc(between->team, received_bytes(ep), &between->received), CALL));
+    return wefti_ep_agree(ep->team, &ep->config, ep, prepare(ep), CALL);
 }
 
 static weft_status group_open(weft_ep *ep)

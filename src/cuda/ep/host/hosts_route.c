@@ -105,8 +105,9 @@ void wefti_ep_between_route_close(weft_ep_route *route)
     route->between = NULL;
 }
 
-weft_status wefti_ep_between_route_move(weft_ep_route *route, void *memory)
+weft_status wefti_ep_between_route_move(weft_ep_route *route, void *memory, size_t bytes)
 {
+    (void)bytes;
     (void)route;
     (void)memory;
     return wefti_error(WEFT_ERR_UNSUPPORTED,

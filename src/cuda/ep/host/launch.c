@@ -71,6 +71,7 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep
     if (kernel->phase != WEFTI_CUDA_EP_RECV && is_call) {
         ++*ep->started;
     }
+    WEFT_TRY(wefti_ep_grows(ep) && is_call ? wefti_cuda_ep_note_launch(ep, stream, call) : WEFT_OK);
     return ep->stats != NULL && kernel->phase != WEFTI_CUDA_EP_SEND && is_call
                ? wefti_cuda_ep_launch_statistics(route, kernel->counted, stream, call)
                : WEFT_OK;

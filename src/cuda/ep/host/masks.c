@@ -210,9 +210,11 @@ weft_status wefti_cuda_ep_mask(weft_ep *ep, int rank, int alive)
 static weft_status check_step(const weft_ep *ep, const char *call)
 {
     const char *out_of_step = ep->device->kind->out_of_step;
-    if (out_of_step != NULL || wefti_ep_channels(ep) != 1) {
+    if (out_of_step != NULL || wefti_ep_channels(ep) != 1 || wefti_ep_grows(ep)) {
         return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: on GPUs not there for groups %s", call,
-                           out_of_step != NULL ? out_of_step : "with pairs_max 2");
+                           out_of_step != NULL          ? out_of_step
+                           : wefti_ep_channels(ep) != 1 ? "with pairs_max 2"
+                                                        : "whose limits grow (bytes_max)");
     }
     return WEFT_OK;
 }

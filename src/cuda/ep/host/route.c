@@ -5,65 +5,80 @@
 #include "cuda/ep/host/calls.h"
 #include "weft.h"
 
+/* What lies in a route's memory, in this order: X(field, how many, whether the route has it). */
+#define TABLES(X)                                                                                                      \
+    X(route_header, 1, 1)                                                                                              \
+    X(rows_of_expert, local, 1)                                                                                        \
+    X(rows_of_expert_source, local *ranks, 1)                                                                          \
+    X(offset_of_expert, local + 1, 1)                                                                                  \
+    X(rows_of_source, ranks, 1)                                                                                        \
+    X(offset_of_source, ranks + 1, 1)                                                                                  \
+    X(tokens_of, ranks, 1)                                                                                             \
+    X(sent, ranks, 1)                                                                                                  \
+    X(place, ranks, 1)                                                                                                 \
+    X(bits, units *ranks, 1)                                                                                           \
+    X(goes, units *ranks, drops)                                                                                       \
+    X(before, units *ranks, 1)                                                                                         \
+    X(next_unit, sms, 1)                                                                                               \
+    X(partials, sms *(experts + 1), 1)                                                                                 \
+    X(ahead, sms *experts, by_expert)                                                                                  \
+    X(base, experts, by_expert)                                                                                        \
+    X(full, ranks, by_expert)                                                                                          \
+    X(cut, ranks, by_expert)                                                                                           \
+    X(begin, local + 1, by_expert)                                                                                     \
+    X(end, local, by_expert)                                                                                           \
+    X(weights, tokens *ranks, !by_expert)                                                                              \
+    X(combine_weights, tokens *ranks, !by_expert)                                                                      \
+    X(counted, 1, 1)                                                                                                   \
+    X(ids, tokens *ranks, by_rank)                                                                                     \
+    X(rows, tokens *(by_rank ? ranks : topk), by_expert || by_rank)                                                    \
+    X(target, tokens *ranks, by_expert || by_rank)                                                                     \
+    X(unpadded, 2, by_expert || by_rank)                                                                               \
+    X(no_rows, (uint64_t)wefti_ep_local_experts(ep) * ranks + 1, by_rank)                                              \
+    X(owner, tokens *topk * ep->device->kind->owner_bytes, 1)                                                          \
+    X(order, tokens *ranks, 1)                                                                                         \
+    X(records, ep->device->received_max *(uint64_t)wefti_cuda_ep_record_words(plan->topk, by_expert), 1)
+#define TABLES_FIELDS 31
+
 /* Set the pointers of the route tables at `memory`, which is not touched and may be 0. Returns its bytes. */
 static size_t lay_out(wefti_cuda_ep_tables *tables, const weft_ep *ep, const weft_ep_plan *plan, uint64_t memory)
 {
     wefti_u64 end = 0;
-    uint64_t ranks = (uint64_t)ep->ranks;
-    int by_rank = wefti_ep_plan_is_by_rank(plan);
-    uint64_t local = by_rank ? 1 : (uint64_t)wefti_ep_local_experts(ep);
-    uint64_t tokens = (uint64_t)ep->config.tokens_max;
-    uint64_t units = ep->device->group[0].at.units;
-    uint64_t experts = (uint64_t)wefti_cuda_ep_experts_of(ep, plan);
-    uint64_t topk = (uint64_t)plan->topk;
-    int by_expert = !wefti_ep_plan_is_by_source(plan);
-#define LAY(field, count)                                                                                              \
-    tables->field = (void *)(uintptr_t)(memory + wefti_cuda_ep_take(&end, (count) * sizeof *tables->field))
-    LAY(route_header, 1);
-    LAY(rows_of_expert, local);
-    LAY(rows_of_expert_source, local * ranks);
-    LAY(offset_of_expert, local + 1);
-    LAY(rows_of_source, ranks);
-    LAY(offset_of_source, ranks + 1);
-    LAY(tokens_of, ranks);
-    LAY(sent, ranks);
-    LAY(place, ranks);
-    LAY(bits, units * ranks);
-    if (ep->device->group[0].drops) {
-        LAY(goes, units * ranks);
-    } else {
+    const uint64_t ranks = (uint64_t)ep->ranks;
+    const int by_rank = wefti_ep_plan_is_by_rank(plan);
+    const uint64_t local = by_rank ? 1 : (uint64_t)wefti_ep_local_experts(ep);
+    const uint64_t tokens = (uint64_t)ep->config.tokens_max;
+    const uint64_t units = ep->device->group[0].at.units;
+    const uint64_t experts = (uint64_t)wefti_cuda_ep_experts_of(ep, plan);
+    const uint64_t topk = (uint64_t)plan->topk;
+    const uint64_t sms = (uint64_t)ep->device->sms;
+    const int by_expert = !wefti_ep_plan_is_by_source(plan);
+    const int drops = ep->device->group[0].drops != 0;
+#define LAY(field, count, is_there)                                                                                    \
+    if (is_there) {                                                                                                    \
+        tables->field = (void *)(uintptr_t)(memory + wefti_cuda_ep_take(&end, (count) * sizeof *tables->field));       \
+    }
+    TABLES(LAY)
+#undef LAY
+    if (!drops) {
         tables->goes = tables->bits;
     }
-    LAY(before, units * ranks);
-    LAY(next_unit, (uint64_t)ep->device->sms);
-    LAY(partials, (uint64_t)ep->device->sms * (experts + 1));
-    if (by_expert) {
-        LAY(ahead, (uint64_t)ep->device->sms * experts);
-        LAY(base, experts);
-        LAY(full, ranks);
-        LAY(cut, ranks);
-        LAY(unpadded, 2);
-        LAY(begin, local + 1);
-        LAY(end, local);
-        LAY(rows, tokens * topk);
-        LAY(target, tokens * ranks);
-    } else {
-        LAY(weights, tokens * ranks);
-        LAY(combine_weights, tokens * ranks);
-    }
-    LAY(counted, 1);
-    if (by_rank) {
-        LAY(ids, tokens * ranks);
-        LAY(rows, tokens * ranks);
-        LAY(target, tokens * ranks);
-        LAY(unpadded, 2);
-        LAY(no_rows, (uint64_t)wefti_ep_local_experts(ep) * ranks + 1);
-    }
-    LAY(owner, tokens * topk * ep->device->kind->owner_bytes);
-    LAY(order, tokens * ranks);
-    LAY(records, ep->device->received_max * (uint64_t)wefti_cuda_ep_record_words(plan->topk, by_expert));
-#undef LAY
     return end;
+}
+
+/* The addresses of what the tables have, and behind them that of the end. Returns how many there are. */
+static size_t addresses(const wefti_ep_device_route *of, uint64_t at[TABLES_FIELDS + 1])
+{
+    const wefti_cuda_ep_tables *tables = &of->tables;
+    size_t count = 0;
+#define ADDRESS(field, number, is_there)                                                                               \
+    if (tables->field != NULL && (count == 0 || (uintptr_t)tables->field > at[count - 1])) {                           \
+        at[count++] = (uintptr_t)tables->field;                                                                        \
+    }
+    TABLES(ADDRESS)
+#undef ADDRESS
+    at[count] = (uintptr_t)tables->route_header + of->laid_bytes;
+    return count;
 }
 
 size_t wefti_cuda_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan)
@@ -131,6 +146,7 @@ static weft_status open_route(weft_ep_route *route, void *memory)
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_route_create: no memory for the route");
     }
     weft_status status = memory != NULL ? WEFT_OK : wefti_cuda_ep_allocate(ep->device->cuda, bytes, &of->owned);
+    of->bytes = of->laid_bytes = bytes;
     route->device = of;
     if (status != WEFT_OK) {
         close_route(route);
@@ -199,17 +215,97 @@ weft_status wefti_cuda_ep_clear_dirty(wefti_cuda *cuda, void *tables, size_t *by
     return WEFT_OK;
 }
 
-weft_status wefti_cuda_ep_route_move(weft_ep_route *route, void *memory)
+weft_status wefti_cuda_ep_route_move(weft_ep_route *route, void *memory, size_t bytes)
 {
     wefti_ep_device_route *of = route->device;
     const weft_ep *ep = route->ep;
-    const size_t bytes = wefti_cuda_ep_route_bytes(ep, &route->plan);
+    wefti_cuda *cuda = ep->device->cuda;
+    wefti_ep_device_route moved = *of;
+    uint64_t from[TABLES_FIELDS + 1];
+    uint64_t to[TABLES_FIELDS + 1];
     if (of->owned != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_move: the route lies in memory of the library's own");
     }
-    WEFT_TRY(wefti_cuda_copy(&ep->device->cuda->base, memory, of->tables.route_header, bytes));
-    (void)lay_out(&of->tables, ep, &route->plan, (uintptr_t)memory);
+    moved.bytes = bytes;
+    moved.laid_bytes = lay_out(&moved.tables, ep, &route->plan, (uintptr_t)memory);
+    if (of->dirty_bytes > 0) { /* there has been no call */
+        moved.dirty_bytes = cleared_bytes(&moved.tables);
+        *of = moved;
+        return WEFT_OK;
+    }
+    if (moved.laid_bytes == of->laid_bytes) {
+        WEFT_TRY(wefti_cuda_copy(&cuda->base, memory, of->tables.route_header, of->laid_bytes));
+        *of = moved;
+        return WEFT_OK;
+    }
+    const size_t count = addresses(&moved, to);
+    (void)addresses(of, from);
+    WEFT_TRY(wefti_cuda_clear(&cuda->base, memory, cleared_bytes(&moved.tables)));
+    for (size_t i = 0; i < count; i++) { /* of other limits, but of the same plan: arrays only grow at their ends */
+        const uint64_t there = to[i + 1] - to[i];
+        const uint64_t here = from[i + 1] - from[i];
+        WEFT_TRY(wefti_cuda_copy(&cuda->base, (void *)(uintptr_t)to[i], (void *)(uintptr_t)from[i],
+                                 here < there ? here : there));
+    }
+    *of = moved;
     return WEFT_OK;
+}
+
+/* Lay the route out anew, in memory of so many bytes, without a routing; how many were told is kept. */
+static weft_status lay_anew(weft_ep_route *route, CUdeviceptr memory, size_t bytes)
+{
+    wefti_ep_device_route *of = route->device;
+    wefti_cuda *cuda = route->ep->device->cuda;
+    const int is_dirty = of->dirty_bytes > 0;
+    wefti_u64 counted = 0;
+    if (!is_dirty) {
+        WEFT_TRY(wefti_cuda_copy(&cuda->base, &counted, of->tables.counted, sizeof counted));
+    }
+    of->bytes = bytes;
+    of->laid_bytes = lay_out(&of->tables, route->ep, &route->plan, memory);
+    route->is_routed = 0;
+    if (is_dirty) { /* there has been no call: the first one clears it */
+        of->dirty_bytes = cleared_bytes(&of->tables);
+        return WEFT_OK;
+    }
+    WEFT_TRY(wefti_cuda_clear(&cuda->base, of->tables.route_header, cleared_bytes(&of->tables)));
+    return wefti_cuda_copy(&cuda->base, of->tables.counted, &counted, sizeof counted);
+}
+
+static weft_status fit(weft_ep_route *route, size_t bytes, const char *call)
+{
+    wefti_ep_device_route *of = route->device;
+    const wefti_cuda *cuda = route->ep->device->cuda;
+    const CUdeviceptr old = of->owned;
+    CUdeviceptr memory = 0;
+    WEFT_TRY(wefti_cuda_ep_settle(route->ep, call));
+    if (bytes <= of->bytes) {
+        return lay_anew(route, (CUdeviceptr)(uintptr_t)of->tables.route_header, of->bytes);
+    }
+    WEFT_TRY(wefti_cuda_ep_allocate(cuda, bytes, &memory));
+    weft_status status = lay_anew(route, memory, bytes);
+    of->owned = memory;
+    wefti_cuda_ep_free(cuda, old);
+    return status;
+}
+
+weft_status wefti_cuda_ep_route_fit(weft_ep_route *route, const char *call)
+{
+    const wefti_ep_device_route *of = route->device;
+    const size_t bytes = wefti_cuda_ep_route_bytes(route->ep, &route->plan);
+    if (bytes == of->laid_bytes) {
+        return WEFT_OK;
+    }
+    if (bytes > of->bytes && of->owned == 0) {
+        return wefti_error(WEFT_ERR_RANGE,
+                           "%s: limits have grown; the route's memory, which is yours, holds %zu bytes, and it takes "
+                           "%zu now: give it as many (weft_ep_route_bytes, weft_ep_route_move) and call again",
+                           call, of->bytes, bytes);
+    }
+    const CUstreamCaptureMode before = set_capture_mode(route->ep->device->cuda, CU_STREAM_CAPTURE_MODE_RELAXED);
+    weft_status status = fit(route, bytes, call);
+    (void)set_capture_mode(route->ep->device->cuda, before);
+    return status;
 }
 
 weft_status wefti_cuda_ep_route_attach(weft_ep_route *route, void *memory, weft_ep_contents contents,
@@ -219,6 +315,11 @@ weft_status wefti_cuda_ep_route_attach(weft_ep_route *route, void *memory, weft_
     const weft_ep *ep = route->ep;
     const wefti_cuda *cuda = ep->device->cuda;
     wefti_cuda_ep_tables tables = route->device->tables;
+    if (wefti_ep_grows(ep)) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           "weft_ep_route_attach: the group's limits grow, and what lies where with them; give each "
+                           "routing a route");
+    }
     (void)lay_out(&tables, ep, &route->plan, (uintptr_t)memory);
     if (contents == WEFT_EP_CONTENTS_NONE) {
         WEFT_TRY(wefti_cuda_enter(cuda));
