@@ -169,7 +169,7 @@ typedef struct weft_ep_config {
     int slot_tokens_max;
     /* 0: memory and calls are the host's. 1: they are those of the PEs' GPUs; see "On GPUs" above. */
     int on_device;
-    /* Of WEFT_EP_MASK_ON_TIMEOUT, WEFT_EP_STATISTICS and WEFT_EP_NO_LOW_LATENCY */
+    /* Of WEFT_EP_MASK_ON_TIMEOUT, WEFT_EP_STATISTICS, WEFT_EP_NO_LOW_LATENCY and WEFT_EP_NO_STAGING */
     unsigned flags;
     /* The pairs of halves that may be outstanding: 0 and 1: one; 2: two, for which the group takes its memory twice. */
     int pairs_max;
@@ -210,6 +210,10 @@ typedef struct weft_ep_config {
      * nobody: all ranks capture a call, or none does. weft_ep_route_attach, weft_ep_calls and weft_ep_rejoin are
      * WEFT_ERR_UNSUPPORTED, and groups of several domains. */
     size_t bytes_max;
+    /* Symmetric memory that the group lends: so many windows of so many bytes each (weft_ep_window), 0 and 0: none.
+     * They stay as they are while limits grow. */
+    int windows;
+    size_t window_bytes;
 } weft_ep_config;
 
 /* A call whose deadline passes masks the ranks that it waits for, as weft_ep_mask does, and goes on without them; it
@@ -231,6 +235,13 @@ typedef struct weft_ep_config {
 /* On GPUs: no memory for rows that leave before their receivers' call (weft_ep_memory.low_latency_bytes is 0): slots of
  * few tokens go as all other rows. Of no effect on the host. */
 #define WEFT_EP_NO_LOW_LATENCY 4u
+/* No memory for rows from or to memory that is not symmetric, nor for partial sums (weft_ep_memory.staging_bytes, but
+ * for what crosses between domains): a call that would need it is WEFT_ERR_UNSUPPORTED before it joins. What is left is
+ * a dispatch, and a backward of combine, into memory of the heap, registered memory or a window, without
+ * scale_group_stride; and a combine, and a backward of dispatch, by source, from such memory. On the host a backward of
+ * combine with weights, or of WEFT_EP_SLOTS_EXPERT, needs it; on GPUs all of them but dispatches and combines of few
+ * tokens in slots, which go through low-latency memory, need it to add up. Not in groups of several domains on GPUs. */
+#define WEFT_EP_NO_STAGING 8u
 
 #define WEFT_EP_CONFIG_INIT WEFTI_SIZED(weft_ep_config)
 
@@ -241,6 +252,7 @@ typedef struct weft_ep_memory {
     size_t staging_bytes; /* of these, for rows from or to memory that is not symmetric, and for partial sums */
     size_t low_latency_bytes; /* of these, on GPUs, for rows that leave before their receivers' call; else 0 */
     size_t private_bytes; /* of host memory that is not symmetric, beside a few KiB */
+    size_t window_bytes; /* of the symmetric, for windows */
 } weft_ep_memory;
 
 #define WEFT_EP_MEMORY_INIT WEFTI_SIZED(weft_ep_memory)
@@ -255,8 +267,14 @@ WEFT_API weft_status weft_ep_bytes(const weft_ep_config *config, int ranks, weft
 WEFT_API weft_status weft_ep_domains(const weft_ep *ep, int *domain_of, int *count) WEFT_MUST_CHECK;
 
 /* The limits of a group as they are now: *config becomes its config, with tables of NULL. Local; on the thread of the
- * group's calls where limits grow. WEFT_ERR_ARGUMENT: NULL, destroyed, or a size that is not this one's. */
+ * group's calls where limits grow. WEFT_ERR_ARGUMENT: NULL, destroyed, or a size of no header. */
 WEFT_API weft_status weft_ep_limits(const weft_ep *ep, weft_ep_config *config) WEFT_MUST_CHECK;
+
+/* The address of window `index`, 0 .. windows - 1, of config.window_bytes bytes aligned to 256: symmetric memory, on
+ * GPUs of the device heap, that a dispatch writes in place and a combine reads where it is, as all memory of the heap.
+ * The group's until it is destroyed. Local, any thread. WEFT_ERR_ARGUMENT: NULL, or destroyed; WEFT_ERR_RANGE: there is
+ * no such window. */
+WEFT_API weft_status weft_ep_window(const weft_ep *ep, int index, void **memory) WEFT_MUST_CHECK;
 
 /* Make a group on a team. Collective over the team. The team is used by this group's creation and destruction only (and
  * while limits grow) and must outlive it. Errors, the same on all ranks: WEFT_ERR_ARGUMENT, WEFT_ERR_MISMATCH,
@@ -416,6 +434,13 @@ WEFT_API weft_status weft_ep_route_generation(const weft_ep_route *route, uint64
 /* WEFT_OK if the route has that routing still, else WEFT_ERR_STATE: before a backward, which would otherwise use one
  * that came later. Local, any thread but one that routes. */
 WEFT_API weft_status weft_ep_route_expect(const weft_ep_route *route, uint64_t generation) WEFT_MUST_CHECK;
+
+/* The same in each call on the route's routing from now on, backwards and halves among them: another routing than this
+ * one is WEFT_ERR_STATE, and nothing moves. 0: any will do again. After weft_ep_route_attach it is the routing in that
+ * memory that is looked at: the last that a route of the group has made there, also where the route has been elsewhere
+ * meanwhile; of memory that the group has made none in, or more than a thousand others since, the caller's word is
+ * taken, and replays of graphs make none. Local; between calls on the route. WEFT_ERR_ARGUMENT: NULL, or destroyed. */
+WEFT_API weft_status weft_ep_route_require(weft_ep_route *route, uint64_t generation) WEFT_MUST_CHECK;
 
 /* Local. NULL is allowed. */
 WEFT_API weft_status weft_ep_route_destroy(weft_ep_route *route);

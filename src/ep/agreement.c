@@ -19,6 +19,8 @@
     X(slot_tokens_max, "slot_tokens_max", (uint64_t)config->slot_tokens_max)                                           \
     X(scale_bytes_max, "scale_bytes_max", (uint64_t)config->scale_bytes_max)                                           \
     X(bytes_max, "bytes_max", (uint64_t)config->bytes_max)                                                             \
+    X(windows, "windows", (uint64_t)config->windows)                                                                   \
+    X(window_bytes, "window_bytes", (uint64_t)config->window_bytes)                                                    \
     X(on_device, "on_device", (uint64_t)config->on_device)                                                             \
     X(pairs_max, "pairs_max", (uint64_t)wefti_ep_channels(ep))                                                         \
     X(flags, "flags", (uint64_t)config->flags)                                                                         \

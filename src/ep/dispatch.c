@@ -110,6 +110,9 @@ static void use_up(weft_ep_route *route, const weft_ep_choices *fresh, weft_stat
     route->is_chosen = fresh != NULL && (is_refused || is_late);
     route->is_weighed = route->is_weighed && (is_refused || is_late);
     route->generation -= (uint64_t)(route->is_chosen != 0);
+    if (fresh != NULL && !route->is_chosen) {
+        wefti_ep_route_made(route);
+    }
 }
 
 weft_status weft_ep_dispatch(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
@@ -149,6 +152,7 @@ weft_status weft_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream)
     if (status == WEFT_ERR_RANGE && wefti_ep_grows(route->ep)) { /* the choice was not used up */
         route->is_chosen = 1;
         route->generation--;
+        wefti_ep_route_made(route);
     }
     wefti_ep_end_half(route->ep, status);
     return wefti_ep_leave(route->ep, status);

@@ -92,10 +92,11 @@ static weft_status read_config(const weft_ep_config **given, weft_ep_config *cop
 
 static weft_status check_group_flags(const weft_ep_config *config)
 {
-    if ((config->flags & ~(WEFT_EP_MASK_ON_TIMEOUT | WEFT_EP_STATISTICS | WEFT_EP_NO_LOW_LATENCY)) != 0) {
+    const unsigned known = WEFT_EP_MASK_ON_TIMEOUT | WEFT_EP_STATISTICS | WEFT_EP_NO_LOW_LATENCY | WEFT_EP_NO_STAGING;
+    if ((config->flags & ~known) != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT,
-                           "weft_ep_create: flags is 0x%x; give WEFT_EP_MASK_ON_TIMEOUT, WEFT_EP_STATISTICS and "
-                           "WEFT_EP_NO_LOW_LATENCY, or 0",
+                           "weft_ep_create: flags is 0x%x; give WEFT_EP_MASK_ON_TIMEOUT, WEFT_EP_STATISTICS, "
+                           "WEFT_EP_NO_LOW_LATENCY and WEFT_EP_NO_STAGING, or 0",
                            config->flags);
     }
     return WEFT_OK;
@@ -119,6 +120,26 @@ static weft_status check_scale_bytes(const weft_ep_config *config)
     return WEFT_OK;
 }
 
+static weft_status check_windows(const weft_ep_config *config)
+{
+    if (config->windows < 0 || (config->windows == 0) != (config->window_bytes == 0) ||
+        (config->windows > 0 && config->window_bytes > (SIZE_MAX / 2) / (size_t)config->windows)) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "weft_ep_create: windows is %d and window_bytes %zu; give both, or 0 and 0, and no more "
+                           "together than there can be memory",
+                           config->windows, config->window_bytes);
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_ep_memory_of(weft_ep *ep, weft_ep_memory *memory)
+{
+    WEFT_TRY(ep->backend->group_bytes(ep, memory));
+    memory->window_bytes = (size_t)ep->config.windows * wefti_ep_window_pitch(&ep->config);
+    memory->symmetric_bytes += memory->window_bytes;
+    return WEFT_OK;
+}
+
 /* Where limits grow. */
 static weft_status check_growth(const weft_ep *ep)
 {
@@ -135,7 +156,7 @@ static weft_status check_growth(const weft_ep *ep)
 static weft_status check_bytes(weft_ep *ep)
 {
     weft_ep_memory memory = WEFT_EP_MEMORY_INIT;
-    WEFT_TRY(wefti_ep_grows(ep) ? ep->backend->group_bytes(ep, &memory) : WEFT_OK);
+    WEFT_TRY(wefti_ep_grows(ep) ? wefti_ep_memory_of(ep, &memory) : WEFT_OK);
     if (wefti_ep_grows(ep) && memory.symmetric_bytes > ep->config.bytes_max) {
         return wefti_error(WEFT_ERR_ARGUMENT,
                            "weft_ep_create: bytes_max is %zu, and the limits given take %zu bytes of symmetric memory; "
@@ -152,6 +173,7 @@ static weft_status check_config(const weft_ep_config *config, int ranks)
     WEFT_TRY(check_limits(config));
     WEFT_TRY(check_rows_max(config, ranks));
     WEFT_TRY(check_scale_bytes(config));
+    WEFT_TRY(check_windows(config));
     return check_on_device(config);
 }
 
@@ -167,6 +189,7 @@ static void fini(weft_ep *ep)
     wefti_free(ep->mask_words);
     wefti_free(ep->started);
     wefti_free(ep->stats);
+    wefti_free(ep->made);
     memset(ep, 0, sizeof *ep);
 }
 
@@ -267,7 +290,9 @@ weft_status wefti_ep_bytes(const weft_ep_config *config, int ranks, const wefti_
     ep.ranks = ranks;
     ep.calls = calls;
     WEFT_TRY(read_config(&config, &copy));
-    if (ranks < 1 || memory == NULL || memory->size < sizeof *memory) {
+    weft_ep_memory all;
+    const size_t first = offsetof(weft_ep_memory, window_bytes); /* what there was at first */
+    if (ranks < 1 || memory == NULL || memory->size < first) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_bytes: %s",
                            ranks < 1        ? "argument 'ranks' is less than 1"
                            : memory == NULL ? "argument 'memory' is NULL"
@@ -280,7 +305,11 @@ weft_status wefti_ep_bytes(const weft_ep_config *config, int ranks, const wefti_
         status = check_growth(&ep);
     }
     if (status == WEFT_OK) {
-        status = ep.backend->group_bytes(&ep, memory);
+        status = wefti_ep_memory_of(&ep, &all);
+    }
+    if (status == WEFT_OK) {
+        all.size = memory->size;
+        memcpy(memory, &all, memory->size < sizeof all ? memory->size : sizeof all);
     }
     wefti_ep_owners_fini(&ep.owners);
     wefti_ep_domains_fini(&ep.domains);
@@ -305,18 +334,73 @@ weft_status weft_ep_domains(const weft_ep *ep, int *domain_of, int *count)
 weft_status weft_ep_limits(const weft_ep *ep, weft_ep_config *config)
 {
     static const char call[] = "weft_ep_limits";
-    if (!wefti_ep_is_alive(ep) || config == NULL || config->size < sizeof *config) {
+    const size_t first = offsetof(weft_ep_config, windows); /* what there was when this function came */
+    if (!wefti_ep_is_alive(ep) || config == NULL || config->size < first) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
                            !wefti_ep_is_alive(ep) ? "argument 'ep' is NULL or destroyed"
                            : config == NULL       ? "argument 'config' is NULL"
                                                   : "config is too small; start from WEFT_EP_CONFIG_INIT");
     }
     WEFT_TRY(wefti_world_check_handle(ep->world, call));
-    const size_t size = config->size;
-    *config = ep->config;
-    config->size = size;
-    config->claim_with = NULL;
+    weft_ep_config limits = ep->config;
+    limits.size = config->size;
+    limits.claim_with = NULL;
+    memcpy(config, &limits, config->size < sizeof limits ? config->size : sizeof limits);
     return WEFT_OK;
+}
+
+weft_status weft_ep_window(const weft_ep *ep, int index, void **memory)
+{
+    static const char call[] = "weft_ep_window";
+    if (!wefti_ep_is_alive(ep) || memory == NULL) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument '%s' is NULL%s", call, memory == NULL ? "memory" : "ep",
+                           memory == NULL ? "" : " or destroyed");
+    }
+    WEFT_TRY(wefti_world_check_handle(ep->world, call));
+    if (index < 0 || index >= ep->config.windows) {
+        return wefti_error(WEFT_ERR_RANGE, "%s: index is %d, and the group has %d windows (config.windows)", call,
+                           index, ep->config.windows);
+    }
+    *memory = ep->windows + (size_t)index * wefti_ep_window_pitch(&ep->config);
+    return WEFT_OK;
+}
+
+/* ---- what is symmetric ---- */
+
+static weft_status open_windows(weft_ep *ep)
+{
+    const size_t bytes = (size_t)ep->config.windows * wefti_ep_window_pitch(&ep->config);
+    void *memory = NULL;
+    if (bytes == 0) {
+        return WEFT_OK;
+    }
+    WEFT_TRY(ep->config.on_device ? weft_device_team_malloc(ep->team, bytes, &memory)
+                                  : weft_team_malloc(ep->team, bytes, &memory));
+    ep->windows = memory;
+    return WEFT_OK;
+}
+
+static weft_status close_windows(const weft_ep *ep)
+{
+    return ep->windows == NULL    ? WEFT_OK
+           : ep->config.on_device ? weft_device_team_free(ep->team, ep->windows)
+                                  : weft_team_free(ep->team, ep->windows);
+}
+
+/* Windows first: a failure that is not alike leaves the team dead, so that nothing can be given back. */
+static weft_status open_memory(weft_ep *ep)
+{
+    WEFT_TRY(open_windows(ep));
+    weft_status status = ep->backend->group_open(ep);
+    const int is_alike = status != WEFT_ERR_TIMEOUT && status != WEFT_ERR_ABORTED && status != WEFT_ERR_PEER;
+    weft_status freed = status != WEFT_OK && is_alike ? close_windows(ep) : WEFT_OK;
+    return status != WEFT_OK ? status : freed;
+}
+
+static weft_status close_memory(weft_ep *ep)
+{
+    WEFT_TRY(close_windows(ep));
+    return ep->backend->group_close(ep);
 }
 
 weft_status wefti_ep_create(weft_team *team, const weft_ep_config *config, const wefti_ep_calls *calls, weft_ep **out)
@@ -339,7 +423,7 @@ weft_status wefti_ep_create(weft_team *team, const weft_ep_config *config, const
     }
     weft_status status = wefti_ep_agree(team, config, ep, verdict, "weft_ep_create");
     if (status == WEFT_OK) {
-        status = ep->backend->group_open(ep);
+        status = open_memory(ep);
     }
     if (status != WEFT_OK) {
         if (ep != NULL) {
@@ -373,7 +457,7 @@ weft_status weft_ep_destroy(weft_ep *ep)
     wefti_ep_take_masks(ep);
     int is_complete = memchr(ep->masked, 1, (size_t)ep->ranks) == NULL;
     if (ep->dead == WEFT_OK && is_complete && weft_world_fault(ep->world, NULL) == WEFT_OK) {
-        status = ep->backend->group_close(ep);
+        status = close_memory(ep);
     }
     wefti_world_detach(ep->world, &ep->attachment);
     retire(ep);

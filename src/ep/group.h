@@ -47,6 +47,8 @@ struct weft_ep {
     uint64_t *mask_words; /* the same as bits, for other threads */
     /* NULL, or the word that says it where kernels mask, too: wefti_ep_take_masks makes the others the same */
     uint64_t *mask_told;
+    unsigned char *windows; /* NULL, or symmetric memory of config.windows times wefti_ep_window_pitch bytes */
+    struct wefti_ep_made *made; /* NULL, or which routings lie where (route.c) */
     uint64_t *stats; /* NULL, or L rows of experts, R waits of dispatches, R of combines, and both their numbers */
     weft_ep_route *routes; /* alive */
     /* Calls take channels in turn, so that two pairs of halves may be outstanding: of each channel the pair whose recv
@@ -74,6 +76,9 @@ weft_status wefti_ep_create(weft_team *team, const weft_ep_config *config, const
                             weft_ep **out);
 weft_status wefti_ep_bytes(const weft_ep_config *config, int ranks, const struct wefti_ep_calls *calls,
                            weft_ep_memory *memory);
+
+/* What a group of this config takes, of which there are only limits and owners: all fields but the size. */
+weft_status wefti_ep_memory_of(weft_ep *ep, weft_ep_memory *memory);
 
 /* WEFT_OK, or what a dead group's calls return. */
 weft_status wefti_ep_check_alive(const weft_ep *ep, const char *call);
@@ -197,6 +202,20 @@ static inline uint64_t *wefti_ep_stats_calls(const weft_ep *ep, int of_combines)
 static inline size_t wefti_ep_stats_words(const weft_ep *ep)
 {
     return (size_t)wefti_ep_local_experts(ep) + 2 * (size_t)ep->ranks + 2;
+}
+
+/* From one window to the next. */
+#define WEFTI_EP_WINDOW_ALIGNMENT ((size_t)256)
+static inline size_t wefti_ep_window_pitch(const weft_ep_config *config)
+{
+    return (config->window_bytes + WEFTI_EP_WINDOW_ALIGNMENT - 1) / WEFTI_EP_WINDOW_ALIGNMENT *
+           WEFTI_EP_WINDOW_ALIGNMENT;
+}
+
+/* Whether there is memory for rows on their way. */
+static inline int wefti_ep_stages(const weft_ep *ep)
+{
+    return (ep->config.flags & WEFT_EP_NO_STAGING) == 0;
 }
 
 /* Whether limits grow; and what calls and plans may ask for. */

@@ -95,7 +95,7 @@ static weft_status check_bytes(weft_ep *ep, const weft_ep_config *to, const char
         return refuse(ep, to, call, "the worst case is more than 2147483647 rows; make the group with rows_max");
     }
     ep->config = *to;
-    weft_status status = ep->backend->group_bytes(ep, &memory);
+    weft_status status = wefti_ep_memory_of(ep, &memory);
     ep->config = from;
     if (status != WEFT_OK) {
         return refuse_by_last(ep, to, call);

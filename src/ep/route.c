@@ -188,6 +188,62 @@ weft_status weft_ep_route_move(weft_ep_route *route, void *memory, size_t bytes)
     return route->ep->backend->route_move(route, memory, bytes);
 }
 
+/* ---- which routings lie where ---- */
+
+/* Of memory that routes were attached to, by a hash of its address: the last routing made there. */
+#define MADE_COUNT 1024
+typedef struct wefti_ep_made {
+    struct {
+        const void *memory;
+        const weft_ep_route *route;
+        uint64_t generation;
+    } at[MADE_COUNT];
+} wefti_ep_made;
+
+static size_t made_index(const void *memory)
+{
+    return (size_t)((uint64_t)(uintptr_t)memory * UINT64_C(0x9e3779b97f4a7c15) >> 54);
+}
+
+/* Lost without memory for it, which is as if others had taken its place. */
+void wefti_ep_route_made(weft_ep_route *route)
+{
+    weft_ep *ep = route->ep;
+    route->held = route->generation;
+    if (route->memory == NULL) {
+        return;
+    }
+    if (ep->made == NULL) {
+        ep->made = wefti_alloc_zeroed(1, sizeof *ep->made);
+    }
+    if (ep->made != NULL) {
+        const size_t i = made_index(route->memory);
+        ep->made->at[i].memory = route->memory;
+        ep->made->at[i].route = route;
+        ep->made->at[i].generation = route->generation;
+    }
+}
+
+static uint64_t find_made(const weft_ep_route *route, const void *memory)
+{
+    const wefti_ep_made *made = route->ep->made;
+    const size_t i = made_index(memory);
+    return made == NULL || made->at[i].memory != memory ? WEFTI_EP_UNKNOWN
+           : made->at[i].route != route                 ? WEFTI_EP_OF_OTHERS
+                                                        : made->at[i].generation;
+}
+
+/* Nobody calls a route that is gone by another that lies where it lay. */
+static void forget_made(const weft_ep_route *route)
+{
+    wefti_ep_made *made = route->ep->made;
+    for (size_t i = 0; made != NULL && i < MADE_COUNT; i++) {
+        if (made->at[i].route == route) {
+            made->at[i].memory = NULL;
+        }
+    }
+}
+
 weft_status weft_ep_route_attach(weft_ep_route *route, void *memory, size_t bytes, weft_ep_contents contents,
                                  weft_stream *stream)
 {
@@ -204,6 +260,8 @@ weft_status weft_ep_route_attach(weft_ep_route *route, void *memory, size_t byte
     route->is_chosen = 0;
     route->is_weighed = 0;
     route->is_routed = contents == WEFT_EP_CONTENTS_ROUTING;
+    route->memory = memory;
+    route->held = find_made(route, memory);
     return WEFT_OK;
 }
 
@@ -232,8 +290,19 @@ weft_status weft_ep_route_expect(const weft_ep_route *route, uint64_t generation
     return WEFT_OK;
 }
 
+weft_status weft_ep_route_require(weft_ep_route *route, uint64_t generation)
+{
+    if (!wefti_ep_route_is_alive(route)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_require: argument 'route' is NULL or destroyed");
+    }
+    WEFT_TRY(wefti_world_check_handle(route->ep->world, "weft_ep_route_require"));
+    route->required = generation;
+    return WEFT_OK;
+}
+
 void wefti_ep_route_end(weft_ep_route *route)
 {
+    forget_made(route);
     *route->link = route->next;
     if (route->next != NULL) {
         route->next->link = route->link;
@@ -274,13 +343,33 @@ static weft_status check_routed(const weft_ep_route *route, const char *call)
     return WEFT_OK;
 }
 
+static weft_status check_required(const weft_ep_route *route, const char *call)
+{
+    if (route->required == 0 || route->held == WEFTI_EP_UNKNOWN || route->held == route->required) {
+        return WEFT_OK;
+    }
+    if (route->held == WEFTI_EP_OF_OTHERS) {
+        return wefti_error(
+            WEFT_ERR_STATE,
+            "%s: routing %llu of the route is required, and another route has routed in its memory since; "
+            "give each step that has a backward to come memory of its own",
+            call, (unsigned long long)route->required);
+    }
+    return wefti_error(
+        WEFT_ERR_STATE,
+        "%s: routing %llu of the route is required, and it has %llu: it was routed again; give each step "
+        "that has a backward to come a route, or memory, of its own",
+        call, (unsigned long long)route->required, (unsigned long long)route->held);
+}
+
 weft_status wefti_ep_route_check(const weft_ep_route *route, const char *call)
 {
     if (!wefti_ep_route_is_alive(route)) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument 'route' is NULL or destroyed", call);
     }
     WEFT_TRY(wefti_ep_check_alive(route->ep, call));
-    return check_routed(route, call);
+    WEFT_TRY(check_routed(route, call));
+    return check_required(route, call);
 }
 
 weft_status wefti_ep_check_unused(const weft_ep_route *route, const char *call)

@@ -14,6 +14,9 @@ struct weft_ep_route {
     int is_weighed; /* the next dispatch, on the routing that is there, brings these weights */
     const float *weights;
     uint64_t generation; /* routings begun */
+    uint64_t required; /* 0, or the routing that calls are to be on: weft_ep_route_require */
+    const void *memory; /* that it was attached to last, or NULL */
+    uint64_t held; /* the routing in there; WEFTI_EP_UNKNOWN or WEFTI_EP_OF_OTHERS; else `generation` */
     int is_routed; /* has a routing, of an update that did not fail */
     weft_ep_count_arrays counts_to; /* generation NULL: nowhere */
     struct wefti_ep_routing *host; /* the backend's part: of the one that the group has */
@@ -26,6 +29,12 @@ static inline int wefti_ep_route_is_alive(const weft_ep_route *route)
 {
     return route != NULL && route->ep != NULL;
 }
+
+#define WEFTI_EP_UNKNOWN UINT64_MAX /* nothing is known of that memory */
+#define WEFTI_EP_OF_OTHERS (UINT64_MAX - 1) /* another route made it */
+
+/* A call that routes has been made, and not refused: the routing lies in the route's memory. */
+void wefti_ep_route_made(weft_ep_route *route);
 
 /* Free a route and take it off its group's list. */
 void wefti_ep_route_end(weft_ep_route *route);

@@ -28,7 +28,9 @@ weft_status weft_ep_route_update(weft_ep_route *route, const weft_ep_choices *ch
     route->is_chosen = 0;
     route->is_weighed = 0;
     route->generation++;
-    return wefti_ep_leave(ep, ep->backend->update(route, choices, stream));
+    weft_status status = ep->backend->update(route, choices, stream);
+    wefti_ep_route_made(route);
+    return wefti_ep_leave(ep, status);
 }
 
 weft_status weft_ep_route_choose(weft_ep_route *route, const weft_ep_choices *choices)

@@ -132,6 +132,7 @@ static void use_destroyed_group(scene *s)
     weft_ep_host_counts host_counts;
     weft_ep_stats stats = WEFT_EP_STATS_INIT;
     weft_ep_config limits = WEFT_EP_CONFIG_INIT;
+    void *window = NULL;
     const uint64_t *words = NULL;
     uint64_t calls;
     size_t bytes = 11;
@@ -153,6 +154,7 @@ static void use_destroyed_group(scene *s)
     CHECK_STATUS(weft_ep_route_attach(route, more, 64, WEFT_EP_CONTENTS_NONE, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_generation(route, &calls), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_expect(route, 0), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_require(route, 0), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_counts_to(route, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_counts_wait(route, 1), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_query(route, NULL, &host_counts), WEFT_ERR_ARGUMENT);
@@ -170,6 +172,7 @@ static void use_destroyed_group(scene *s)
     CHECK_STATUS(weft_ep_mask_query(ep, NULL, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_domains(ep, NULL, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_limits(ep, &limits), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_window(ep, 0, &window), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_mask_words(ep, &words), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_calls(ep, &calls), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_rejoin(ep, 7), WEFT_ERR_ARGUMENT);

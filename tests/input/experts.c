@@ -113,7 +113,12 @@ CASE(weft_ep_create)
     bad.pairs_max = 3;
     CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT);
     bad = config;
-    bad.flags = 8;
+    bad.flags = 16;
+    CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT);
+    bad = config;
+    bad.windows = 2; /* of no bytes */
+    CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT);
+    bad.window_bytes = SIZE_MAX;
     CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT);
     bad = config;
     bad.domain_ranks = -1;
@@ -418,6 +423,20 @@ CASE(weft_ep_route_move)
     party_fini(&p, s);
 }
 
+CASE(weft_ep_window)
+{
+    party p;
+    void *window = s;
+    party_init(&p, s);
+    CHECK_STATUS(weft_ep_window(NULL, 0, &window), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_window(p.ep, 0, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_window(p.ep, -1, &window), WEFT_ERR_RANGE);
+    CHECK_STATUS(weft_ep_window(p.ep, 0, &window), WEFT_ERR_RANGE); /* the group has none */
+    CHECK(window == s);
+    party_fini(&p, s);
+}
+
+COVERED(weft_ep_route_require)
 COVERED(weft_ep_route_expect)
 CASE(weft_ep_route_generation)
 {
@@ -447,6 +466,19 @@ CASE(weft_ep_route_generation)
     CHECK_STATUS(weft_ep_route_expect(p.route, generation), WEFT_ERR_STATE);
     CHECK_OK(weft_ep_route_update(p.route, &p.choices, NULL));
     CHECK_OK(weft_ep_route_expect(p.route, generation + 2));
+    CHECK_STATUS(weft_ep_route_require(NULL, 0), WEFT_ERR_ARGUMENT);
+    CHECK_OK(weft_ep_route_require(p.route, generation));
+    CHECK_STATUS(weft_ep_dispatch(p.route, &p.in, &p.received, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_combine(p.route, &p.in, &p.out, 0, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_combine_send(p.route, &p.in, &p.out, 0, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_dispatch_bwd(p.route, &p.in, NULL, &p.out, NULL, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_combine_bwd(p.route, &p.out, NULL, &p.in, NULL, 0, NULL), WEFT_ERR_STATE);
+    CHECK_OK(weft_ep_route_require(p.route, generation + 2));
+    CHECK_OK(weft_ep_dispatch(p.route, &p.in, &p.received, NULL));
+    CHECK_OK(weft_ep_route_update(p.route, &p.choices, NULL));
+    CHECK_STATUS(weft_ep_dispatch(p.route, &p.in, &p.received, NULL), WEFT_ERR_STATE);
+    CHECK_OK(weft_ep_route_require(p.route, 0));
+    CHECK_OK(weft_ep_dispatch(p.route, &p.in, &p.received, NULL));
     party_fini(&p, s);
 }
 

@@ -309,12 +309,14 @@ static void call_for_groups(handles *h)
     weft_ep_stats stats = WEFT_EP_STATS_INIT;
     weft_ep_route *route = NULL;
     const uint64_t *words = NULL;
+    void *window = NULL;
     uint64_t calls = 11;
     size_t bytes = 11;
     int count = 11;
     plan.topk = 1;
     FORKED(weft_ep_domains(ep, NULL, &count));
     FORKED(weft_ep_limits(ep, &limits));
+    FORKED(weft_ep_window(ep, 0, &window));
     FORKED(weft_ep_mask_query(ep, NULL, &count));
     FORKED(weft_ep_failure(ep));
     FORKED(weft_ep_mask_words(ep, &words));
@@ -325,7 +327,7 @@ static void call_for_groups(handles *h)
     FORKED(weft_ep_sms_hint(ep, &plan, &count));
     FORKED(weft_ep_route_bytes(ep, &plan, &bytes));
     FORKED(weft_ep_route_create(ep, &plan, NULL, &route));
-    CHECK(words == NULL && route == NULL && calls == 11 && bytes == 11 && count == 11);
+    CHECK(words == NULL && window == NULL && route == NULL && calls == 11 && bytes == 11 && count == 11);
 }
 
 static void call_for_a_route(handles *h)
@@ -340,6 +342,7 @@ static void call_for_a_route(handles *h)
     FORKED(weft_ep_route_attach(route, h->registered, sizeof h->registered, WEFT_EP_CONTENTS_NONE, NULL));
     FORKED(weft_ep_route_generation(route, &generation));
     FORKED(weft_ep_route_expect(route, 0));
+    FORKED(weft_ep_route_require(route, 0));
     FORKED(weft_ep_route_choose(route, &choices));
     FORKED(weft_ep_route_weigh(route, NULL));
     FORKED(weft_ep_route_counts(route, &counts));

@@ -142,6 +142,7 @@ typedef struct wefti_ep_limits {
     size_t row_bytes_max;
     size_t scale_bytes_max; /* of opaque rows */
     int direct; /* counts go to all ranks directly */
+    int unstaged; /* no memory for rows that have no place of their own */
     wefti_ep_ring_shape ring;
     size_t notice_words; /* the most that follow the header of a notice */
 } wefti_ep_limits;
@@ -236,8 +237,10 @@ WEFTI_EP_FN wefti_ep_layout wefti_ep_layout_of(const wefti_ep_limits *limits)
     layout.recount = wefti_ep_take(&end, (1 + limits->local_experts_max) * sizeof(uint32_t));
     layout.records = wefti_ep_take(&end, limits->received_max * wefti_ep_record_bytes(limits->topk_max));
     layout.choices = wefti_ep_take(&end, limits->received_max * limits->topk_max * sizeof(float));
-    layout.rows = wefti_ep_take(&end, limits->received_max *
-                                          wefti_ep_row_pitch_max(limits->row_bytes_max, limits->scale_bytes_max));
+    layout.rows = wefti_ep_take(&end, limits->unstaged
+                                          ? 0
+                                          : limits->received_max *
+                                                wefti_ep_row_pitch_max(limits->row_bytes_max, limits->scale_bytes_max));
     layout.chunks = wefti_ep_take(&end, slots * limits->ring.chunk_bytes);
     layout.asks = wefti_ep_take(&end, slots * limits->ring.ask_bytes);
     layout.bytes = end;

@@ -16,7 +16,8 @@ static weft_status check(const wefti_ep_routing *route, const weft_ep_rows *in, 
     for (int i = 0; i < combining->biases; i++) {
         WEFT_TRY(wefti_ep_rows_held(&combining->bias[i], route->tokens, call_name, "options.bias"));
     }
-    return wefti_ep_rows_held(out, route->tokens, call_name, "out");
+    WEFT_TRY(wefti_ep_rows_held(out, route->tokens, call_name, "out"));
+    return wefti_ep_pull_check(route, in, call_name, "in");
 }
 
 static wefti_ep_signature_fields fields_of(const weft_ep_rows *in, const wefti_ep_combining *combining)

@@ -23,12 +23,14 @@ typedef struct backward {
 
 /* What depends on the routing. */
 static weft_status check(const wefti_ep_routing *route, const weft_ep_rows *in, const weft_ep_rows *rows,
-                         const weft_ep_rows *out)
+                         const weft_ep_rows *out, int computes)
 {
     WEFT_TRY(wefti_ep_routing_check(route, call_name));
     WEFT_TRY(wefti_ep_rows_held(in, route->tokens, call_name, "grad_out"));
     WEFT_TRY(wefti_ep_rows_held(out, *route->rows, call_name, "grad_rows"));
-    return rows != NULL ? wefti_ep_rows_held(rows, *route->rows, call_name, "rows") : WEFT_OK;
+    WEFT_TRY(rows != NULL ? wefti_ep_rows_held(rows, *route->rows, call_name, "rows") : WEFT_OK);
+    const wefti_ep_span to = wefti_ep_span_of(out);
+    return wefti_ep_push_check(route->ep, &to, *route->rows, computes, call_name, "grad_rows");
 }
 
 /* ---- one received token ---- */
@@ -179,13 +181,13 @@ weft_status wefti_ep_host_combine_bwd(weft_ep_route *handle, const weft_ep_rows 
     backward step = {.weighted = flags != 0, .grad_weights = grad_weights};
     (void)stream;
     wefti_ep_need_rows(&need, grad_out);
-    WEFT_TRY(check(route, grad_out, rows, grad_rows));
+    const int computes = step.weighted || wefti_ep_shares_rows(route);
+    WEFT_TRY(check(route, grad_out, rows, grad_rows, computes));
     WEFT_TRY(wefti_ep_grow_for_rows(handle, call_name, &fields, &need));
     wefti_ep_call call = wefti_ep_call_begin(route->ep, call_name, &fields);
     wefti_ep_call_follows(&call, route);
     wefti_ep_span in = wefti_ep_span_of(grad_out);
     wefti_ep_span out = wefti_ep_span_of(grad_rows);
-    int computes = step.weighted || wefti_ep_shares_rows(route);
     wefti_ep_push_init(&step.push, route, &call, &in, &out, *route->rows, computes);
     step.arithmetic = wefti_ep_arithmetic_of(grad_out->dtype);
     step.push.hidden = (size_t)grad_out->hidden;

@@ -23,6 +23,22 @@ static int64_t group_rows(const wefti_ep_routing *route)
     return (int64_t)route->ep->ranks * route->plan.slot_tokens;
 }
 
+static wefti_ep_span target_of(const wefti_ep_routing *route, const weft_ep_received *out)
+{
+    wefti_ep_span to = wefti_ep_span_of(&out->rows);
+    if (out->scale_group_stride != 0) {
+        to.group_rows = (size_t)group_rows(route);
+        to.group_pitch = out->scale_group_stride * sizeof(uint32_t);
+    }
+    return to;
+}
+
+static weft_status check_staging(const wefti_ep_routing *route, const weft_ep_received *out, int64_t rows)
+{
+    const wefti_ep_span to = target_of(route, out);
+    return wefti_ep_push_check(route->ep, &to, rows, 0, call_name, "out.rows");
+}
+
 static weft_status check_capacity(const wefti_ep_routing *route, const weft_ep_received *out, int64_t rows)
 {
     int64_t held = out->scale_group_stride != 0 && rows > group_rows(route) ? group_rows(route) : rows;
@@ -41,7 +57,8 @@ static weft_status check(const wefti_ep_routing *route, const weft_ep_rows *in, 
 {
     WEFT_TRY(wefti_ep_routing_check(route, call_name));
     WEFT_TRY(wefti_ep_rows_held(in, route->tokens, call_name, "in"));
-    return check_capacity(route, out, *route->rows);
+    WEFT_TRY(check_capacity(route, out, *route->rows));
+    return check_staging(route, out, *route->rows);
 }
 
 /* What can be said before the ranks agree. */
@@ -50,7 +67,8 @@ static weft_status check_fresh(const wefti_ep_routing *route, const weft_ep_choi
 {
     WEFT_TRY(wefti_ep_rows_held(in, wefti_ep_choices_tokens(choices), call_name, "in"));
     int64_t slots = wefti_ep_slot_rows(&route->plan, route->ep->ranks, wefti_ep_local_experts(route->ep));
-    return check_capacity(route, out, wefti_ep_plan_is_slots(&route->plan) ? slots : rows_held(out));
+    WEFT_TRY(check_capacity(route, out, wefti_ep_plan_is_slots(&route->plan) ? slots : rows_held(out)));
+    return check_staging(route, out, rows_held(out));
 }
 
 /* ---- the caller's arrays ---- */
@@ -152,12 +170,8 @@ static void begin(wefti_ep_push *push, wefti_ep_routing *route, const weft_ep_ch
     wefti_ep_signature_fields fields = fields_of(fresh, in, out);
     wefti_ep_call call = wefti_ep_call_begin(route->ep, call_name, &fields);
     wefti_ep_span from = wefti_ep_span_of(in);
-    wefti_ep_span to = wefti_ep_span_of(&out->rows);
+    wefti_ep_span to = target_of(route, out);
     int64_t rows = fresh != NULL ? rows_held(out) : *route->rows;
-    if (out->scale_group_stride != 0) {
-        to.group_rows = (size_t)group_rows(route);
-        to.group_pitch = out->scale_group_stride * sizeof(uint32_t);
-    }
     if (fresh != NULL) {
         wefti_ep_call_agrees(&call, &route->plan, fresh->tokens);
     } else {

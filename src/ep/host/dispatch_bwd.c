@@ -13,7 +13,8 @@ static weft_status check(const wefti_ep_routing *route, const weft_ep_rows *in, 
 {
     WEFT_TRY(wefti_ep_routing_check(route, call_name));
     WEFT_TRY(wefti_ep_rows_held(in, *route->rows, call_name, "grad_received"));
-    return wefti_ep_rows_held(out, route->tokens, call_name, "grad_in");
+    WEFT_TRY(wefti_ep_rows_held(out, route->tokens, call_name, "grad_in"));
+    return wefti_ep_pull_check(route, in, call_name, "grad_received");
 }
 
 static weft_status read_gradients(const wefti_ep_routing *route, float *grad_weights)

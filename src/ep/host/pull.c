@@ -2,10 +2,34 @@
 
 #include <string.h>
 
+#include "base/error.h"
 #include "ep/host/crossing.h"
 #include "ep/host/gradients.h"
 #include "ep/host/notices.h"
 #include "ep/host/peers.h"
+
+/* Whether others read from the group's memory. */
+static int is_staged(const wefti_ep_routing *route, const wefti_ep_span *in)
+{
+    return !wefti_ep_is_by_source(route) || !wefti_ep_span_is_symmetric(route->ep, in, *route->rows);
+}
+
+weft_status wefti_ep_pull_check(const wefti_ep_routing *route, const weft_ep_rows *in, const char *call,
+                                const char *name)
+{
+    const wefti_ep_span span = wefti_ep_span_of(in);
+    const int by_source = wefti_ep_is_by_source(route);
+    if (wefti_ep_stages(route->ep) || (by_source && *route->rows == 0) || !is_staged(route, &span)) {
+        return WEFT_OK;
+    }
+    return wefti_error(WEFT_ERR_UNSUPPORTED,
+                       "%s: %s, and the group has WEFT_EP_NO_STAGING; make it without, or give %s of the heap or of "
+                       "weft_ep_window",
+                       call,
+                       by_source ? "others cannot read the rows where they are"
+                                 : "rows of a layout by expert are added up in memory of the group",
+                       by_source ? name : "a layout by source, and memory");
+}
 
 void wefti_ep_pull_init(wefti_ep_pull *pull, const wefti_ep_routing *route, const wefti_ep_call *call,
                         const weft_ep_rows *in, const weft_ep_rows *out, int weighted)
@@ -22,7 +46,7 @@ void wefti_ep_pull_init(wefti_ep_pull *pull, const wefti_ep_routing *route, cons
     pull->weighted = weighted;
     pull->in = wefti_ep_span_of(in);
     pull->out = wefti_ep_span_of(out);
-    pull->staged = !wefti_ep_is_by_source(route) || !wefti_ep_span_is_symmetric(ep, &pull->in, *route->rows);
+    pull->staged = is_staged(route, &pull->in);
     pull->ready = pull->staged ? wefti_ep_span_by_place(ep, &pull->in) : pull->in;
     pull->call.header.buffer = (uint64_t)((uintptr_t)pull->ready.data - (uintptr_t)ep->host->base);
     pull->call.header.pitch = pull->ready.pitch | (pull->staged ? WEFTI_EP_BY_PLACE : 0);

@@ -35,6 +35,11 @@ typedef struct wefti_ep_pull {
     int crosses; /* rows come from other domains through forwarders, which add them up */
 } wefti_ep_pull;
 
+/* Before the call begins: WEFT_ERR_UNSUPPORTED where rows would go through memory that the group has not
+ * (WEFT_EP_NO_STAGING). `name`: of `in`. */
+weft_status wefti_ep_pull_check(const wefti_ep_routing *route, const weft_ep_rows *in, const char *call,
+                                const char *name);
+
 /* The call has begun, and its header gets where rows are. each_once is 0, and there is no combining. */
 void wefti_ep_pull_init(wefti_ep_pull *pull, const wefti_ep_routing *route, const wefti_ep_call *call,
                         const weft_ep_rows *in, const weft_ep_rows *out, int weighted);

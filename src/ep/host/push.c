@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/error.h"
 #include "ep/host/crossing.h"
 #include "ep/host/peers.h"
 #include "os/os.h"
@@ -9,6 +10,28 @@
 /* How long to wait for another rank to come before rows go to those that have: short beside the time of reading all
  * rows once more, long beside the usual lag of ranks that work in step. */
 #define PATIENCE_NS 10000
+
+/* Whether rows go through the group's memory. */
+static int is_staged(const weft_ep *ep, const wefti_ep_span *out, int64_t rows, int stages)
+{
+    return stages || out->group_rows != 0 || !wefti_ep_span_is_symmetric(ep, out, rows);
+}
+
+weft_status wefti_ep_push_check(const weft_ep *ep, const wefti_ep_span *out, int64_t rows, int stages, const char *call,
+                                const char *name)
+{
+    if (wefti_ep_stages(ep) || rows == 0 || !is_staged(ep, out, rows, stages)) {
+        return WEFT_OK;
+    }
+    return wefti_error(
+        WEFT_ERR_UNSUPPORTED,
+        "%s: %s %s, and the group has WEFT_EP_NO_STAGING; make it without, or give memory of the heap or "
+        "of weft_ep_window",
+        call, name,
+        stages                 ? "is computed row by row from rows that arrive elsewhere"
+        : out->group_rows != 0 ? "has scale_group_stride, so that rows arrive elsewhere"
+                               : "is not symmetric, so that rows arrive elsewhere");
+}
 
 void wefti_ep_push_init(wefti_ep_push *push, wefti_ep_routing *route, const wefti_ep_call *call,
                         const wefti_ep_span *in, const wefti_ep_span *out, int64_t rows, int stages)
@@ -21,7 +44,7 @@ void wefti_ep_push_init(wefti_ep_push *push, wefti_ep_routing *route, const weft
     push->flag = WEFTI_EP_WORD_DONE;
     push->in = *in;
     push->out = *out;
-    push->staged = stages || out->group_rows != 0 || !wefti_ep_span_is_symmetric(ep, out, rows);
+    push->staged = is_staged(ep, out, rows, stages);
     push->target = push->staged ? wefti_ep_span_by_place(ep, out) : *out;
     push->deliver = wefti_ep_push_copies;
     push->batch = 1;

@@ -59,6 +59,11 @@ struct wefti_ep_push {
     uint64_t last_ns; /* when the last of them came */
 };
 
+/* Before the call begins, with what the next function gets: WEFT_ERR_UNSUPPORTED where rows would go through memory
+ * that the group has not (WEFT_EP_NO_STAGING). `name`: of the rows of `out`. */
+weft_status wefti_ep_push_check(const weft_ep *ep, const wefti_ep_span *out, int64_t rows, int stages, const char *call,
+                                const char *name);
+
 /* Set up all but the call's own: deliver, arrived, leaving, settled, quantisation and what is of a dispatch. `rows`:
  * how many out may hold. `stages`: rows are written by place in any case. The call has begun, and its header gets where
  * rows go. */

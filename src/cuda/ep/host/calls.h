@@ -87,11 +87,20 @@ weft_status wefti_cuda_ep_combine_prepare(weft_ep_route *route, const weft_ep_ro
                                           wefti_cuda_ep_combine_args *args, wefti_cuda_ep_work *work,
                                           weft_stream *stream);
 
+/* Whether the group has the memory that it needs. */
+weft_status wefti_cuda_ep_check_dispatch(const weft_ep_route *route, const wefti_cuda_ep_launch_plan *plan,
+                                         const wefti_cuda_ep_dispatch_args *args, const char *call);
+weft_status wefti_cuda_ep_check_combine(const weft_ep *ep, const wefti_cuda_ep_launch_plan *plan, const char *call);
+
 /* The plan of a part of it, which the arguments take over. */
 wefti_cuda_ep_launch_plan wefti_cuda_ep_dispatch_plan(const weft_ep_route *route, wefti_cuda_ep_work work,
                                                       wefti_cuda_ep_phase phase, wefti_cuda_ep_dispatch_args *args);
 wefti_cuda_ep_launch_plan wefti_cuda_ep_combine_plan(const weft_ep_route *route, wefti_cuda_ep_work work,
                                                      wefti_cuda_ep_phase phase, wefti_cuda_ep_combine_args *args);
+
+/* Before a call is launched that needs the area's rows unless it is one of low latency: whether the group has them. */
+weft_status wefti_cuda_ep_check_staging(const weft_ep *ep, const wefti_cuda_ep_launch_plan *plan, const char *why,
+                                        const char *call);
 
 /* What comes after a call of a group with WEFT_EP_STATISTICS. */
 weft_status wefti_cuda_ep_launch_statistics(const weft_ep_route *route, wefti_cuda_ep_counted counted,

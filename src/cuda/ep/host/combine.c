@@ -108,6 +108,11 @@ wefti_cuda_ep_launch_plan wefti_cuda_ep_combine_plan(const weft_ep_route *route,
     return plan;
 }
 
+weft_status wefti_cuda_ep_check_combine(const weft_ep *ep, const wefti_cuda_ep_launch_plan *plan, const char *call)
+{
+    return wefti_cuda_ep_check_staging(ep, plan, "rows come back to memory of the group to be added up", call);
+}
+
 weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
                                   const wefti_ep_combining *combining, weft_stream *stream)
 {
@@ -116,6 +121,7 @@ weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, 
     wefti_cuda_ep_work work;
     WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, combining, WEFTI_CUDA_EP_COMBINE, &args, &work, stream));
     const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_combine_plan(route, work, WEFTI_CUDA_EP_FUSED, &args);
+    WEFT_TRY(wefti_cuda_ep_check_combine(route->ep, &plan, call));
     WEFT_TRY(wefti_cuda_ep_launch_order(route, work, &args, stream, call));
     return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
 }
@@ -151,9 +157,10 @@ weft_status wefti_cuda_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows 
     }
     args.flags |= by_choice ? WEFTI_CUDA_EP_BY_CHOICE : 0;
     args.signature = signature_of(&args, route, WEFTI_CUDA_EP_DISPATCH_BWD, grad_received);
-    WEFT_TRY(wefti_cuda_ep_launch_order(route, work, &args, stream, call));
     const wefti_cuda_ep_launch_plan plan =
         wefti_cuda_ep_plan_launch(route, (wefti_cuda_ep_kernel){.work = work, .row_bytes = args.row_bytes});
+    WEFT_TRY(wefti_cuda_ep_check_combine(route->ep, &plan, call));
+    WEFT_TRY(wefti_cuda_ep_launch_order(route, work, &args, stream, call));
     wefti_cuda_ep_combine_take_plan(&args, &plan);
     return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
 }

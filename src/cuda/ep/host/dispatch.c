@@ -297,6 +297,14 @@ wefti_cuda_ep_launch_plan wefti_cuda_ep_dispatch_plan(const weft_ep_route *route
     return plan;
 }
 
+weft_status wefti_cuda_ep_check_dispatch(const weft_ep_route *route, const wefti_cuda_ep_launch_plan *plan,
+                                         const wefti_cuda_ep_dispatch_args *args, const char *call)
+{
+    return (args->flags & WEFTI_CUDA_EP_STAGE) != 0
+               ? wefti_cuda_ep_check_staging(route->ep, plan, "its rows do not arrive in symmetric memory", call)
+               : WEFT_OK;
+}
+
 static weft_status dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                             const weft_ep_received *out, weft_stream *stream, const char *call)
 {
@@ -304,6 +312,7 @@ static weft_status dispatch(weft_ep_route *route, const weft_ep_choices *fresh, 
     wefti_cuda_ep_work work;
     WEFT_TRY(wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH, &args, &work, stream));
     const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_dispatch_plan(route, work, WEFTI_CUDA_EP_FUSED, &args);
+    WEFT_TRY(wefti_cuda_ep_check_dispatch(route, &plan, &args, call));
     WEFT_TRY(wefti_cuda_ep_launch_destinations(route, &args, stream, call));
     return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
 }
@@ -347,6 +356,7 @@ weft_status wefti_cuda_ep_combine_bwd(weft_ep_route *route, const weft_ep_rows *
     args.signature = signature_of(&args, route, WEFTI_CUDA_EP_COMBINE_BWD, grad_out, grad_rows);
     const wefti_cuda_ep_launch_plan plan =
         wefti_cuda_ep_plan_launch(route, (wefti_cuda_ep_kernel){.work = work, .row_bytes = args.row_bytes});
+    WEFT_TRY(wefti_cuda_ep_check_dispatch(route, &plan, &args, call));
     wefti_cuda_ep_dispatch_take_plan(&args, &plan);
     return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
 }

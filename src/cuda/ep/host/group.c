@@ -130,7 +130,7 @@ static uint64_t staged_bytes(const weft_ep *ep)
     uint64_t topk = (uint64_t)ep->config.topk_max;
     uint64_t staged = tokens * (topk < ranks ? topk : ranks); /* by source a rank's own results are not */
     uint64_t received = ep->device->received_max;
-    return (staged > received ? staged : received) * ep->config.row_bytes_max;
+    return wefti_ep_stages(ep) ? (staged > received ? staged : received) * ep->config.row_bytes_max : 0;
 }
 
 static void set_limits(weft_ep *ep)

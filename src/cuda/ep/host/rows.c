@@ -1,4 +1,5 @@
 /* cuda/ep/host/rows.c: where the rows of a caller's tensor lie. */
+#include "base/error.h"
 #include "cuda/ep/host/calls.h"
 #include "ep/check.h"
 
@@ -10,6 +11,18 @@ size_t wefti_cuda_ep_row_bytes(const weft_ep_rows *rows)
 uint64_t wefti_cuda_ep_pitch(const weft_ep_rows *rows)
 {
     return rows->stride_bytes != 0 ? rows->stride_bytes : wefti_cuda_ep_row_bytes(rows);
+}
+
+weft_status wefti_cuda_ep_check_staging(const weft_ep *ep, const wefti_cuda_ep_launch_plan *plan, const char *why,
+                                        const char *call)
+{
+    return wefti_ep_stages(ep) || plan->low_latency_slots != 0
+               ? WEFT_OK
+               : wefti_error(WEFT_ERR_UNSUPPORTED,
+                             "%s: %s, and the group has WEFT_EP_NO_STAGING; make it without, or call with few tokens "
+                             "in slots, or to memory that all ranks reach (the device heap, registered memory, "
+                             "weft_ep_window)",
+                             call, why);
 }
 
 uint64_t wefti_cuda_ep_area_rows(const weft_ep *ep)
