@@ -227,8 +227,9 @@ typedef struct weft_ep_config {
  *
  * On GPUs dispatches into slots of few tokens and combines from them do so, others fail; a rank is in a call if its
  * call header and counts have come by the deadline, and there are no further ones; weft_ep_counts.offset_of_source is s
- * * Tmax, by expert too. WEFT_ERR_UNSUPPORTED: more than 32 ranks, several domains, pairs_max 2, no memory for slots or
- * low latency. */
+ * * Tmax, by expert too. With pairs_max 2 a call knows who was masked before it on its stream; of two that are
+ * outstanding each may wait its deadline for a rank. WEFT_ERR_UNSUPPORTED: more than 32 ranks, several domains, no
+ * memory for slots or low latency. */
 #define WEFT_EP_MASK_ON_TIMEOUT 1u
 /* Keep what weft_ep_stats_query tells. */
 #define WEFT_EP_STATISTICS 2u
@@ -318,7 +319,8 @@ WEFT_API weft_status weft_ep_mask_query(const weft_ep *ep, unsigned char *masked
 WEFT_API weft_status weft_ep_failure(const weft_ep *ep) WEFT_MUST_CHECK;
 
 /* Where the same is told as bits: ceil(R / 64) words, bit r % 64 of word r / 64 set while rank r is masked. They live
- * as long as the group, and are stored with release. On GPUs they lie in host memory, too. */
+ * as long as the group, and are stored with release. On GPUs they lie in host memory, too; with pairs_max 2 what calls
+ * have masked by themselves is there from the group's next call on, and in weft_ep_mask_query at once. */
 WEFT_API weft_status weft_ep_mask_words(const weft_ep *ep, const uint64_t **words) WEFT_MUST_CHECK;
 
 /* The number of collective calls that this rank has made, failed ones counted; and set this rank's number to `calls`,

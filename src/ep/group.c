@@ -512,6 +512,7 @@ weft_status wefti_ep_enter_half(weft_ep *ep, int channel, const char *call)
 #endif
     ep->channel = channel;
     ep->host = ep->hosts[channel];
+    wefti_ep_take_masks(ep);
     ep->call_span = wefti_span_begin(ep->world, call);
     ep->stage_span = wefti_span_begin(ep->world, "post");
     return WEFT_OK;

@@ -45,8 +45,9 @@ struct weft_ep {
     unsigned char *late; /* [R] not 0: named by the last wait that ended without it */
     unsigned char *masked; /* [R] not 0: masked */
     uint64_t *mask_words; /* the same as bits, for other threads */
-    /* NULL, or the word that says it where kernels mask, too: wefti_ep_take_masks makes the others the same */
-    uint64_t *mask_told;
+    /* NULL, or of each channel the word that says it where kernels mask, too: wefti_ep_take_masks makes the others the
+     * same */
+    uint64_t *mask_told[WEFTI_EP_CHANNELS_MAX];
     unsigned char *windows; /* NULL, or symmetric memory of config.windows times wefti_ep_window_pitch bytes */
     struct wefti_ep_made *made; /* NULL, or which routings lie where (route.c) */
     uint64_t *stats; /* NULL, or L rows of experts, R waits of dispatches, R of combines, and both their numbers */
@@ -161,22 +162,32 @@ static inline void wefti_ep_set_masked(const weft_ep *ep, int rank, int masked)
     uint64_t word = ep->mask_words[rank / 64];
     ep->masked[rank] = masked != 0;
     wefti_st64(&ep->mask_words[rank / 64], masked ? word | bit : word & ~bit, WEFTI_RELEASE);
-    if (ep->mask_told != NULL) {
-        wefti_st64(ep->mask_told, ep->mask_words[0], WEFTI_RELEASE);
+    for (int channel = 0; channel < WEFTI_EP_CHANNELS_MAX && ep->mask_told[channel] != NULL; channel++) {
+        wefti_st64(ep->mask_told[channel], ep->mask_words[0], WEFTI_RELEASE);
     }
 }
 
-/* The words that are read by others. */
+/* Whom kernels have masked, on any channel, as bits. Any thread. */
+static inline uint64_t wefti_ep_told_masks(const weft_ep *ep)
+{
+    uint64_t told = 0;
+    for (int channel = 0; channel < WEFTI_EP_CHANNELS_MAX && ep->mask_told[channel] != NULL; channel++) {
+        told |= wefti_ld64(ep->mask_told[channel], WEFTI_ACQUIRE);
+    }
+    return told;
+}
+
+/* The words that are read by others: where one word has all, that of the kernels. */
 static inline const uint64_t *wefti_ep_mask_words(const weft_ep *ep)
 {
-    return ep->mask_told != NULL ? ep->mask_told : ep->mask_words;
+    return ep->mask_told[0] != NULL && ep->mask_told[1] == NULL ? ep->mask_told[0] : ep->mask_words;
 }
 
 /* Whom kernels have masked is masked. As wefti_ep_set_masked. */
 static inline void wefti_ep_take_masks(const weft_ep *ep)
 {
-    const uint64_t told = ep->mask_told != NULL ? wefti_ld64(ep->mask_told, WEFTI_ACQUIRE) : 0;
-    for (int rank = 0; ep->mask_told != NULL && rank < ep->ranks && told != ep->mask_words[0]; rank++) {
+    const uint64_t told = wefti_ep_told_masks(ep);
+    for (int rank = 0; ep->mask_told[0] != NULL && rank < ep->ranks && (told & ~ep->mask_words[0]) != 0; rank++) {
         uint64_t bit = UINT64_C(1) << rank;
         ep->masked[rank] |= (told & bit) != 0;
         wefti_st64(ep->mask_words, ep->mask_words[0] | (told & bit), WEFTI_RELEASE);

@@ -162,9 +162,13 @@ static weft_status find_beside(weft_ep *ep)
         WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft5orderC1Ev", &order[0]));
         WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft12order_expertC1Ev", &order[1]));
     }
-    return ep->stats == NULL ? WEFT_OK
-                             : find_kernel(device->cuda, WEFTI_CUDA_EP_MODULE_routing_after, "_ZN4weft10statisticsC1Ev",
-                                           &device->statistics);
+    if (ep->stats != NULL) {
+        WEFT_TRY(find_kernel(device->cuda, WEFTI_CUDA_EP_MODULE_routing_after, "_ZN4weft10statisticsC1Ev",
+                             &device->statistics));
+    }
+    return !wefti_cuda_ep_joins_masks(ep)
+               ? WEFT_OK
+               : find_kernel(device->cuda, WEFTI_CUDA_EP_MODULE_routing_after, "_ZN4weft5masksC1Ev", &device->masks);
 }
 
 weft_status wefti_cuda_ep_find_kernels(weft_ep *ep)

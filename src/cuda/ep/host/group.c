@@ -153,11 +153,11 @@ static void set_limits(weft_ep *ep)
 static weft_status check_passing(const weft_ep *ep)
 {
     const int has_low_latency = wefti_cuda_ep_has_low_latency(ep);
-    if (wefti_cuda_ep_passes_by(ep) && (!has_low_latency || wefti_ep_channels(ep) != 1)) {
+    if (wefti_cuda_ep_passes_by(ep) && !has_low_latency) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,
                            CALL ": flags has WEFT_EP_MASK_ON_TIMEOUT, which on GPUs needs %s; leave it out, and call "
                                 "weft_ep_mask after a timeout",
-                           has_low_latency ? "pairs_max 1" : ep->device->kind->low_latency_needs);
+                           ep->device->kind->low_latency_needs);
     }
     return WEFT_OK;
 }
@@ -338,8 +338,9 @@ static weft_status prepare_by(weft_ep *ep, wefti_cuda_ep_directory *directory, c
         group->host_status =
             (wefti_u64 *)wefti_cuda_ep_host_words(ep, channel); /* kernels have the host heap at its address */
     }
-    ep->mask_told =
-        wefti_cuda_ep_passes_by(ep) ? &wefti_cuda_ep_host_words(ep, 0)[WEFTI_CUDA_EP_HOST_STATUS_MASKED] : NULL;
+    for (int channel = 0; channel < wefti_ep_channels(ep) && wefti_cuda_ep_passes_by(ep); channel++) {
+        ep->mask_told[channel] = &wefti_cuda_ep_host_words(ep, channel)[WEFTI_CUDA_EP_HOST_STATUS_MASKED];
+    }
     WEFT_TRY(ep->stats != NULL ? wefti_cuda_ep_stats_open(ep) : WEFT_OK);
     WEFT_TRY(ep->stats != NULL && before != NULL ? keep_statistics(ep, before) : WEFT_OK);
     device->sms = device->cuda->sms / pes_of_gpu(device->cuda);

@@ -63,6 +63,7 @@ typedef struct wefti_ep_device {
     uint64_t stats; /* with WEFT_EP_STATISTICS: the address behind the areas of the words that weft_ep.stats has, and of
                        [channels][R] waits of the running calls */
     CUfunction statistics; /* likewise */
+    CUfunction masks; /* before each call of a group whose channels join their masks */
     /* [..][..][..][by expert]; NULL: there are no halves of it, or it is not there in this way, or no slots of few
      * tokens or no routes of positions in this group */
     CUfunction kernel[WEFTI_CUDA_EP_WAYS][WEFTI_CUDA_EP_PHASES][WEFTI_CUDA_EP_WORKS][2];
@@ -101,6 +102,15 @@ static inline int wefti_cuda_ep_passes_by(const weft_ep *ep)
 {
     return (ep->config.flags & WEFT_EP_MASK_ON_TIMEOUT) != 0;
 }
+
+/* Whether what they mask on one channel has to be brought to the other. */
+static inline int wefti_cuda_ep_joins_masks(const weft_ep *ep)
+{
+    return wefti_cuda_ep_passes_by(ep) && wefti_ep_channels(ep) == 2;
+}
+
+/* Before a call that is launched next. */
+weft_status wefti_cuda_ep_launch_masks(const weft_ep *ep, weft_stream *stream, const char *call);
 
 /* Whether the group has memory for calls of low latency. */
 static inline int wefti_cuda_ep_has_low_latency(const weft_ep *ep)

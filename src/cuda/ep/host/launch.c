@@ -60,6 +60,9 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep
     WEFT_TRY(order_streams(route, stream, kernel->phase, call));
     wefti_ep_device_route *of = route->device;
     WEFT_TRY(wefti_cuda_ep_clear_dirty(cuda, of->tables.route_header, &of->dirty_bytes, stream));
+    WEFT_TRY(is_call && kernel->phase != WEFTI_CUDA_EP_RECV && wefti_cuda_ep_joins_masks(ep)
+                 ? wefti_cuda_ep_launch_masks(ep, stream, call)
+                 : WEFT_OK);
     WEFT_TRY(wefti_cuda_enter(cuda));
     CUresult result = cuda->driver.cuLaunchKernel(function, (unsigned)plan->blocks, 1, 1, WEFTI_CUDA_EP_THREADS, 1, 1,
                                                   plan->shared_bytes, (CUstream)(void *)stream, arguments, NULL);

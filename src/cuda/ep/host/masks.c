@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cuda/ep/host/kind.h"
+#include "cuda/ep/masking.h"
 #include "os/os.h"
 #include "world/world.h"
 
@@ -187,7 +188,7 @@ weft_status wefti_cuda_ep_mask(weft_ep *ep, int rank, int alive)
     wefti_ep_device *device = ep->device;
     const uint32_t bit = UINT32_C(1) << rank % 32;
     uint32_t masked[WEFTI_CUDA_EP_MANY_WORDS];
-    device->masked[0] |= ep->mask_told != NULL ? (uint32_t)ep->mask_words[0] : 0; /* kernels', too */
+    device->masked[0] |= wefti_cuda_ep_passes_by(ep) ? (uint32_t)ep->mask_words[0] : 0; /* kernels', too */
     memcpy(masked, device->masked, sizeof masked);
     masked[rank / 32] = alive ? masked[rank / 32] & ~bit : masked[rank / 32] | bit;
     for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
@@ -203,6 +204,23 @@ weft_status wefti_cuda_ep_mask(weft_ep *ep, int rank, int alive)
         __atomic_store_n(&words[WEFTI_CUDA_EP_HOST_STATUS_FAILED], 0, __ATOMIC_RELEASE);
     }
     return WEFT_OK;
+}
+
+weft_status wefti_cuda_ep_launch_masks(const weft_ep *ep, weft_stream *stream, const char *call)
+{
+    const wefti_cuda *cuda = ep->device->cuda;
+    const wefti_ep_device *device = ep->device;
+    const int other = 1 - ep->channel;
+    wefti_cuda_ep_masking_args args = {
+        .control = (void *)(uintptr_t)(device->own_area[ep->channel] + device->group[0].at.control),
+        .other = (const void *)(uintptr_t)(device->own_area[other] + device->group[0].at.control),
+        .told = (wefti_u64 *)ep->mask_told[ep->channel]};
+    void *arguments[] = {&args};
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    CUresult result = cuda->driver.cuLaunchKernel(device->masks, 1, 1, 1, WEFTI_CUDA_EP_THREADS, 1, 1, 0,
+                                                  (CUstream)(void *)stream, arguments, NULL);
+    wefti_cuda_leave(cuda);
+    return wefti_cuda_check(&cuda->driver, result, call);
 }
 
 /* ---- back in step ---- */

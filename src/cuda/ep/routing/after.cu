@@ -1,6 +1,8 @@
-/* cuda/ep/routing/after.cu: a kernel after each call of a group with WEFT_EP_STATISTICS, on its stream: what the call
- * received and whom it waited for is added to what is kept. It waits for nobody. */
+/* cuda/ep/routing/after.cu: kernels that go on with what calls have left, on their streams, and wait for nobody: after
+ * each call of a group with WEFT_EP_STATISTICS what it received and whom it waited for is added to what is kept; and
+ * before each call of a group of two channels that masks by itself (masking.h). */
 #include "cuda/ep/device/base.cuh"
+#include "cuda/ep/masking.h"
 
 /* Whether the call that was last on its channel moved rows. */
 EP_DEVICE bool ep_was_completed(const ep_stats &args)
@@ -34,3 +36,16 @@ EP_DEVICE void ep_add_statistics(const ep_stats &args)
 }
 
 EP_KERNEL(10statistics, C1, ep_stats, ep_add_statistics)
+
+/* Stores of this channel's kernels to its word are over. One thread. */
+EP_DEVICE void ep_take_masks(const wefti_cuda_ep_masking_args &args)
+{
+    const wefti_u32 own = wefti_ld_relaxed(&args.control->masked);
+    const wefti_u32 all = own | wefti_ld_relaxed(&args.other->masked);
+    if (threadIdx.x == 0 && all != own) {
+        wefti_st_relaxed(&args.control->masked, all);
+        wefti_st_release(args.told, (wefti_u64)all);
+    }
+}
+
+EP_KERNEL(5masks, C1, wefti_cuda_ep_masking_args, ep_take_masks)

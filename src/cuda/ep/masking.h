@@ -1,0 +1,14 @@
+/* cuda/ep/masking.h: in a group with WEFT_EP_MASK_ON_TIMEOUT and two channels, before a call: whom kernels of the other
+ * channel have masked is masked on this one, too. Host and kernels. */
+#ifndef WEFTI_CUDA_EP_MASKING_H
+#define WEFTI_CUDA_EP_MASKING_H
+
+#include "cuda/ep/memory.h"
+
+typedef struct wefti_cuda_ep_masking_args {
+    wefti_cuda_ep_control *control; /* of this channel, on which no kernel runs */
+    const wefti_cuda_ep_control *other;
+    wefti_u64 *told; /* this channel's word for the host */
+} wefti_cuda_ep_masking_args;
+
+#endif
