@@ -207,11 +207,14 @@ endfunction()
 # A library in place of libfabric, of tests/provider, in a folder of that name.
 function(weft_add_provider name)
     find_library(WEFT_OFI_LIBRARY NAMES libfabric.so.1 HINTS ${OFI_LIBDIR})
-    add_library(${name}_provider SHARED ${PROJECT_SOURCE_DIR}/tests/provider/${name}.c)
+    add_library(${name}_provider SHARED ${PROJECT_SOURCE_DIR}/tests/provider/${name}.c
+        ${PROJECT_SOURCE_DIR}/tests/provider/library.c)
+    target_include_directories(${name}_provider PRIVATE ${PROJECT_SOURCE_DIR}/tests)
     target_link_libraries(${name}_provider PRIVATE weft_flags)
     target_link_options(${name}_provider PRIVATE
-        -Wl,--version-script=${PROJECT_SOURCE_DIR}/tests/provider/${name}.map)
-    target_compile_definitions(${name}_provider PRIVATE REAL_LIBRARY="${WEFT_OFI_LIBRARY}")
+        -Wl,--version-script=${PROJECT_SOURCE_DIR}/tests/provider/libfabric.map)
+    target_compile_definitions(${name}_provider PRIVATE REAL_LIBRARY="${WEFT_OFI_LIBRARY}"
+        PROVIDER="${name}")
     set_target_properties(${name}_provider PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/provider/${name}
         PREFIX "" OUTPUT_NAME libfabric SUFFIX .so.1 NO_SONAME ON C_VISIBILITY_PRESET default)
 endfunction()

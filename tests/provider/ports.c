@@ -1,82 +1,23 @@
 /* A libfabric that shows the interfaces rail0 and rail1 as one NIC, mlx5_0, and tells its ports apart by nothing but
  * addresses, as the provider of verbs does with a NIC that has two ports: loaded in place of libfabric.so.1 by tests.
  * All else is the provider's that is there. */
+#include "provider/library.h"
+
 #include <arpa/inet.h>
-#include <dlfcn.h>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <pthread.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NIC "mlx5_0"
 
-static struct {
-    int (*getinfo)(uint32_t, const char *, const char *, uint64_t, const struct fi_info *, struct fi_info **);
-    void (*freeinfo)(struct fi_info *);
-    struct fi_info *(*dupinfo)(const struct fi_info *);
-    int (*fabric)(struct fi_fabric_attr *, struct fid_fabric **, void *);
-    const char *(*strerror)(int);
-} real;
-
 static struct fi_ops_fabric fabric_ops; /* the provider's, which are the same each time, with one of ours */
 static struct fi_ops_domain domain_ops;
 static int (*open_real_domain)(struct fid_fabric *, struct fi_info *, struct fid_domain **, void *);
 static int (*open_real_endpoint)(struct fid_domain *, struct fi_info *, struct fid_ep **, void *);
-
-static void expect(int holds, const char *what)
-{
-    if (!holds) {
-        fprintf(stderr, "ports provider: %s\n", what);
-        abort();
-    }
-}
-
-static void find(void *library, const char *name, const char *version, void *function)
-{
-    void *found = dlvsym(library, name, version);
-    expect(found != NULL, name);
-    memcpy(function, &found, sizeof found);
-}
-
-static void load(void)
-{
-    void *library = dlopen(REAL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    expect(library != NULL, "cannot load " REAL_LIBRARY);
-    find(library, "fi_getinfo", "FABRIC_1.3", &real.getinfo);
-    find(library, "fi_freeinfo", "FABRIC_1.3", &real.freeinfo);
-    find(library, "fi_dupinfo", "FABRIC_1.3", &real.dupinfo);
-    find(library, "fi_fabric", "FABRIC_1.1", &real.fabric);
-    find(library, "fi_strerror", "FABRIC_1.0", &real.strerror);
-}
-
-static void load_once(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    (void)pthread_once(&once, load);
-}
-
-const char *fi_strerror(int error)
-{
-    load_once();
-    return real.strerror(error);
-}
-
-void fi_freeinfo(struct fi_info *info)
-{
-    load_once();
-    real.freeinfo(info);
-}
-
-struct fi_info *fi_dupinfo(const struct fi_info *info)
-{
-    load_once();
-    return real.dupinfo(info);
-}
 
 static void rename_domain(struct fi_info *info, const char *name)
 {

@@ -16,7 +16,8 @@
  *              but for those of messages received where FI_ORDER_STRICT was asked of them
  *
  * What does not keep to it ends the process, and so does a process that ends and never wrote or read. */
-#include <dlfcn.h>
+#include "provider/library.h"
+
 #include <pthread.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -25,7 +26,6 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_rma.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -118,14 +118,6 @@ typedef struct region {
     struct region *next;
 } region;
 
-static struct {
-    int (*getinfo)(uint32_t, const char *, const char *, uint64_t, const struct fi_info *, struct fi_info **);
-    void (*freeinfo)(struct fi_info *);
-    struct fi_info *(*dupinfo)(const struct fi_info *);
-    int (*fabric)(struct fi_fabric_attr *, struct fid_fabric **, void *);
-    const char *(*strerror)(int);
-} real;
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static region *regions;
 static uint64_t regions_made;
@@ -144,19 +136,6 @@ int strict_provider(void); /* for tests to see which library they have */
 int strict_provider(void)
 {
     return 1;
-}
-
-static __attribute__((noreturn)) void refuse(const char *what)
-{
-    fprintf(stderr, "strict provider: %s\n", what);
-    abort();
-}
-
-static void expect(int holds, const char *what)
-{
-    if (!holds) {
-        refuse(what);
-    }
 }
 
 static unsigned draw(unsigned below)
@@ -247,48 +226,6 @@ static uint64_t number_of(const end *user, uint64_t key)
 }
 
 /* ---- the library ---- */
-
-static void find(void *library, const char *name, const char *version, void *function)
-{
-    void *found = dlvsym(library, name, version);
-    expect(found != NULL, name);
-    memcpy(function, &found, sizeof found);
-}
-
-static void load(void)
-{
-    void *library = dlopen(REAL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    expect(library != NULL, "cannot load " REAL_LIBRARY);
-    find(library, "fi_getinfo", "FABRIC_1.3", &real.getinfo);
-    find(library, "fi_freeinfo", "FABRIC_1.3", &real.freeinfo);
-    find(library, "fi_dupinfo", "FABRIC_1.3", &real.dupinfo);
-    find(library, "fi_fabric", "FABRIC_1.1", &real.fabric);
-    find(library, "fi_strerror", "FABRIC_1.0", &real.strerror);
-}
-
-static void load_once(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    (void)pthread_once(&once, load);
-}
-
-const char *fi_strerror(int error)
-{
-    load_once();
-    return real.strerror(error);
-}
-
-void fi_freeinfo(struct fi_info *info)
-{
-    load_once();
-    real.freeinfo(info);
-}
-
-struct fi_info *fi_dupinfo(const struct fi_info *info)
-{
-    load_once();
-    return real.dupinfo(info);
-}
 
 /* What the caller gets to see: the modes of a strict provider, an order of completions only if it was asked for. */
 static void tighten(struct fi_info *info, const struct fi_info *hints)
