@@ -4,7 +4,7 @@ set(weft_nccl_ep_tests ${PROJECT_SOURCE_DIR}/tests/faces/nccl_ep)
 add_library(standin_nccl SHARED ${weft_nccl_ep_tests}/libnccl.c)
 target_include_directories(standin_nccl PRIVATE ${PROJECT_SOURCE_DIR}/tests ${weft_nccl_ep_source}/abi)
 target_link_libraries(standin_nccl PRIVATE weft_flags Threads::Threads)
-set_target_properties(standin_nccl PROPERTIES OUTPUT_NAME nccl SUFFIX .so.2 NO_SONAME ON C_VISIBILITY_PRESET default
+set_target_properties(standin_nccl PROPERTIES OUTPUT_NAME nccl SUFFIX .so.2 C_VISIBILITY_PRESET default
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/standin)
 target_compile_options(standin_nccl PRIVATE -fvisibility=default)
 
