@@ -4,33 +4,10 @@
  * Method: the random cases of tests/support, as tests/gpu/ep.cu has them, of what such groups offer, in a world whose
  * link domains WEFT_CUDA_DOMAIN limits (or which has several hosts). Then how groups end of which a rank is missing.
  * Usage: as support/launch.h says; -c: how many cases; WEFT_SEED. */
-#include "support/arena.h"
-#include "support/early_memory.h"
-
-extern "C" {
-#include "support/ep_coverage.h"
-#include "support/ep_step.h"
-}
+#include "ep/sequence.cuh"
 
 #define CASES 6
-#define CALLS 5
-#define DEADLINE_NS UINT64_C(40000000000)
-
-typedef struct job {
-    test_pe *pe;
-    weft_world *world;
-    ep_memory memory;
-    uint64_t own;
-    unsigned salt;
-    char what[160];
-} job;
-
-static void draw_capacities(uint64_t *common, const ep_routing *routing, int ranks, int64_t *capacity)
-{
-    for (int rank = 0; rank < ranks; rank++) {
-        capacity[rank] = routing->side[rank].rows + random_below(common, 3);
-    }
-}
+#define HOSTS_DEADLINE_NS (10 * DEADLINE_NS)
 
 static void combine(const ep_step *step, const ep_payload *payload, unsigned flags, uint64_t *common)
 {
@@ -43,87 +20,42 @@ static void combine(const ep_step *step, const ep_payload *payload, unsigned fla
     ep_step_combine(step, payload, flags, biases.biases == 0 ? NULL : &biases);
 }
 
-static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size *size, weft_ep_layout layout,
-                      uint64_t *common)
+/* Of what plans may have, what groups of several domains offer. */
+static weft_ep_plan draw_plan(const ep_setup *setup, weft_ep_layout layout, uint64_t *common)
 {
     weft_ep_plan plan = ep_plan_draw(random_next(common), setup);
-    weft_ep_route *route = NULL;
-    ep_routing *routing = NULL;
-    ep_case one = {};
-    const bool is_slots = ep_is_slots(layout);
     plan.layout = layout;
     plan.alignment = layout == WEFT_EP_EXPERT_MAJOR ? 1 << random_below(common, 4) : 0;
-    plan.slot_tokens = is_slots ? setup->config.slot_tokens_max : 0;
+    plan.slot_tokens = ep_is_slots(layout) ? setup->config.slot_tokens_max : 0;
     plan.flags &= ~(unsigned)WEFT_EP_DESTINATIONS;
     plan.flags &= layout == WEFT_EP_EXPERT_MAJOR ? ~0u : ~(unsigned)WEFT_EP_ZERO_PADDING;
     plan.flags &= ep_is_by_expert(layout) ? ~(unsigned)WEFT_EP_ALL_WEIGHTS : ~0u;
     plan.order = WEFT_EP_ORDER_RANK;
-    size_t bytes = 0;
-    CHECK_OK(weft_ep_route_bytes(ep, &plan, &bytes));
-    const bool is_held = random_below(&of->own, 3) == 0 && bytes <= ROUTE_BYTES;
-    void *memory = is_held ? route_memory(of->pe, 0, bytes) : NULL; /* else the library's own */
-    if (!CHECK_OK(weft_ep_route_create(ep, &plan, memory, &route))) {
+    return plan;
+}
+
+static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size *size, weft_ep_layout layout,
+                      uint64_t *common)
+{
+    const weft_ep_plan plan = draw_plan(setup, layout, common);
+    sequence s;
+    drawn_call call;
+    if (!sequence_open(&s, of, ep, setup, size, &plan, false)) {
         return;
     }
-    ep_told *told = random_below(&of->own, 2) == 0 ? ep_told_create(route, setup, of->pe->pe, &of->own) : NULL;
-    for (int call = 0; call < CALLS; call++) {
-        of->salt++;
-        const int updates = routing == NULL || random_below(common, 4) == 0;
-        const int fresh = updates && random_below(common, 2) == 0;
-        const int back = !updates && random_below(common, 3) == 0;
-        const int adds = back || (!updates && random_below(common, 3) != 0);
-        const unsigned flags = random_below(common, 2) == 0 ? WEFT_EP_WEIGHTED : 0;
-        int64_t capacity[EP_RANKS_MAX];
-        ep_payload received;
-        const ep_payload payload =
-            ep_payload_draw(random_next(common), setup, size, &plan, adds || (updates && !fresh), of->salt, &received);
-        if (updates) {
-            ep_routing_destroy(routing);
-            ep_case_free(&one);
-            one = ep_case_draw(random_next(common), setup, &plan);
-            routing = ep_routing_create(&one, NULL);
-        }
-        if (fresh) {
-            draw_capacities(common, routing, of->pe->pes, capacity);
-            ep_routing_destroy(routing);
-            routing = ep_routing_create(&one, capacity);
-        }
-        snprintf(of->what, sizeof of->what, "%s %u (layout %d, T %d, E %d, K %d, H %d, type %d)",
-                 fresh     ? "fresh dispatch"
-                 : updates ? "update"
-                 : back    ? "backward"
-                 : adds    ? "combine"
-                           : "dispatch",
-                 of->salt, plan.layout, one.tokens[of->pe->pe], setup->config.experts, plan.topk, payload.hidden,
-                 payload.dtype);
-        ep_step step = {};
-        step.route = route;
-        step.routing = routing;
-        step.told = told;
-        step.rank = of->pe->pe;
-        step.arrays.what = of->what;
-        step.arrays.memory = &of->memory;
-        step.arrays.random = &of->own;
-        step.is_late = 1;
-        step.halves = of->salt % 2 == 0;
-        step.stream = gpu_stream_of(of->pe);
-        step.slow_us = of->salt % 7 == 0 ? 300 : 0;
-        if (back && random_below(common, 2) == 0) {
-            ep_step_dispatch_bwd(&step, &payload, 0);
-        } else if (back) {
-            ep_step_combine_bwd(&step, &payload, NULL, flags);
-        } else if (adds) {
-            combine(&step, &payload, flags, common);
-        } else if (updates && !fresh) {
-            ep_step_update(&step);
+    for (int i = 0; i < CALLS_OF_ROUTE; i++) {
+        sequence_draw(&s, false, common, &call);
+        if (call.is_backward && random_below(common, 2) == 0) {
+            ep_step_dispatch_bwd(&call.step, &call.payload, 0);
+        } else if (call.is_backward) {
+            ep_step_combine_bwd(&call.step, &call.payload, NULL, call.flags);
+        } else if (call.adds) {
+            combine(&call.step, &call.payload, call.flags, common);
         } else {
-            ep_step_dispatch(&step, &payload, &received, fresh ? capacity : NULL);
+            sequence_send(&call);
         }
     }
-    ep_routing_destroy(routing);
-    ep_case_free(&one);
-    CHECK_OK(weft_ep_route_destroy(route));
-    ep_told_destroy(told);
+    sequence_close(&s);
 }
 
 /* The domains of the group are the link domains, in the order of their lowest ranks. */
@@ -240,8 +172,7 @@ static void test_bytes(job *of, arena *all)
         ids[i] = bytes_id(2 * pes, pe, i / BYTES_TOPK, i % BYTES_TOPK);
     }
     gpu_copy(of->pe, all->base[PLAIN], all->pinned, BYTES_TOKENS * BYTES_TOPK * sizeof *ids);
-    CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &ep));
-    CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &route));
+    (void)ep_group_open(of->world, &config, &plan, &ep, &route);
     CHECK_OK(weft_ep_domains(ep, domain, &domains));
     choices.tokens = BYTES_TOKENS;
     choices.ids = all->base[PLAIN];
@@ -270,8 +201,7 @@ static void test_bytes(job *of, arena *all)
     CHECK_OK(weft_ep_combine(route, &got.rows, &in, 0, stream));
     CHECK_OK(weft_ep_route_query(route, stream, &counts));
     check_bytes("combine", bytes_moved(of) - before, back, (pes + size - 1) / size);
-    CHECK_OK(weft_ep_route_destroy(route));
-    CHECK_OK(weft_ep_destroy(ep));
+    ep_group_close(ep, route);
 }
 
 /* ---- a rank that does not come ---- */
@@ -282,17 +212,11 @@ static void test_absence(job *of, arena *all)
     weft_ep *ep = NULL;
     weft_ep_route *route = NULL;
     weft_ep_host_counts counts;
-    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    const weft_ep_config config = small_config(2 * of->pe->pes);
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
     const int absent = of->pe->pes - 1;
-    config.experts = 2 * of->pe->pes;
-    config.tokens_max = 8;
-    config.topk_max = 2;
-    config.row_bytes_max = 64;
-    config.on_device = 1;
     plan.topk = 2;
-    CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &ep));
-    CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &route));
+    (void)ep_group_open(of->world, &config, &plan, &ep, &route);
     CHECK_OK(weft_device_deadline(of->world, UINT64_C(500000000)));
     gpu_set(of->pe, all->base[PLAIN], 0, 1024);
     if (of->pe->pe != absent) {
@@ -305,10 +229,9 @@ static void test_absence(job *of, arena *all)
                    "names no rank: %s", weft_last_error());
         CHECK_STATUS(weft_ep_route_update(route, &choices, gpu_stream_of(of->pe)), WEFT_ERR_TIMEOUT);
         CHECK_STATUS(weft_ep_mask(ep, absent, 0), WEFT_ERR_UNSUPPORTED);
-        CHECK_OK(weft_ep_route_destroy(route));
-        CHECK_OK(weft_ep_destroy(ep));
+        ep_group_close(ep, route);
     }
-    CHECK_OK(weft_device_deadline(of->world, DEADLINE_NS));
+    CHECK_OK(weft_device_deadline(of->world, HOSTS_DEADLINE_NS));
     CHECK_OK(weft_barrier(of->world)); /* the absent rank's group ends with its world */
 }
 
@@ -322,7 +245,7 @@ static void test_body(test_pe *pe)
     check_as_pe(pe->pe);
     of.pe = pe;
     of.world = test_world(pe, "ep_hosts", (size_t)4 << 30, ON_GPU ? (size_t)512 << 20 : (size_t)128 << 20);
-    CHECK_OK(weft_device_deadline(of.world, DEADLINE_NS));
+    CHECK_OK(weft_device_deadline(of.world, HOSTS_DEADLINE_NS));
     arena_open(&all, pe, of.world, &of.memory);
     take_memory();
     CHECK_OK(weft_barrier(of.world));

@@ -2,40 +2,9 @@
 #ifndef EP_CASES_CUH
 #define EP_CASES_CUH
 
-#include "ep/job.cuh"
+#include "ep/sequence.cuh"
 
 #define ROUTES_OF_CASE 3
-#define CALLS_OF_ROUTE 5
-
-static ep_step step_of(job *of, weft_ep_route *route, const ep_routing *routing, ep_told *told)
-{
-    ep_step step = {};
-    step.route = route;
-    step.routing = routing;
-    step.told = told;
-    step.rank = of->pe->pe;
-    step.arrays.what = of->what;
-    step.arrays.memory = &of->memory;
-    step.arrays.random = &of->own;
-    step.is_late = 1;
-    step.halves = of->salt % 2 == 0;
-    step.stream = gpu_stream_of(of->pe);
-    step.slow_us = of->salt % 7 == 0 ? 300 : 0;
-    return step;
-}
-
-/* What the receive buffer of each rank holds: enough, or now and then too little. */
-static void draw_capacities(uint64_t *common, const ep_routing *routing, const weft_ep_plan *plan, int ranks,
-                            int64_t *capacity)
-{
-    int is_tight = !ep_is_slots(plan->layout) && random_below(common, 4) == 0;
-    for (int rank = 0; rank < ranks; rank++) {
-        int64_t rows = routing->side[rank].rows;
-        int64_t spare = random_below(common, 3);
-        int is_short = is_tight && random_below(common, 4) == 0;
-        capacity[rank] = is_short ? (int64_t)random_below(common, (unsigned)rows + 1) : rows + spare;
-    }
-}
 
 static void run_backward(const ep_step *step, const ep_payload *payload, unsigned flags, uint64_t *common)
 {
@@ -67,75 +36,31 @@ static weft_ep_plan draw_plan(uint64_t *common, const ep_setup *setup, const ep_
 static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size *size, bool grows, uint64_t *common)
 {
     weft_ep_plan plan = draw_plan(common, setup, size);
-    weft_ep_route *route = NULL;
-    ep_routing *routing = NULL;
-    ep_case one = {};
+    sequence s;
+    drawn_call call;
     plan.sms = random_below(common, 3) == 0 ? 1 + (int)random_below(common, 20) : 0;
     if (grows && ep_is_slots(plan.layout)) {
         plan.slot_tokens = ep_slot_tokens(setup, &plan); /* 0 would be what there is now */
     }
-    size_t bytes = 0;
-    CHECK_OK(weft_ep_route_bytes(ep, &plan, &bytes));
-    /* which memory; or the library's own, which grows */
-    int held = !grows && random_below(&of->own, 3) == 0 && bytes <= ROUTE_BYTES ? 0 : -1;
-    void *memory = held == 0 ? route_memory(of->pe, held, bytes) : NULL;
-    const double begun_s = now_s();
-    if (!CHECK_OK(weft_ep_route_create(ep, &plan, memory, &route))) {
+    if (!sequence_open(&s, of, ep, setup, size, &plan, grows)) {
         return;
     }
-    of->made_s += now_s() - begun_s;
-    ep_told *told = random_below(&of->own, 2) == 0 ? ep_told_create(route, setup, of->pe->pe, &of->own) : NULL;
-    for (int call = 0; call < CALLS_OF_ROUTE; call++) {
-        if (held >= 0 && random_below(&of->own, 3) == 0) {
-            held = 1 - held;
-            CHECK_OK(weft_ep_route_move(route, route_memory(of->pe, held, bytes), bytes)); /* its stream has ended */
+    for (int i = 0; i < CALLS_OF_ROUTE; i++) {
+        if (s.held >= 0 && random_below(&of->own, 3) == 0) {
+            s.held = 1 - s.held;
+            CHECK_OK(
+                weft_ep_route_move(s.route, route_memory(of->pe, s.held, s.bytes), s.bytes)); /* its stream ended */
         }
-        of->salt++;
-        int updates = routing == NULL || random_below(common, 4) == 0;
-        int fresh = updates && random_below(common, 2) == 0;
-        int back = !updates && random_below(common, 2) == 0;
-        int adds = back || (!updates && random_below(common, 2) == 0);
-        unsigned flags = random_below(common, 2) == 0 ? WEFT_EP_WEIGHTED : 0;
-        int64_t capacity[EP_RANKS_MAX];
-        ep_payload received;
-        ep_payload payload =
-            ep_payload_draw(random_next(common), setup, size, &plan, adds || (updates && !fresh), of->salt, &received);
-        if (updates) {
-            ep_routing_destroy(routing);
-            ep_case_free(&one);
-            one = ep_case_draw(random_next(common), setup, &plan);
-            routing = ep_routing_create(&one, NULL);
-        }
-        if (fresh) {
-            draw_capacities(common, routing, &plan, of->pe->pes, capacity);
-            ep_routing_destroy(routing);
-            routing = ep_routing_create(&one, capacity);
-        }
-        snprintf(of->what, sizeof of->what, "%s %u (layout %d, T %d, E %d, K %d, H %d, type %d)",
-                 fresh     ? "fresh dispatch"
-                 : updates ? "update"
-                 : back    ? "backward"
-                 : adds    ? "combine"
-                           : "dispatch",
-                 of->salt, plan.layout, one.tokens[of->pe->pe], setup->config.experts, plan.topk, payload.hidden,
-                 payload.dtype);
-        ep_step step = step_of(of, route, routing, told);
-        if (back) {
-            run_backward(&step, &payload, flags, common);
-        } else if (adds) {
-            ep_combining_step(&step, &payload, flags, common);
-        } else if (updates && !fresh) {
-            ep_step_update(&step);
+        sequence_draw(&s, true, common, &call);
+        if (call.is_backward) {
+            run_backward(&call.step, &call.payload, call.flags, common);
+        } else if (call.adds) {
+            ep_combining_step(&call.step, &call.payload, call.flags, common);
         } else {
-            ep_step_dispatch(&step, &payload, &received, fresh ? capacity : NULL);
+            sequence_send(&call);
         }
     }
-    ep_routing_destroy(routing);
-    ep_case_free(&one);
-    const double ended_s = now_s();
-    CHECK_OK(weft_ep_route_destroy(route));
-    of->made_s += now_s() - ended_s;
-    ep_told_destroy(told);
+    sequence_close(&s);
 }
 
 static ep_setup draw_setup(uint64_t *state, int pes, const ep_size *size)

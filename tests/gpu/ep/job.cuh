@@ -8,6 +8,7 @@
 extern "C" {
 #include "support/ep_combining.h"
 #include "support/ep_coverage.h"
+#include "support/ep_group.h"
 #include "support/ep_step.h"
 }
 
