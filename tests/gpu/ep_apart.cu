@@ -12,6 +12,7 @@
 
 extern "C" {
 #include "support/check.h"
+#include "support/ep_group.h"
 }
 #include "weft_ep.h"
 
@@ -41,11 +42,7 @@ static void expect_end(const scene *of, weft_status status)
 
 static weft_ep_rows rows_at(void *data)
 {
-    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
-    rows.data = data;
-    rows.dtype = WEFT_EP_F32;
-    rows.hidden = HIDDEN;
-    return rows;
+    return ep_rows(data, WEFT_EP_F32, HIDDEN);
 }
 
 static weft_ep_received received_at(void *data)
@@ -98,8 +95,7 @@ static void open_scene(scene *of, weft_team *team, weft_ep_layout layout)
 static void close_scene(scene *of)
 {
     CHECK_OK(weft_barrier(of->world));
-    CHECK_OK(weft_ep_route_destroy(of->route));
-    CHECK_OK(weft_ep_destroy(of->ep));
+    ep_group_close(of->ep, of->route);
     CHECK_OK(weft_barrier(of->world));
 }
 

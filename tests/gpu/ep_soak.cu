@@ -11,6 +11,7 @@
 
 extern "C" {
 #include "support/check.h"
+#include "support/ep_group.h"
 }
 #include "weft_ep.h"
 
@@ -88,11 +89,7 @@ __global__ void check_kernel(const float *sums, const wefti_u32 *times, wefti_u3
 
 static weft_ep_rows rows_at(void *data)
 {
-    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
-    rows.data = data;
-    rows.dtype = WEFT_EP_F32;
-    rows.hidden = HIDDEN;
-    return rows;
+    return ep_rows(data, WEFT_EP_F32, HIDDEN);
 }
 
 /* Choices, some of them none, and how often each token comes back. */

@@ -12,8 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/support/ep_rig.h"
 #include "os/os.h"
 #include "support/check.h"
+#include "support/ep_group.h"
 #include "support/pes.h"
 #include "weft_ep.h"
 
@@ -41,11 +43,7 @@ static _Alignas(64) float sums[PES][TOKENS][HIDDEN];
 
 static weft_ep_rows rows_at(void *data)
 {
-    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
-    rows.data = data;
-    rows.dtype = WEFT_EP_F32;
-    rows.hidden = HIDDEN;
-    return rows;
+    return ep_rows(data, WEFT_EP_F32, HIDDEN);
 }
 
 static int open_rig(stats_rig *rig, weft_world *world, weft_ep_layout layout)
@@ -83,8 +81,7 @@ static int open_rig(stats_rig *rig, weft_world *world, weft_ep_layout layout)
     rig->stats.rows_of_expert = rig->rows;
     rig->stats.dispatch_wait_ns = rig->waits[0];
     rig->stats.combine_wait_ns = rig->waits[1];
-    return CHECK_OK(weft_ep_create(weft_team_world(world), &config, &rig->ep)) &&
-           CHECK_OK(weft_ep_route_create(rig->ep, &plan, NULL, &rig->route));
+    return ep_group_open(world, &config, &plan, &rig->ep, &rig->route);
 }
 
 static void meet_late(const stats_rig *rig)
@@ -160,19 +157,14 @@ static void run_layout(weft_world *world, weft_ep_layout layout)
     expect(&rig, STEPS);
     step_by_halves(&rig);
     expect(&rig, STEPS + 1);
-    CHECK_OK(weft_ep_route_destroy(rig.route));
-    CHECK_OK(weft_ep_destroy(rig.ep));
+    ep_group_close(rig.ep, rig.route);
     CHECK_OK(weft_barrier(world));
 }
 
 static void run(weft_world *world, void *context)
 {
-    weft_device_config device = WEFT_DEVICE_CONFIG_INIT;
     (void)context;
-    device.choice = WEFT_DEVICE_ORDINAL;
-    device.ordinal = weft_world_pe(world);
-    device.heap_max_bytes = (size_t)64 << 20;
-    if (CHECK_OK(weft_device_attach(world, &device))) {
+    if (ep_rig_attach(world)) {
         run_layout(world, WEFT_EP_RANK_MAJOR);
         run_layout(world, WEFT_EP_EXPERT_MAJOR);
         run_layout(world, WEFT_EP_SLOTS_EXPERT);

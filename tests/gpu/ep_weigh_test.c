@@ -14,7 +14,9 @@
 #include <string.h>
 
 #include "cuda/ep/memory.h"
+#include "gpu/support/ep_rig.h"
 #include "support/check.h"
+#include "support/ep_group.h"
 #include "support/pes.h"
 #include "weft_ep.h"
 
@@ -48,11 +50,7 @@ typedef struct rig {
 
 static weft_ep_rows rows_at(void *data)
 {
-    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
-    rows.data = data;
-    rows.dtype = WEFT_EP_F32;
-    rows.hidden = HIDDEN;
-    return rows;
+    return ep_rows(data, WEFT_EP_F32, HIDDEN);
 }
 
 static void fill(rig *r)
@@ -91,8 +89,7 @@ static rig *open_rig(weft_world *world, weft_ep_layout layout, int tokens)
     plan.layout = layout;
     plan.flags = layout == WEFT_EP_SLOTS_SOURCE ? WEFT_EP_ALL_WEIGHTS : 0;
     plan.alignment = layout == WEFT_EP_EXPERT_MAJOR ? 2 : 0;
-    CHECK_OK(weft_ep_create(weft_team_world(world), &config, &r->ep));
-    CHECK_OK(weft_ep_route_create(r->ep, &plan, NULL, &r->weighed));
+    (void)ep_group_open(world, &config, &plan, &r->ep, &r->weighed);
     CHECK_OK(weft_ep_route_create(r->ep, &plan, NULL, &r->chosen));
     fill(r);
     r->choices = choices;
@@ -104,9 +101,8 @@ static rig *open_rig(weft_world *world, weft_ep_layout layout, int tokens)
 
 static void close_rig(rig *r)
 {
-    CHECK_OK(weft_ep_route_destroy(r->weighed));
     CHECK_OK(weft_ep_route_destroy(r->chosen));
-    CHECK_OK(weft_ep_destroy(r->ep));
+    ep_group_close(r->ep, r->weighed);
     free(r);
 }
 
@@ -199,19 +195,10 @@ static void one_brings_none(weft_world *world, weft_ep_layout layout)
     close_rig(r);
 }
 
-static int attach(weft_world *world)
-{
-    weft_device_config device = WEFT_DEVICE_CONFIG_INIT;
-    device.choice = WEFT_DEVICE_ORDINAL;
-    device.ordinal = weft_world_pe(world);
-    device.heap_max_bytes = (size_t)64 << 20;
-    return CHECK_OK(weft_device_attach(world, &device));
-}
-
 static void run(weft_world *world, void *context)
 {
     (void)context;
-    const int layouts = attach(world) ? LAYOUTS : 0;
+    const int layouts = ep_rig_attach(world) ? LAYOUTS : 0;
     for (int layout = 0; layout < layouts; layout++) {
         as_chosen(world, (weft_ep_layout)layout, FEW);
         as_chosen(world, (weft_ep_layout)layout, MANY);
@@ -229,7 +216,7 @@ static void of_few_ranks(void **state)
 static void refused(weft_world *world, void *context)
 {
     (void)context;
-    if (attach(world)) {
+    if (ep_rig_attach(world)) {
         rig *r = open_rig(world, WEFT_EP_RANK_MAJOR, FEW);
         CHECK_OK(weft_ep_route_update(r->weighed, &r->choices, NULL));
         CHECK_STATUS(weft_ep_route_weigh(r->weighed, r->weights[1]), WEFT_ERR_UNSUPPORTED);

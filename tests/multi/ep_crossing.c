@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "support/check.h"
+#include "support/ep_group.h"
 #include "support/pe_main.h"
 #include "weft_ep.h"
 
@@ -106,8 +107,7 @@ static int make(layer *of)
     config.topk_max = plan.topk = TOPK;
     config.row_bytes_max = ROW_BYTES;
     config.domain_ranks = !is_spread && of->ranks % 2 == 0 ? 2 : 0;
-    if (!CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &of->ep)) ||
-        !CHECK_OK(weft_ep_route_create(of->ep, &plan, NULL, &of->route)) ||
+    if (!ep_group_open(of->world, &config, &plan, &of->ep, &of->route) ||
         !CHECK_OK(weft_ep_domains(of->ep, of->domain_of, &of->domains))) {
         return 0;
     }
@@ -145,11 +145,7 @@ static int make(layer *of)
 
 static weft_ep_rows rows_of(uint16_t *data)
 {
-    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
-    rows.data = data;
-    rows.dtype = WEFT_EP_BF16;
-    rows.hidden = HIDDEN;
-    return rows;
+    return ep_rows(data, WEFT_EP_BF16, HIDDEN);
 }
 
 static float value_of(uint16_t bits)
@@ -252,8 +248,7 @@ static void body(weft_world *world)
     check_messages(&of);
     CHECK_OK(weft_barrier(world));
     CHECK_OK(weft_free(world, of.received));
-    CHECK_OK(weft_ep_route_destroy(of.route));
-    CHECK_OK(weft_ep_destroy(of.ep));
+    ep_group_close(of.ep, of.route);
     free(of.ids);
     free(of.in);
     free(of.out);

@@ -20,6 +20,7 @@
 
 #include "os/os.h"
 #include "support/check.h"
+#include "support/ep_group.h"
 #include "support/load.h"
 #include "weft.h"
 #include "weft_ep.h"
@@ -75,17 +76,12 @@ static int make_layer(int domains)
         here.ids[i] = (i * 7 + i / 5) % EXPERTS;
     }
     return CHECK_OK(weft_world_create(&world_config, &here.world)) &&
-           CHECK_OK(weft_ep_create(weft_team_world(here.world), &config, &here.ep)) &&
-           CHECK_OK(weft_ep_route_create(here.ep, &plan, NULL, &here.route));
+           ep_group_open(here.world, &config, &plan, &here.ep, &here.route);
 }
 
 static weft_ep_rows rows_at(float *data)
 {
-    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
-    rows.data = data;
-    rows.dtype = WEFT_EP_F32;
-    rows.hidden = HIDDEN;
-    return rows;
+    return ep_rows(data, WEFT_EP_F32, HIDDEN);
 }
 
 static weft_status step(int number)
@@ -119,8 +115,7 @@ static void survive(int victim)
     CHECK_SAY(took_ns < here.deadline_ns + load_patience_ns(LATE_NS), "it took %.3f s", (double)took_ns * 1e-9);
     start_ns = wefti_os_now_ns();
     CHECK_STATUS(step(0), WEFT_ERR_TIMEOUT);
-    CHECK_OK(weft_ep_route_destroy(here.route));
-    CHECK_OK(weft_ep_destroy(here.ep));
+    ep_group_close(here.ep, here.route);
     CHECK_OK(weft_world_destroy(here.world));
     took_ns = wefti_os_now_ns() - start_ns;
     CHECK_SAY(took_ns < load_patience_ns(LATE_NS), "the end took %.3f s", (double)took_ns * 1e-9);

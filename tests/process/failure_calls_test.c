@@ -21,6 +21,7 @@
 #include "os/os.h"
 #include "support/check.h"
 #include "support/crew.h"
+#include "support/ep_group.h"
 #include "support/load.h"
 #include "weft.h"
 #include "weft_ep.h"
@@ -154,11 +155,7 @@ static weft_status call_create(desk *d)
 
 static weft_ep_rows rows_at(unsigned char *data)
 {
-    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
-    rows.data = data;
-    rows.dtype = WEFT_EP_F32;
-    rows.hidden = HIDDEN;
-    return rows;
+    return ep_rows(data, WEFT_EP_F32, HIDDEN);
 }
 
 static weft_status call_ep(desk *d)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "support/check.h"
+#include "support/ep_group.h"
 #include "support/ep_number.h"
 #include "support/pes.h"
 
@@ -37,11 +38,7 @@ static float get_row(const scene *s, const void *rows, int row)
 
 static weft_ep_rows rows_at(const scene *s, void *data)
 {
-    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
-    rows.data = data;
-    rows.dtype = s->dtype;
-    rows.hidden = hidden_of(s);
-    return rows;
+    return ep_rows(data, s->dtype, hidden_of(s));
 }
 
 static int is_by_expert(const scene *s)
@@ -181,11 +178,9 @@ static void run(weft_world *world, void *context)
     plan.alignment = s->alignment;
     plan.flags = s->plan_flags;
     plan.slot_tokens = s->slot_tokens;
-    if (CHECK_OK(weft_ep_create(weft_team_world(world), &config, &ep)) &&
-        CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &route))) {
+    if (ep_group_open(world, &config, &plan, &ep, &route)) {
         run_step(s, route, rank);
-        CHECK_OK(weft_ep_route_destroy(route));
-        CHECK_OK(weft_ep_destroy(ep));
+        ep_group_close(ep, route);
     }
 }
 

@@ -13,6 +13,7 @@
 
 #include "os/os.h"
 #include "support/check.h"
+#include "support/ep_group.h"
 #include "support/load.h"
 #include "support/pes.h"
 #include "weft_ep.h"
@@ -89,8 +90,7 @@ static void make(weft_world *world, absent_rig *rig)
     config.topk_max = 1;
     config.row_bytes_max = HIDDEN * sizeof(float);
     plan.topk = 1;
-    CHECK_OK(weft_ep_create(weft_team_world(world), &config, &rig->ep));
-    CHECK_OK(weft_ep_route_create(rig->ep, &plan, NULL, &rig->route));
+    (void)ep_group_open(world, &config, &plan, &rig->ep, &rig->route);
     CHECK_OK(call(rig, CALL_UPDATE));
 }
 

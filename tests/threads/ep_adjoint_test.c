@@ -19,6 +19,7 @@
 #include <stdlib.h>
 
 #include "support/check.h"
+#include "support/ep_group.h"
 #include "support/ep_reference.h"
 #include "support/pes.h"
 
@@ -274,14 +275,12 @@ static void run_case(weft_world *world, board *all, uint64_t state, int number_o
     weft_ep_config config = setup.config;
     weft_ep *ep;
     config.experts_of_rank = setup.uneven ? setup.table : NULL;
-    if (CHECK_OK(weft_ep_create(weft_team_world(world), &config, &ep)) &&
-        CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &r.route))) {
+    if (ep_group_open(world, &config, &plan, &ep, &r.route)) {
         update(&r);
         dispatch_there_and_back(&r);
         combine_there_and_back(&r, 0);
         combine_there_and_back(&r, WEFT_EP_WEIGHTED);
-        CHECK_OK(weft_ep_route_destroy(r.route));
-        CHECK_OK(weft_ep_destroy(ep));
+        ep_group_close(ep, r.route);
         CHECK_OK(weft_barrier(world));
         if (r.rank == 0) {
             compare(all, &r, number_of_case);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "support/check.h"
+#include "support/ep_group.h"
 #include "weft.h"
 #include "weft_ep.h"
 
@@ -67,11 +68,7 @@ static weft_ep_choices good_choices(void)
 
 static weft_ep_rows good_rows(void *data)
 {
-    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
-    rows.data = data;
-    rows.dtype = WEFT_EP_F32;
-    rows.hidden = HIDDEN;
-    return rows;
+    return ep_rows(data, WEFT_EP_F32, HIDDEN);
 }
 
 static weft_ep_received good_received(void)

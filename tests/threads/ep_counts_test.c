@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "support/check.h"
+#include "support/ep_group.h"
 #include "support/pes.h"
 #include "weft_ep.h"
 
@@ -66,8 +67,7 @@ static int open_rig(weft_world *world, rig *r)
     r->received.rows.data = r->out;
     r->received.rows_capacity = PES * TOKENS;
     r->rows.data = r->in;
-    return CHECK_OK(weft_ep_create(weft_team_world(world), &config, &r->ep)) &&
-           CHECK_OK(weft_ep_route_create(r->ep, &plan, NULL, &r->route)) &&
+    return ep_group_open(world, &config, &plan, &r->ep, &r->route) &&
            CHECK_OK(weft_ep_route_counts_to(r->route, &arrays));
 }
 
@@ -127,8 +127,7 @@ static void run(weft_world *world, void *context)
     (void)pes_set_deadline(world, long_ns);
     CHECK_OK(weft_ep_route_counts_wait(r.route, STEPS)); /* nothing is dead */
     CHECK_OK(weft_barrier(world));
-    CHECK_OK(weft_ep_route_destroy(r.route));
-    CHECK_OK(weft_ep_destroy(r.ep));
+    ep_group_close(r.ep, r.route);
 }
 
 static void counts_are_told_before_rows_move(void **state)

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "support/check.h"
+#include "support/ep_group.h"
 #include "support/pes.h"
 #include "weft_ep.h"
 
@@ -59,8 +60,7 @@ static int open_rig(weft_world *world, rig *r)
     for (int i = 0; i < TOKENS * HIDDEN; i++) {
         r->in[i / HIDDEN][i % HIDDEN] = (float)(10 + i / HIDDEN);
     }
-    return CHECK_OK(weft_ep_create(weft_team_world(world), &config, &r->ep)) &&
-           CHECK_OK(weft_ep_route_create(r->ep, &plan, NULL, &r->route));
+    return ep_group_open(world, &config, &plan, &r->ep, &r->route);
 }
 
 /* The step: what comes, and a weighted combine of it. Returns the route's status. */
@@ -131,8 +131,7 @@ static void run(weft_world *world, void *context)
     expect_tokens(&r, 0, 1, 2);
     r.choices.ids = &id;
     CHECK_STATUS(weft_ep_route_choose(r.route, &r.choices), WEFT_ERR_ARGUMENT);
-    CHECK_OK(weft_ep_route_destroy(r.route));
-    CHECK_OK(weft_ep_destroy(r.ep));
+    ep_group_close(r.ep, r.route);
 }
 
 static void masks_and_positions(void **state)

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "support/check.h"
+#include "support/ep_group.h"
 #include "support/pes.h"
 #include "weft.h"
 #include "weft_ep.h"
@@ -43,8 +44,7 @@ static rig *open_rig_with(weft_world *world, const weft_ep_config *config)
     memset(r, 0, sizeof *r);
     r->rank = weft_world_pe(world);
     plan.topk = PES;
-    CHECK_OK(weft_ep_create(weft_team_world(world), config, &r->ep));
-    CHECK_OK(weft_ep_route_create(r->ep, &plan, NULL, &r->route));
+    (void)ep_group_open(world, config, &plan, &r->ep, &r->route);
     return r;
 }
 
@@ -56,18 +56,13 @@ static rig *open_rig(weft_world *world, size_t bytes_max)
 
 static void close_rig(rig *r)
 {
-    CHECK_OK(weft_ep_route_destroy(r->route));
-    CHECK_OK(weft_ep_destroy(r->ep));
+    ep_group_close(r->ep, r->route);
     free(r);
 }
 
 static weft_ep_rows rows_of(float *data, int hidden)
 {
-    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
-    rows.data = data;
-    rows.dtype = WEFT_EP_F32;
-    rows.hidden = hidden;
-    return rows;
+    return ep_rows(data, WEFT_EP_F32, hidden);
 }
 
 /* Every token goes to both ranks. */

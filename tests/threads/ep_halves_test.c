@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "support/check.h"
+#include "support/ep_group.h"
 #include "support/pes.h"
 #include "weft_ep.h"
 
@@ -37,11 +38,7 @@ typedef struct halves_rig {
 
 static weft_ep_rows rows_at(float *data)
 {
-    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
-    rows.data = data;
-    rows.dtype = WEFT_EP_F32;
-    rows.hidden = HIDDEN;
-    return rows;
+    return ep_rows(data, WEFT_EP_F32, HIDDEN);
 }
 
 static weft_ep_received received_at(float *data)
@@ -168,8 +165,7 @@ static void run(weft_world *world, void *context)
         disturb_pairs(rig);
         CHECK_OK(weft_ep_route_destroy(rig->route));
         CHECK_OK(weft_ep_route_destroy(rig->second));
-        CHECK_OK(weft_ep_route_destroy(rig->others));
-        CHECK_OK(weft_ep_destroy(rig->ep));
+        ep_group_close(rig->ep, rig->others);
         CHECK_OK(weft_ep_destroy(rig->other));
     }
     free(rig);

@@ -14,6 +14,7 @@
 
 #include "os/os.h"
 #include "support/check.h"
+#include "support/ep_group.h"
 #include "support/load.h"
 #include "support/pes.h"
 #include "weft_ep.h"
@@ -81,8 +82,7 @@ static void lose_two(weft_world *world, void *context)
     config.topk_max = 1;
     config.row_bytes_max = 16;
     plan.topk = 1;
-    CHECK_OK(weft_ep_create(weft_team_world(world), &config, &ep));
-    CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &route));
+    (void)ep_group_open(world, &config, &plan, &ep, &route);
     CHECK_OK(update(route));
     meet(all, &stage);
     if (pe != 3) {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "support/check.h"
+#include "support/ep_group.h"
 #include "support/pes.h"
 #include "weft_ep.h"
 
@@ -117,11 +118,7 @@ static weft_status route(weft_ep_route *which)
 
 static weft_ep_rows rows_of(float *data, weft_ep_dtype dtype, int hidden)
 {
-    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
-    rows.data = data;
-    rows.dtype = dtype;
-    rows.hidden = hidden;
-    return rows;
+    return ep_rows(data, dtype, hidden);
 }
 
 static weft_status dispatch(ep_rig *rig, weft_ep_route *which, weft_ep_dtype dtype, int hidden)
@@ -199,13 +196,11 @@ static void with_group(weft_world *world, void (*body)(ep_rig *rig))
     rig.received = aligned_alloc(64, bytes);
     memset(rig.in, 0, bytes);
     memset(rig.received, 0, bytes);
-    if (CHECK_OK(weft_ep_create(weft_team_world(world), &config, &rig.ep)) &&
-        CHECK_OK(weft_ep_route_create(rig.ep, &plain, NULL, &rig.plain)) &&
+    if (ep_group_open(world, &config, &plain, &rig.ep, &rig.plain) &&
         CHECK_OK(weft_ep_route_create(rig.ep, &other, NULL, &rig.other))) {
         body(&rig);
         CHECK_OK(weft_ep_route_destroy(rig.plain));
-        CHECK_OK(weft_ep_route_destroy(rig.other));
-        CHECK_OK(weft_ep_destroy(rig.ep));
+        ep_group_close(rig.ep, rig.other);
     }
     free(rig.in);
     free(rig.received);

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "support/check.h"
+#include "support/ep_group.h"
 #include "support/pes.h"
 #include "weft.h"
 #include "weft_ep.h"
@@ -43,23 +44,13 @@ static int open_rig(weft_world *world, int scale_bytes_max, rig *r)
     plan.topk = PES;
     choices.tokens = TOKENS;
     choices.ids = ids;
-    return CHECK_OK(weft_ep_create(weft_team_world(world), &config, &r->ep)) &&
-           CHECK_OK(weft_ep_route_create(r->ep, &plan, NULL, &r->route)) &&
+    return ep_group_open(world, &config, &plan, &r->ep, &r->route) &&
            CHECK_OK(weft_ep_route_update(r->route, &choices, NULL));
-}
-
-static void close_rig(rig *r)
-{
-    CHECK_OK(weft_ep_route_destroy(r->route));
-    CHECK_OK(weft_ep_destroy(r->ep));
 }
 
 static weft_ep_rows rows_of(void *data, void *scales, int scale_bytes)
 {
-    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
-    rows.data = data;
-    rows.dtype = WEFT_EP_BYTES;
-    rows.hidden = ROW_BYTES;
+    weft_ep_rows rows = ep_rows(data, WEFT_EP_BYTES, ROW_BYTES);
     rows.scales = scales;
     rows.scale_type = WEFT_EP_SCALE_BYTES;
     rows.scale_bytes = scale_bytes;
@@ -139,7 +130,7 @@ static void move(weft_world *world, void *context)
         exchange(&r, received, received + ROWS * ROW_BYTES, sizes[i / 4], i / 2 % 2);
     }
     CHECK_OK(weft_free(world, symmetric));
-    close_rig(&r);
+    ep_group_close(r.ep, r.route);
 }
 
 static void rows_of_bytes_move_with_their_scales(void **state)
@@ -169,7 +160,7 @@ static void disagree(weft_world *world, void *context)
                   strstr(weft_last_error(), "a dispatch of 3584 bytes with 444 of scales") != NULL,
               "\"%s\" does not say both", weft_last_error());
     exchange(&r, to, to + ROWS * ROW_BYTES, SCALE_BYTES, 0);
-    close_rig(&r);
+    ep_group_close(r.ep, r.route);
 }
 
 static void other_scales_are_a_mismatch(void **state)
@@ -231,7 +222,7 @@ static void refuse(weft_world *world, void *context)
     REFUSED(weft_ep_combine(r.route, &rows, &sums, 0, NULL), "WEFT_EP_BYTES, which cannot be added up");
     REFUSED(weft_ep_combine_bwd(r.route, &rows, NULL, &sums, NULL, 0, NULL), "WEFT_EP_BYTES, which cannot be added up");
     REFUSED(weft_ep_dispatch_bwd(r.route, &rows, NULL, &sums, NULL, NULL), "WEFT_EP_BYTES, which cannot be added up");
-    close_rig(&r);
+    ep_group_close(r.ep, r.route);
     config.experts = config.topk_max = 1;
     config.row_bytes_max = (size_t)1 << 25;
     static const int wrong[] = {-4, 2, SCALES_MOST + 4};
@@ -240,14 +231,13 @@ static void refuse(weft_world *world, void *context)
         REFUSED(weft_ep_create(weft_team_world(world), &config, &none), "scale_bytes_max");
     }
     config.scale_bytes_max = 0;
-    if (CHECK_OK(weft_ep_create(weft_team_world(world), &config, &r.ep))) {
-        weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    plan.topk = 1;
+    if (ep_group_open(world, &config, &plan, &r.ep, &r.route)) {
         weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
-        plan.topk = 1;
-        CHECK_OK(weft_ep_route_create(r.ep, &plan, NULL, &r.route));
         CHECK_OK(weft_ep_route_choose(r.route, &choices));
         REFUSED_ROWS(hidden, 1 << 25, "at most 16777216 bytes");
-        close_rig(&r);
+        ep_group_close(r.ep, r.route);
     }
 }
 

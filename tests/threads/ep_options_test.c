@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "support/check.h"
+#include "support/ep_group.h"
 #include "support/pes.h"
 #include "weft_ep.h"
 
@@ -65,15 +66,13 @@ static int open_rig(weft_world *world, weft_ep_layout layout, weft_ep_order orde
     choices.tokens = r->rank == 0;
     choices.ids = ids;
     choices.weights = weights;
-    return CHECK_OK(weft_ep_create(weft_team_world(world), &config, &r->ep)) &&
-           CHECK_OK(weft_ep_route_create(r->ep, &plan, NULL, &r->route)) &&
+    return ep_group_open(world, &config, &plan, &r->ep, &r->route) &&
            CHECK_OK(weft_ep_route_update(r->route, &choices, NULL));
 }
 
 static void close_rig(rig *r)
 {
-    CHECK_OK(weft_ep_route_destroy(r->route));
-    CHECK_OK(weft_ep_destroy(r->ep));
+    ep_group_close(r->ep, r->route);
 }
 
 /* By expert, expert e's row holds 10^e; by source rank r's row holds 10^r. Returns the token's sum. */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "support/check.h"
+#include "support/ep_group.h"
 #include "support/pes.h"
 #include "weft_ep.h"
 
@@ -57,11 +58,7 @@ static weft_status update(overflow_rig *rig, int choice, int tokens)
 
 static weft_ep_rows rows_at(float *data)
 {
-    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
-    rows.data = data;
-    rows.dtype = WEFT_EP_F32;
-    rows.hidden = HIDDEN;
-    return rows;
+    return ep_rows(data, WEFT_EP_F32, HIDDEN);
 }
 
 /* A dispatch and a combine must both give `wanted`. */
@@ -113,11 +110,9 @@ static void run_limit(weft_world *world, overflow_rig *rig, int is_over)
     plan.topk = 2;
     plan.layout = rig->limit->layout;
     plan.alignment = rig->limit->alignment;
-    if (CHECK_OK(weft_ep_create(weft_team_world(world), &config, &ep)) &&
-        CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &rig->route))) {
+    if (ep_group_open(world, &config, &plan, &ep, &rig->route)) {
         route_at_limit(rig, is_over);
-        CHECK_OK(weft_ep_route_destroy(rig->route));
-        CHECK_OK(weft_ep_destroy(ep));
+        ep_group_close(ep, rig->route);
     }
 }
 

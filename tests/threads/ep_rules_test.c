@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "support/check.h"
+#include "support/ep_group.h"
 #include "support/ep_scene.h"
 #include "support/pes.h"
 
@@ -532,12 +533,10 @@ static void quantise_on(weft_world *world, void *context)
     out.rows.scales = row->words;
     out.rows.scale_type = row->scale_type;
     out.rows_capacity = 1;
-    if (CHECK_OK(weft_ep_create(weft_team_world(world), &config, &ep)) &&
-        CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &route))) {
+    if (ep_group_open(world, &config, &plan, &ep, &route)) {
         CHECK_OK(weft_ep_route_update(route, &choices, NULL));
         CHECK_OK(weft_ep_dispatch(route, &in, &out, NULL));
-        CHECK_OK(weft_ep_route_destroy(route));
-        CHECK_OK(weft_ep_destroy(ep));
+        ep_group_close(ep, route);
     }
 }
 

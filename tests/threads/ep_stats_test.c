@@ -11,6 +11,7 @@
 
 #include "os/os.h"
 #include "support/check.h"
+#include "support/ep_group.h"
 #include "support/pes.h"
 #include "weft_ep.h"
 
@@ -57,8 +58,7 @@ static void run(weft_world *world, void *context)
     out.rows = tokens;
     out.rows.data = received;
     out.rows_capacity = PES * TOKENS;
-    if (!CHECK_OK(weft_ep_create(weft_team_world(world), &config, &ep)) ||
-        !CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &route))) {
+    if (!ep_group_open(world, &config, &plan, &ep, &route)) {
         return;
     }
     weft_ep_rows back = tokens;
@@ -85,8 +85,7 @@ static void run(weft_world *world, void *context)
     CHECK(waits[0][0] + waits[0][1] + waits[1][0] + waits[1][1] == 0);
     stats.size = 8;
     CHECK_STATUS(weft_ep_stats_query(ep, &stats), WEFT_ERR_ARGUMENT);
-    CHECK_OK(weft_ep_route_destroy(route));
-    CHECK_OK(weft_ep_destroy(ep));
+    ep_group_close(ep, route);
 }
 
 static void rows_and_waits_are_added_up(void **state)

@@ -11,6 +11,7 @@
 
 #include "os/os.h"
 #include "support/check.h"
+#include "support/ep_group.h"
 #include "support/pes.h"
 #include "weft.h"
 #include "weft_ep.h"
@@ -72,8 +73,7 @@ static void prepare(desk *d, weft_world *world)
     plan.topk = 1;
     d->world = world;
     CHECK_OK(weft_calloc(world, 1, sizeof *d->lock, (void **)&d->lock));
-    CHECK_OK(weft_ep_create(weft_team_world(world), &config, &d->ep));
-    CHECK_OK(weft_ep_route_create(d->ep, &plan, NULL, &d->route));
+    (void)ep_group_open(world, &config, &plan, &d->ep, &d->route);
     if (weft_world_pe(world) == LEAVER) {
         CHECK_OK(weft_set_lock(world, d->lock));
     }

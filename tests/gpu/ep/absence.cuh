@@ -14,8 +14,7 @@ static void test_absence(job *of, arena *all)
     plan.topk = 2;
     config.flags = WEFT_EP_STATISTICS; /* which a mask leaves as they are */
     int absent = of->pe->pes - 1;
-    CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &ep));
-    CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &route));
+    (void)ep_group_open(of->world, &config, &plan, &ep, &route);
     CHECK_OK(weft_device_deadline(of->world, UINT64_C(300000000)));
     gpu_set(of->pe, all->base[PLAIN], 0, 1024);
     if (of->pe->pe != absent) {
@@ -36,8 +35,7 @@ static void test_absence(job *of, arena *all)
         CHECK_OK(weft_ep_route_query(route, gpu_stream_of(of->pe), &counts));
         check_that(counts.status == WEFT_OK && counts.rows == (of->pe->pe == 0 ? 8 * absent : 0), __FILE__, __LINE__,
                    "%lld rows after a mask, status %d", (long long)counts.rows, counts.status);
-        CHECK_OK(weft_ep_route_destroy(route));
-        CHECK_OK(weft_ep_destroy(ep));
+        ep_group_close(ep, route);
     }
     /* The absent rank's group ends with its world; but what ends one may wait for all kernels on the GPU, and keep
      * those of others from being launched. */

@@ -77,8 +77,7 @@ static void test_cached(job *of, arena *all, weft_ep_layout layout)
     gpu_copy(pe, all->base[PLAIN], all->pinned, sizeof ids);
     c.choices.tokens = CACHED_TOKENS;
     c.choices.ids = all->base[PLAIN];
-    CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &ep));
-    CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &c.route));
+    (void)ep_group_open(of->world, &config, &plan, &ep, &c.route);
     CHECK_STATUS(dispatch_cached(&c, 1, CACHED_ROWS, &fresh), WEFT_OK);
     const size_t rows = (size_t)c.rows;
     CHECK_STATUS(dispatch_cached(&c, 0, pe->pe == 0 ? rows - 1 : rows, &again), WEFT_ERR_OVERFLOW);
@@ -92,8 +91,7 @@ static void test_cached(job *of, arena *all, weft_ep_layout layout)
     }
     CHECK_OK(weft_barrier(of->world));
     if (pe->pes == 1 || pe->pe != absent) { /* the masked rank's group ends with its world */
-        CHECK_OK(weft_ep_route_destroy(c.route));
-        CHECK_OK(weft_ep_destroy(ep));
+        ep_group_close(ep, c.route);
     }
     CHECK_OK(weft_barrier(of->world));
 }

@@ -132,8 +132,7 @@ static void test_graph(job *of, arena *all, weft_ep_layout layout, int fused, in
     plan.topk = GRAPH_TOPK;
     plan.sms = 12;
     plan.layout = layout;
-    if (!CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &ep)) ||
-        !CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &route))) {
+    if (!ep_group_open(of->world, &config, &plan, &ep, &route)) {
         return;
     }
     unsigned char *memory = all->base[PLAIN];
@@ -178,8 +177,7 @@ static void test_graph(job *of, arena *all, weft_ep_layout layout, int fused, in
                seen[64]);
     check_gpu(cudaGraphExecDestroy(exec), "test_graph");
     check_gpu(cudaGraphDestroy(graph), "test_graph");
-    CHECK_OK(weft_ep_route_destroy(route));
-    CHECK_OK(weft_ep_destroy(ep));
+    ep_group_close(ep, route);
 }
 
 #endif

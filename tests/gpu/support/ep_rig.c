@@ -4,15 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/ep_group.h"
 #include "support/pes.h"
 
 weft_ep_rows ep_rig_rows(ep_rig_row *data)
 {
-    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
-    rows.data = data;
-    rows.dtype = WEFT_EP_F32;
-    rows.hidden = EP_RIG_HIDDEN;
-    return rows;
+    return ep_rows(data, WEFT_EP_F32, EP_RIG_HIDDEN);
 }
 
 void ep_rig_choose(ep_rig *rig, int expert)
@@ -113,8 +110,7 @@ void ep_rig_open_with(ep_rig *rig, weft_world *world, weft_ep_layout layout, con
     plan.layout = layout;
     plan.slot_tokens = slot_tokens;
     if (!CHECK_OK(weft_device_malloc(world, EP_RIG_ROWS * sizeof(ep_rig_row), &heap)) ||
-        !CHECK_OK(weft_ep_create(weft_team_world(world), config, &rig->ep)) ||
-        !CHECK_OK(weft_ep_route_create(rig->ep, &plan, NULL, &rig->route))) {
+        !ep_group_open(world, config, &plan, &rig->ep, &rig->route)) {
         abort();
     }
     rig->there = heap;
@@ -132,8 +128,7 @@ void ep_rig_open_with(ep_rig *rig, weft_world *world, weft_ep_layout layout, con
 void ep_rig_close(ep_rig *rig)
 {
     CHECK_OK(weft_barrier(rig->world));
-    CHECK_OK(weft_ep_route_destroy(rig->route));
-    CHECK_OK(weft_ep_destroy(rig->ep));
+    ep_group_close(rig->ep, rig->route);
     CHECK_OK(weft_barrier(rig->world));
 }
 
