@@ -1,14 +1,21 @@
-/* A transport plugin that needs nothing but TCP: what a PE asks of another goes over a connection of the two and is
- * answered there, by a thread of the other, once it has been done. So nothing is under way when an operation returns,
- * and fence and quiet have nothing to do. It is slow, and shows what a transport owes its world.
+/* A transport plugin (weft/transport.h) that needs nothing but TCP, to copy from. It is slow, and shows what a
+ * transport owes its world.
  *
  *     cc -shared -fPIC -o sockets.so sockets.c $(pkg-config --cflags weft)
  *     export WEFT_TRANSPORT=$PWD/sockets.so SOCKETS_HOST=10.0.0.1      # this host's IPv4 address; else 127.0.0.1
  *
+ * How it works: a PE that wants something of another sends it a `request` over TCP and waits for the `reply`. The other
+ * PE has a thread for each such connection, which does what is asked and then replies. So nothing is under way any more
+ * when an operation returns, and fence and quiet have nothing to do.
+ *
+ * Where to read: the table of functions is at the end of the file. Each operation fills in a request and calls `ask`,
+ * which holds the peer's lock, connects if need be, and gives up at the deadline. At the other PE `accept_all` starts
+ * the threads, and serve_put, serve_get and serve_amo do the work.
+ *
  * The system closes a process's connections when it ends, and looks after those on which nothing moves: so each PE has
  * one to each other from the start, by which it is told who is gone. Who leaves says so before.
  *
- * Requests without the world's key end their connection. Who can read the network can read it. */
+ * Requests without the world's key end their connection. Who can read the network can read the key. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* accept4, pthread_timedjoin_np, POLLRDHUP */
 #endif
