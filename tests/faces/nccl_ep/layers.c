@@ -64,6 +64,23 @@ static ncclEpTensor_t tensor(void *data, ncclDataType_t type, unsigned ndim, siz
     return made;
 }
 
+/* In new memory, with what was in the old, which is freed; NULL: none. */
+static void open_handle(rig *r, layer *l, void *old)
+{
+    ncclEpHandleConfig_t config = NCCL_EP_HANDLE_CONFIG_INIT;
+    size_t bytes = 0;
+    config.dispatch_output_per_expert_alignment = l->alignment;
+    OK(ncclEpHandleMemSize(r->group, NCCL_EP_LAYOUT_EXPERT_MAJOR, &config, &bytes, (int)l->topk));
+    l->memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (old != NULL) {
+        memcpy(l->memory, old, bytes);
+        memset(old, 0xff, bytes);
+        free(old);
+    }
+    ncclEpTensor_t memory = tensor(l->memory, ncclUint8, 1, &bytes);
+    OK(ncclEpInitHandle(&l->handle, r->group, NCCL_EP_LAYOUT_EXPERT_MAJOR, &config, (int)l->topk, &memory));
+}
+
 static void prepare(rig *r, layer *l, int round)
 {
     size_t idx_sizes[2] = {r->tokens, l->topk};
@@ -77,13 +94,7 @@ static void prepare(rig *r, layer *l, int round)
         l->weights[i] = 1.0f / (float)(1 << (i + (size_t)round) % 4);
     }
     if (l->handle == NULL) {
-        ncclEpHandleConfig_t config = NCCL_EP_HANDLE_CONFIG_INIT;
-        size_t bytes = 0;
-        config.dispatch_output_per_expert_alignment = l->alignment;
-        OK(ncclEpHandleMemSize(r->group, NCCL_EP_LAYOUT_EXPERT_MAJOR, &config, &bytes, (int)l->topk));
-        l->memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
-        ncclEpTensor_t memory = tensor(l->memory, ncclUint8, 1, &bytes);
-        OK(ncclEpInitHandle(&l->handle, r->group, NCCL_EP_LAYOUT_EXPERT_MAJOR, &config, (int)l->topk, &memory));
+        open_handle(r, l, NULL);
     }
     OK(ncclEpUpdateHandle(l->handle, &idx, &info, NULL));
 }
@@ -91,64 +102,63 @@ static void prepare(rig *r, layer *l, int round)
 /* A handle on memory to which all that the layer's has was copied, as frameworks do. */
 static void relocate(rig *r, layer *l)
 {
-    ncclEpHandleConfig_t config = NCCL_EP_HANDLE_CONFIG_INIT;
-    size_t bytes = 0;
-    config.dispatch_output_per_expert_alignment = l->alignment;
     OK(ncclEpHandleDestroy(l->handle));
-    OK(ncclEpHandleMemSize(r->group, NCCL_EP_LAYOUT_EXPERT_MAJOR, &config, &bytes, (int)l->topk));
-    void *there = aligned_alloc(64, (bytes + 63) / 64 * 64);
-    memcpy(there, l->memory, bytes);
-    memset(l->memory, 0xff, bytes);
-    free(l->memory);
-    l->memory = there;
-    ncclEpTensor_t memory = tensor(there, ncclUint8, 1, &bytes);
-    OK(ncclEpInitHandle(&l->handle, r->group, NCCL_EP_LAYOUT_EXPERT_MAJOR, &config, (int)l->topk, &memory));
+    open_handle(r, l, l->memory);
 }
 
-static void move(rig *r, layer *l, ncclEpPassDir_t direction)
+/* What both calls take, with its shapes: rows of tokens and a weight for each choice, on this rank and where the
+ * experts are. */
+typedef struct operands {
+    size_t token_sizes[2];
+    size_t choice_sizes[2];
+    size_t row_sizes[2];
+    ncclEpTensor_t tokens;
+    ncclEpTensor_t weights;
+    ncclEpTensor_t rows;
+    ncclEpTensor_t row_weights;
+} operands;
+
+static operands *operands_of(rig *r, layer *l, float *tokens, float *weights, operands *o)
 {
-    size_t token_sizes[2] = {r->tokens, r->hidden};
-    size_t row_sizes[2] = {ROWS, r->hidden};
-    size_t choice_sizes[2] = {r->tokens, l->topk};
-    size_t rows = ROWS;
-    ncclEpTensor_t x = tensor(r->x, ncclFloat32, 2, token_sizes);
-    ncclEpTensor_t there = tensor(l->rows, ncclFloat32, 2, row_sizes);
-    ncclEpTensor_t weights = tensor(l->weights, ncclFloat32, 2, choice_sizes);
-    ncclEpTensor_t row_weights = tensor(l->row_weights, ncclFloat32, 1, &rows);
+    *o = (operands){
+        .token_sizes = {r->tokens, r->hidden}, .choice_sizes = {r->tokens, l->topk}, .row_sizes = {ROWS, r->hidden}};
+    o->tokens = tensor(tokens, ncclFloat32, 2, o->token_sizes);
+    o->weights = tensor(weights, ncclFloat32, 2, o->choice_sizes);
+    o->rows = tensor(l->rows, ncclFloat32, 2, o->row_sizes);
+    o->row_weights = tensor(l->row_weights, ncclFloat32, 1, o->row_sizes);
+    return o;
+}
+
+static void dispatch(rig *r, layer *l, ncclEpPassDir_t direction)
+{
+    operands o;
     ncclEpDispatchInputs_t inputs = NCCL_EP_DISPATCH_INPUTS_INIT;
     ncclEpDispatchOutputs_t outputs = NCCL_EP_DISPATCH_OUTPUTS_INIT;
     ncclEpDispatchConfig_t config = NCCL_EP_DISPATCH_CONFIG_INIT;
-    int is_forward = direction == NCCL_EP_FWD_PASS;
-    inputs.tokens = &x;
-    inputs.topk_weights = is_forward ? &weights : NULL;
-    outputs.tokens = &there;
-    outputs.topk_weights = is_forward ? &row_weights : NULL;
+    const int is_weighted = direction == NCCL_EP_FWD_PASS;
+    inputs.tokens = &operands_of(r, l, r->x, l->weights, &o)->tokens;
+    inputs.topk_weights = is_weighted ? &o.weights : NULL;
+    outputs.tokens = &o.rows;
+    outputs.topk_weights = is_weighted ? &o.row_weights : NULL;
     config.pass_direction = direction;
     memset(l->rows, 0, sizeof l->rows);
     OK(ncclEpDispatch(l->handle, &inputs, &outputs, NULL, &config, NULL));
 }
 
-static void move_back(rig *r, layer *l, ncclEpPassDir_t direction)
+static void combine(rig *r, layer *l, ncclEpPassDir_t direction)
 {
-    size_t token_sizes[2] = {r->tokens, r->hidden};
-    size_t row_sizes[2] = {ROWS, r->hidden};
-    size_t choice_sizes[2] = {r->tokens, l->topk};
-    size_t rows = ROWS;
-    ncclEpTensor_t y = tensor(r->y, ncclFloat32, 2, token_sizes);
-    ncclEpTensor_t there = tensor(l->rows, ncclFloat32, 2, row_sizes);
-    ncclEpTensor_t weights = tensor(l->weights_back, ncclFloat32, 2, choice_sizes);
-    ncclEpTensor_t row_weights = tensor(l->row_weights, ncclFloat32, 1, &rows);
+    operands o;
     ncclEpCombineInputs_t inputs = NCCL_EP_COMBINE_INPUTS_INIT;
     ncclEpCombineOutputs_t outputs = NCCL_EP_COMBINE_OUTPUTS_INIT;
     ncclEpCombineConfig_t config = NCCL_EP_COMBINE_CONFIG_INIT;
-    int is_backward = direction == NCCL_EP_BWD_PASS;
-    inputs.tokens = &there;
-    inputs.topk_weights = is_backward ? &row_weights : NULL;
-    outputs.tokens = &y;
-    outputs.topk_weights = is_backward ? &weights : NULL;
+    const int is_weighted = direction == NCCL_EP_BWD_PASS;
+    inputs.tokens = &operands_of(r, l, r->y, l->weights_back, &o)->rows;
+    inputs.topk_weights = is_weighted ? &o.row_weights : NULL;
+    outputs.tokens = &o.tokens;
+    outputs.topk_weights = is_weighted ? &o.weights : NULL;
     config.pass_direction = direction;
     memset(r->y, 0xff, sizeof r->y);
-    OK(ncclEpCombine(l->handle, &inputs, &outputs, is_backward ? &config : NULL, NULL));
+    OK(ncclEpCombine(l->handle, &inputs, &outputs, is_weighted ? &config : NULL, NULL));
 }
 
 /* Each token is this many times what it was: the sum of its weights, or the number of its rows. */
@@ -169,7 +179,7 @@ static void check(rig *r, const layer *l, int is_backward)
 
 static void forward(rig *r, layer *l)
 {
-    move(r, l, NCCL_EP_FWD_PASS);
+    dispatch(r, l, NCCL_EP_FWD_PASS);
     size_t came = 0;
     for (size_t row = 0; row < ROWS; row++) {
         came += l->row_weights[row] != 0;
@@ -181,29 +191,27 @@ static void forward(rig *r, layer *l)
         EXPECT((size_t)l->counts[e] % l->alignment == 0 && l->counts[e] >= 0);
     }
     EXPECT(!l->is_counted || came <= (size_t)(l->counts[0] + l->counts[1]));
-    move_back(r, l, NCCL_EP_FWD_PASS);
+    combine(r, l, NCCL_EP_FWD_PASS);
     check(r, l, 0);
 }
 
 static void backward(rig *r, layer *l)
 {
-    move(r, l, NCCL_EP_BWD_PASS); /* the backward of combine */
-    move_back(r, l, NCCL_EP_BWD_PASS); /* that of dispatch, with the weights that came as gradients */
+    dispatch(r, l, NCCL_EP_BWD_PASS); /* the backward of combine */
+    combine(r, l, NCCL_EP_BWD_PASS); /* that of dispatch, with the weights that came as gradients */
     check(r, l, 1);
 }
 
 /* Memory that has been moved is taken to hold a routing, but not one of as many tokens as none has had. */
 static void refuse(rig *r, layer *l)
 {
-    size_t token_sizes[2] = {1, r->hidden};
-    size_t row_sizes[2] = {ROWS, r->hidden};
-    ncclEpTensor_t x = tensor(r->x, ncclFloat32, 2, token_sizes);
-    ncclEpTensor_t there = tensor(l->rows, ncclFloat32, 2, row_sizes);
+    operands o;
     ncclEpCombineInputs_t inputs = NCCL_EP_COMBINE_INPUTS_INIT;
     ncclEpCombineOutputs_t outputs = NCCL_EP_COMBINE_OUTPUTS_INIT;
     relocate(r, l);
-    inputs.tokens = &there;
-    outputs.tokens = &x;
+    inputs.tokens = &operands_of(r, l, r->x, l->weights, &o)->rows;
+    outputs.tokens = &o.tokens;
+    o.token_sizes[0] = 1;
     EXPECT(ncclEpCombine(l->handle, &inputs, &outputs, NULL, NULL) == ncclInvalidUsage);
     EXPECT(strstr(weft_last_error(), "no routing of 1 tokens") != NULL);
 }
