@@ -84,7 +84,7 @@ typedef struct wefti_transport_ops {
      * has, give way: let another thread run if sleep_ns is 0, else sleep so long, or until something comes. NULL:
      * nothing needs it. */
     void (*pause)(wefti_transport *transport, uint64_t sleep_ns);
-    /* The 64-bit word at `offset`, for who looks for the PEs that are late, and must itself not be late: gives up soon,
+    /* The 64-bit word at `offset`, by which a call looks which PEs are late without being late itself: gives up soon,
      * in less time where nothing has come from the PE for long, and at once where it has given up before and nothing
      * came since. Without an error text. NULL: amo takes no time. */
     weft_status (*read_soon)(wefti_transport *transport, int pe, uint64_t offset, uint64_t *value);

@@ -33,9 +33,9 @@
 /* Writes and reads by the network's own means that can be under way at once, and what one moves at most. */
 #define WEFTI_AM_RMA_MAX 32
 #define WEFTI_AM_RMA_BYTES ((size_t)64 << 10)
-/* What lies before it in a slot is not for others to write. */
+/* Where the part of a slot begins that others may write; before it lie words of the PE alone. */
 #define WEFTI_AM_SHARED_FROM ((uint64_t)4096)
-/* Registrations of this PE's memory: each is of all that there was. */
+/* At most so many registrations of this PE's memory: each covers all that there was when it was made. */
 #define WEFTI_AM_RANGES_MAX 128
 /* Requests that wait for replies. */
 #define WEFTI_AM_WAITING_MAX 64
@@ -53,11 +53,11 @@ struct wefti_am_buffer {
     wefti_am_role role;
     uint32_t pe; /* to whom it goes */
     size_t bytes; /* of the message that is sent, or came early */
-    uint64_t since_ns; /* of small puts that are gathered: when the first came */
+    uint64_t since_ns; /* of a buffer in which small puts are gathered: when the first came */
     wefti_am_buffer *next; /* in a list of free ones, or of those that are still to be sent */
     wefti_am_header *header; /* and the data behind it; of a write or a read: memory for its data */
     uint8_t is_write; /* of a write or a read, as what follows */
-    uint8_t is_left; /* nobody waits for it */
+    uint8_t is_left; /* its call has given up, so nobody waits for it */
     uint8_t is_done;
     uint8_t has_failed;
 };
@@ -83,12 +83,12 @@ typedef struct wefti_am_request {
 typedef struct wefti_am_peer {
     wefti_am_buffer *gathered; /* small puts that are still to be sent, before anything else; NULL: none */
     uint64_t put_ns; /* when a small put last went to it */
-    uint64_t puts; /* to it, once they have been sent */
-    uint64_t puts_flushed; /* so many of them are in its memory, as a quiet has learnt */
-    uint64_t message_put; /* the last of them that was a message */
-    uint64_t fenced_put; /* the last message before the last fence */
-    uint64_t flags; /* to it that are not among `puts`, since no quiet asks after them */
-    uint64_t key_asked_ns; /* 0: not yet */
+    uint64_t puts; /* puts to it that have been sent: each has its number, from 1 on */
+    uint64_t puts_flushed; /* the last put that is known, by a quiet, to be in its memory, with all before it */
+    uint64_t message_put; /* the last put that went as a message */
+    uint64_t fenced_put; /* message_put as it was at the last fence */
+    uint64_t flags; /* flags sent to it (the operation `flag`); no quiet waits for them, so they are no puts */
+    uint64_t key_asked_ns; /* when it was last asked for the key of its memory; 0: never */
     struct {
         uint64_t first; /* counted in its slot */
         uint64_t bytes;
@@ -99,16 +99,16 @@ typedef struct wefti_am_peer {
     uint64_t received_ns; /* when a message last came from it */
     uint32_t sending; /* buffers that go to it */
     uint32_t asked; /* requests that wait for its replies */
-    uint32_t sent; /* requests, to it */
+    uint32_t sent; /* requests to it */
     uint32_t taken; /* requests of it that have been served */
-    uint32_t writes_sent; /* counted, to it */
-    uint32_t writes_taken; /* counted, that are in this PE's memory */
-    wefti_am_buffer *early; /* requests of it that came before what they follow */
+    uint32_t writes_sent; /* writes to it, where they are counted (WEFTI_WIRE_RMA_COUNTED) */
+    uint32_t writes_taken; /* writes of it that are in this PE's memory, where they are counted */
+    wefti_am_buffer *early; /* requests of it that wait for an earlier request or write of it */
     uint32_t credits; /* requests that this PE may still send it */
-    uint32_t owed; /* requests of it that have been taken, and it has not been told */
-    uint8_t is_known; /* its address */
+    uint32_t owed; /* requests of it that have been taken, which it has not been told: the credits it gets back */
+    uint8_t is_known; /* its address is */
     uint8_t is_lost; /* it has left, or the wire cannot reach it any more */
-    uint8_t has_left; /* and said so: nothing that was sent to it matters any more; atomic */
+    uint8_t has_left; /* it has said that it leaves: nothing that was sent to it matters any more; atomic */
     uint8_t is_silent; /* it did not answer a read_soon, and nothing came from it since */
     uint8_t is_met; /* messages have gone to it or come from it */
 } wefti_am_peer;
@@ -129,18 +129,18 @@ struct wefti_am {
     wefti_am_range ranges[WEFTI_AM_RANGES_MAX];
     uint32_t range_count;
     wefti_am_buffer *unsent; /* replies that the wire did not take yet, oldest first */
-    wefti_am_buffer *unposted; /* that it did not take to receive */
+    wefti_am_buffer *unposted; /* buffers that the wire did not take yet to receive into */
     wefti_am_request requests[WEFTI_AM_WAITING_MAX];
     uint32_t requests_free;
     uint32_t requests_made;
     wefti_am_peer *peers; /* [pes] */
     wefti_watch *watch;
     wefti_os_thread *thread;
-    int bell; /* that ends the thread's sleep */
-    int is_asleep; /* the thread, and how, until somebody writes to that (progress.c) */
-    uint64_t polled_ns; /* when somebody who waits last saw to completions */
+    int bell; /* a descriptor: to write to it ends the thread's sleep */
+    int is_asleep; /* how the thread sleeps (progress.c); whoever writes to `bell` sets it to AWAKE */
+    uint64_t polled_ns; /* when a call that waits last saw to completions */
     uint64_t came_ns; /* when there was last something to see to */
-    uint32_t looks; /* of who waits */
+    uint32_t looks; /* how often calls that wait have looked for completions */
     uint32_t entering; /* callers that wait for the lock; atomic */
     int is_closing;
 };
@@ -149,7 +149,7 @@ struct wefti_am {
 
 /* See to what has happened. Returns 0 if there was nothing. */
 int wefti_am_progress(wefti_am *am);
-/* The same by who waits, for the thread to keep out of its way. */
+/* The same by a call that waits: the thread leaves completions to it meanwhile. */
 int wefti_am_poll(wefti_am *am);
 /* `pe` has said that it leaves. */
 void wefti_am_note_left(wefti_am *am, uint32_t pe);
@@ -202,12 +202,12 @@ typedef struct wefti_am_wait {
     int pe; /* whom it waits for */
     uint64_t idle_ns; /* since when nothing has come; 0: something just has */
     int is_silent; /* a failure is expected, and the caller's to explain */
-    int has_looked; /* once more, when the time was over */
-    /* What a look takes longer than step_ns, unless that is 0, does not count: this machine was in use, and the other's
-     * may be. It is put off until last_ns at most. */
+    int has_looked; /* it looked once more after its time was over */
+    /* If step_ns is not 0: time beyond step_ns that a look takes puts until_ns off, at most until last_ns, since other
+     * programs had the processors here, and perhaps where the answer comes from. */
     uint64_t step_ns;
     uint64_t last_ns;
-    uint64_t looked_ns; /* 0: not yet */
+    uint64_t looked_ns; /* when it last looked; 0: not yet */
 } wefti_am_wait;
 
 /* A call enters and leaves the lock; leave returns `status`. */
@@ -219,7 +219,7 @@ weft_status wefti_am_leave(wefti_am *am, weft_status status);
 /* The errors of a wait, with their texts if it is not silent. */
 weft_status wefti_am_lost(const wefti_am_wait *now);
 weft_status wefti_am_timed_out(const wefti_am_wait *now);
-/* It could not send, and what it waited for may have been held by what goes to others. */
+/* The error of a wait for room to send, which messages to other PEs may have taken. */
 weft_status wefti_am_no_room(const wefti_am_wait *now);
 /* One look at what has happened: WEFT_OK, or WEFT_ERR_TIMEOUT. */
 weft_status wefti_am_wait_step(wefti_am_wait *now);
@@ -287,10 +287,10 @@ weft_status wefti_am_read_soon(wefti_transport *transport, int pe, uint64_t offs
 void wefti_am_find_silent(wefti_transport *transport, const int *pes, int count);
 weft_status wefti_am_fence(wefti_transport *transport);
 weft_status wefti_am_quiet(wefti_transport *transport);
-/* What was put to now->pe by message, up to its `put`th put, is in its memory. */
+/* On return the puts to now->pe that went as messages, up to the one of number `put`, are in its memory. */
 weft_status wefti_am_flush_messages(wefti_am_wait *now, uint64_t put);
-/* Whether `pe` answers in patience_ns, of which what other programs take of this machine is left out, but by last_ns;
- * else WEFT_ERR_UNREACHABLE. */
+/* WEFT_OK if `pe` answers within patience_ns, else WEFT_ERR_UNREACHABLE. Time in which other programs had this
+ * machine's processors is not counted; last_ns is the end in any case. */
 weft_status wefti_am_probe(wefti_am *am, int pe, uint64_t patience_ns, uint64_t last_ns);
 /* Deliver what this PE has sent and tell those that it has met that it leaves; gives up at `until_ns`. */
 void wefti_am_send_leave(wefti_am *am, uint64_t until_ns);

@@ -35,8 +35,8 @@ static void attach(wefti_am_buffer *buffer, uint64_t offset, const void *data, s
     }
 }
 
-/* The put that a call has just made, or given up, was or was not a message. A write that is counted is as one: what is
- * no message overtakes it. */
+/* Count a put that a call has just made or given up. A write that is counted (WEFTI_WIRE_RMA_COUNTED) is taken for a
+ * message, since later writes may overtake it, too. */
 static void count_put(const wefti_am *am, wefti_am_peer *peer, int is_message)
 {
     peer->puts++;
@@ -253,8 +253,8 @@ static weft_status send_flush(wefti_am_wait *now, wefti_am_request **request)
     return wefti_am_submit(now, buffer);
 }
 
-/* Whether a PE that cannot be reached any more has said before that it leaves: its word may have come, and have not
- * been seen to. */
+/* Whether a PE that cannot be reached any more has said before that it leaves: the message may be here and not have
+ * been taken yet. */
 static int has_left(wefti_am *am, int pe)
 {
     for (int looks = 0; looks < LOOKS_MAX && !am->peers[pe].has_left && wefti_am_progress(am); looks++) {
@@ -262,7 +262,7 @@ static int has_left(wefti_am *am, int pe)
     return am->peers[pe].has_left;
 }
 
-/* How a flush ended. A PE that leaves meanwhile has taken what it needs. */
+/* The status of a flush. A PE that leaves meanwhile needs no more of what was sent: that is WEFT_OK. */
 static weft_status end_of_flush(const wefti_am_wait *now, weft_status status)
 {
     if (status == WEFT_OK || (status == WEFT_ERR_PEER && has_left(now->am, now->pe))) {
@@ -399,7 +399,7 @@ void wefti_am_find_silent(wefti_transport *transport, const int *pes, int count)
     int first = 0;
     wefti_am_enter(am);
     while (first < count) {
-        const uint64_t least_ns = wefti_os_now_ns() + SOON_NS / 4; /* those that come last have time, too */
+        const uint64_t least_ns = wefti_os_now_ns() + SOON_NS / 4; /* those that are asked last have time, too */
         find_some(am, pes, count, &first, until_ns > least_ns ? until_ns : least_ns);
     }
     (void)wefti_am_leave(am, WEFT_OK);
@@ -455,7 +455,7 @@ static void tell_all(wefti_am *am, uint64_t until_ns)
     }
 }
 
-/* Those that have left need nothing more, so only who is slow or gone is waited for. Flags arrive, too. */
+/* Waits for PEs that are there and have not taken all messages, flags among them; not for those that have left. */
 void wefti_am_send_leave(wefti_am *am, uint64_t until_ns)
 {
     wefti_am_wait now = {.am = am, .until_ns = until_ns, .pe = -1, .is_silent = 1};

@@ -91,8 +91,8 @@ static void am_free(wefti_am *am)
     }
 }
 
-/* Who has left answers nothing any more, and has told those that it had met: not who has just asked it something. What
- * it answered before may have come, and have not been seen to. */
+/* The watch has found out that `pe` is gone. A PE that leaves tells only those that it has met, so one that has just
+ * asked it something learns it here; answers that came before are taken first. */
 static void lose(void *context, int pe, wefti_transport_fate fate)
 {
     wefti_am *am = context;
@@ -107,7 +107,7 @@ static void lose(void *context, int pe, wefti_transport_fate fate)
     (void)wefti_am_leave(am, WEFT_OK);
 }
 
-/* Hosts reach each other where their ends of the network do, if those have addresses of TCP. */
+/* Its connections go to the hosts' addresses on this network, if they are addresses for TCP. */
 static weft_status make_watch(wefti_am *am, offer *mine)
 {
     struct sockaddr_storage room;

@@ -11,7 +11,8 @@
 #define REST_INLINE_NS 10000000 /* where calls see to what comes */
 #define LONG_NS UINT64_C(3600000000000) /* as good as for ever */
 #define LOOKS 8 /* each channel is looked at at least once in so many turns */
-/* After something has come: to be asleep costs who asks the time that it takes to be woken, to yield that of others. */
+/* How long after something has come nobody here sleeps (AWAKE_NS) or yields (ALERT_NS): a PE that asks something next
+ * would wait until this one is woken, or until those that have its processor are done. */
 #define AWAKE_NS 200000
 #define ALERT_NS 50000
 
@@ -233,13 +234,13 @@ void wefti_am_idle(wefti_am *am, uint64_t sleep_ns)
 
 /* ---- the thread ---- */
 
-/* Somebody waits, and sees to what comes: two would only be in each other's way. */
+/* A call that waits sees to what comes: it and the thread would only be in each other's way. */
 static int is_polled(const wefti_am *am)
 {
     return wefti_os_now_ns() - am->polled_ns < POLLED_NS;
 }
 
-/* A lock goes to whoever is there first, which after a look at what others send without end would be the thread. */
+/* While others send without end the thread would take the lock again at once, before callers that wait for it. */
 static void let_callers_in(const wefti_am *am)
 {
     do {

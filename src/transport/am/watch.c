@@ -66,7 +66,7 @@ static int is_there(const wefti_watch *watch, int pe)
 static void set_fate(wefti_watch *watch, int pe, wefti_transport_fate fate)
 {
     if (!is_there(watch, pe) || fate == WEFTI_FATE_THERE) {
-        return; /* the first word counts */
+        return; /* what became known first stays */
     }
     __atomic_store_n(&watch->fates[pe], (unsigned char)fate, __ATOMIC_RELEASE);
     watch->gone[watch->gone_count++] = (uint32_t)pe;

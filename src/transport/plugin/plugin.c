@@ -1,5 +1,5 @@
-/* `plugin`: PEs of other nodes, over a library of somebody else's, of which a process has one. It knows how to open,
- * to connect and to move; that all PEs have the same one, and who of them has it open, they find out here. */
+/* `plugin`: PEs of other nodes, over a library of somebody else's, of which a process has one. That opens, connects and
+ * moves data; here PEs exchange its addresses, and find out whether all have the same one and have it open. */
 #include "transport/plugin/plugin.h"
 
 #include <pthread.h>
@@ -97,7 +97,7 @@ static weft_status connect_all(const wefti_transport *transport, const offer *al
     return status == WEFT_OK ? status : wefti_error_context(status, "%.200s", loaded_path);
 }
 
-/* That a PE has not opened its own it says itself, at the end of this step. */
+/* A PE whose open has failed reports that itself, at the end of this step. */
 static weft_status check_names(const wefti_transport *transport, const offer *all)
 {
     for (int pe = 0; pe < transport->setup.pes; pe++) {

@@ -59,7 +59,7 @@ typedef struct peer {
     uint32_t sent; /* requests, to it */
     uint32_t taken; /* requests of it that went up */
     uint8_t has_failed;
-    uint8_t is_told; /* so */
+    uint8_t is_told; /* the protocol knows that it has failed */
     held held[WINDOW]; /* by their numbers */
 } peer;
 
@@ -145,7 +145,7 @@ static void close_endpoint(peer *at, uint32_t flags)
     state->closing += at->closing != NULL;
 }
 
-/* Those that are closed need nothing more; nor are the others waited for if is_end says so. */
+/* Free the requests to close that are done; if is_end, also those that are not, which nobody waits for any more. */
 static void end_closing(wire_state *state, int is_end)
 {
     for (int pe = 0; state->closing > 0 && pe < state->pes; pe++) {
