@@ -46,7 +46,8 @@ static weft_status check_place(const weft_world_config *config)
     return WEFT_OK;
 }
 
-/* A config of newer headers with a field that this library does not know still says how to meet the others. */
+/* A config of newer headers may have fields that this library does not know: it is refused, but its fields that are
+ * known still say how to meet the others, who have to hear of it. */
 static weft_status read_config(wefti_world_settings *settings, const weft_world_config *config)
 {
     static const wefti_sized form = WEFTI_SIZED_FORM(weft_world_config, callback, "WEFT_WORLD_CONFIG_INIT");

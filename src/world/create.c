@@ -21,7 +21,7 @@
 #include "world/timeline.h"
 #include "world/world.h"
 
-#define ADDRESS_SPACE_MAX ((uint64_t)1 << (WEFTI_TSAN ? 38 : 45)) /* of one window */
+#define ADDRESS_SPACE_MAX ((uint64_t)1 << (WEFTI_TSAN ? 38 : 45)) /* of one window at most */
 #define HAND_OVER_NS UINT64_C(60000000000) /* of memory, where nobody is seen to end and there is no deadline */
 #define SLOT_ALIGNMENT ((uint64_t)WEFTI_OS_MEMORY_ALIGNMENT)
 
@@ -87,13 +87,13 @@ static void set_slots(wefti_creation *creation, weft_world *world)
     uint64_t heap_max = creation->settings.heap_max_bytes;
     if (heap_max == 0) {
         uint64_t suggested = creation->directory->heap_auto_bytes;
-        heap_max = ADDRESS_SPACE_MAX / world->view.pes; /* equal on all nodes, whatever their PEs */
+        heap_max = ADDRESS_SPACE_MAX / world->view.pes; /* by all PEs of the world, so equal on all nodes */
         heap_max = suggested < heap_max ? suggested : heap_max;
         heap_max -= heap_max % SLOT_ALIGNMENT;
     }
     uint64_t page = wefti_os_page_bytes();
     world->sparse_bytes = (creation->settings.config.sparse_bytes + page - 1) / page * page;
-    world->heap_max_bytes = (heap_max + page - 1) / page * page + world->sparse_bytes; /* offsets hold everywhere */
+    world->heap_max_bytes = (heap_max + page - 1) / page * page + world->sparse_bytes; /* the same on all PEs */
     uint64_t slot = wefti_layout_heap(world->view.pes, page) + world->heap_max_bytes;
     creation->window = (wefti_window_shape){
         .head_bytes = wefti_layout_head((size_t)creation->node_pes),
@@ -383,7 +383,7 @@ static weft_status join_window(const wefti_creation *creation, weft_world *world
     return status == WEFT_OK ? wefti_window_wait(world->window, until_ns) : status;
 }
 
-/* In a world without a deadline: none where the bootstrap sees that another PE is gone. */
+/* Until when memory is handed over in a world without a deadline: for ever if the bootstrap notices who is gone. */
 static uint64_t hand_over_limit_ns(const wefti_bootstrap *bootstrap)
 {
     return bootstrap->ops->check != NULL ? UINT64_MAX : wefti_os_now_ns() + HAND_OVER_NS;
@@ -396,7 +396,7 @@ static weft_status check_others(void *bootstrap)
 
 static weft_status take_or_serve(wefti_creation *creation, weft_world *world)
 {
-    /* A little before the others, who wait for the verdict already, give up. */
+    /* Gives up a little before the deadline, at which others, who wait for the verdict already, give up. */
     uint64_t until_ns = world->deadline_ns != WEFT_FOREVER
                             ? creation->bootstrap.until_ns - creation->bootstrap.deadline_ns / 16
                             : hand_over_limit_ns(&creation->bootstrap);
@@ -594,7 +594,8 @@ typedef struct step {
     weft_status (*run)(wefti_creation *creation, weft_world *world);
 } step;
 
-/* The PEs of a process have one environment, so one of them speaks of it; each does that cannot know of the others. */
+/* The PEs of a process have one environment, so its lowest PE warns. If the PEs have not met, nobody knows who shares
+ * its process, and each warns. */
 static void warn_of_environment(const wefti_creation *creation, const weft_world *world, weft_status met)
 {
     if (met != WEFT_OK || is_first(creation, world)) {
@@ -652,8 +653,9 @@ static void end_attachments(weft_world *world)
     }
 }
 
-/* What is left makes every call refuse the world, inline ones by way of their slow half, and its teams as those of a
- * dead one: for as long as the memory stays as it is, which builds with assertions see to. */
+/* Leave in the handle's memory what makes every call refuse the world and its teams, as long as the memory is not used
+ * again (wefti_free_late): a view without heap or PEs, which sends inline calls to their out-of-line half,
+ * WEFTI_WORLD_ENDED, and dead teams. */
 static void retire(weft_world *world)
 {
     weft_team *const teams[] = {&world->team_world, &world->team_node, &world->team_same_slot, &world->team_link};

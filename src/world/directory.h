@@ -15,10 +15,10 @@ typedef struct wefti_directory_pe {
 } wefti_directory_pe;
 
 typedef struct wefti_directory {
-    wefti_verdict verdict; /* whether all can take part, by their hellos */
-    int32_t status; /* and fit together; else, of both, nothing but these is set */
-    char text[WEFTI_ERROR_BYTES]; /* of status; of a world of several nodes, why two PEs are not on one */
-    uint32_t networks; /* of such a world: a list of those that all have (world.h) */
+    wefti_verdict verdict; /* whether all can take part, by their hellos; if not, nothing else is set */
+    int32_t status; /* whether they fit together; if not, nothing else is set but `text` */
+    char text[WEFTI_ERROR_BYTES]; /* the error's; if all is well in a world of several nodes, why two PEs are on two */
+    uint32_t networks; /* in a world of several nodes: a list of the networks that all PEs have (world.h) */
     unsigned char secret[WEFTI_HELLO_SECRET_BYTES]; /* PE 0's */
     uint64_t heap_auto_bytes; /* what the node with the least memory suggests */
     wefti_directory_pe pes[];
@@ -26,7 +26,7 @@ typedef struct wefti_directory {
 
 size_t wefti_directory_bytes(int pes);
 
-/* A wefti_digest_make: of wefti_hello's, a wefti_directory. */
+/* A wefti_digest_make (bootstrap.h): makes a wefti_directory of all PEs' wefti_hello. */
 wefti_digest_make wefti_directory_make;
 
 /* Whether a directory that was received, and says that all is well, is one of `pes` PEs: its numbers are indices. Else

@@ -1,4 +1,5 @@
-/* Whether all PEs can have their first heaps: each by itself would think so while the others take theirs. */
+/* Whether memory suffices for the first heaps of all PEs together: each PE alone would find enough while the others
+ * have not taken theirs yet. */
 #include "base/error.h"
 #include "world/directory.h"
 

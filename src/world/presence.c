@@ -78,7 +78,7 @@ int wefti_world_is_lost(const weft_world *world, int pe)
     return wefti_world_has_ended(world, pe) || wefti_world_is_unreachable(world, pe);
 }
 
-/* Of a far one that has left nobody can see what it did before: it is not taken to have left early. */
+/* A near PE that has left is gone. A far one that has left is not: what it sent before may still arrive. */
 int wefti_world_is_gone(const weft_world *world, int pe)
 {
     return wefti_world_is_lost(world, pe) || (wefti_pe_is_near(&world->view, pe) && wefti_world_has_left(world, pe));

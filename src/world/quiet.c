@@ -5,14 +5,15 @@
 static weft_status each_transport(weft_world *world, const char *call, int quiet)
 {
     WEFT_TRY(wefti_world_expect(world, call));
-    /* What goes to device memory that is mapped does not wait for what a transport carries to the same PE. */
+    /* A fence becomes a quiet where device memory of another host is mapped: stores there would overtake what a
+     * transport carries to the same PE. */
     quiet = quiet || (world->device != NULL && world->device->abroad_count > 0);
     for (size_t i = 0; i < world->transport_count; i++) {
         wefti_transport *transport = &world->transports[i];
         WEFT_TRY(quiet ? transport->ops->quiet(transport) : transport->ops->fence(transport));
     }
-    /* The end of a kernel completes its stores; what it has asked of a proxy goes on. A fence, too, waits: host calls
-     * have a ring of their own. */
+    /* What kernels have asked of a proxy goes on after they end. A fence, too, waits for it: host calls have another
+     * ring to the proxy, which is not ordered with the kernels'. */
     wefti_device *device = world->device;
     if (device != NULL) { /* before a fence, too: what comes after it may be a store of the CPU */
         WEFT_TRY(device->ops->memory->settle(device));

@@ -85,7 +85,7 @@ static void note(char tried[WEFTI_ERROR_BYTES], const char *name, weft_status st
     wefti_log(WEFTI_LOG_INFO, "the network %s is not used: %s", name, why);
 }
 
-/* The last network of the list: whether all have opened it the caller finds out. */
+/* Open the last network of the list; the caller finds out whether all PEs could. */
 static weft_status open_last(weft_world *world, const wefti_transport_ops *ops, const char *tried,
                              const wefti_transport_exchange *exchange, const wefti_transport_gpu *gpu)
 {

@@ -13,12 +13,12 @@
 #define ANY_PES 0xffffffffu
 #define ANY_BYTES SIZE_MAX
 #define SLOT_BYTES 0 /* as much as a slot holds */
-#define WHOLE_BYTES 1 /* as much as a slot holds of a block to each member */
-#define PAIRS_PES_MAX 63 /* a bit each */
+#define WHOLE_BYTES 1 /* as much as a slot holds if it has a block for each member */
+#define PAIRS_PES_MAX 63 /* members each have a bit of a word */
 
-/* Whom a rule is for: all teams, those whose members share memory, or those whose members also share processors: there
- * a wait ends after the others have had their turns, so that what a call costs is the number of turns and not that of
- * flags. */
+/* Whom a rule is for: all teams, those whose members share memory, or those whose members also share processors. In the
+ * latter a member that waits goes on only after the others have run, so that a call costs as many such rounds as it has
+ * waits one behind the other, however many flags it stores. */
 typedef enum whom { ANYWHERE, NEAR, OVERSUBSCRIBED } whom;
 
 /* For a team of at most pes_max, messages of at most bytes_max: the first rule that holds. What `bytes` counts: of a

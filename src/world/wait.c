@@ -9,9 +9,9 @@
 #include "weft/inline/rma.h"
 #include "world/world.h"
 
-#define LOOK_NS 100000000u /* between two looks at who is gone; LOOK_PE_NS more for each PE, since all may look */
+#define LOOK_NS 100000000u /* between two looks at who is gone, and LOOK_PE_NS for each PE of the world, as all look */
 #define LOOKED_LAST UINT64_MAX
-#define LAST_TURNS 64 /* so many times what has come from other nodes is seen to before the last look */
+#define LAST_TURNS 64 /* before a wait gives up, messages of other nodes are taken in so many times */
 #define ASK_NS 50000000u /* between two questions whether the program interrupts */
 #define LOOK_PE_NS 2000000u
 
@@ -29,8 +29,9 @@ static void look_for_gone(wefti_waiter *waiter, uint64_t waited)
     }
 }
 
-/* Without a deadline nothing else ends a wait. With one, who knows whom it waits for need not stay until then for a PE
- * that is gone, in a world of several nodes; whoever else may have been meant is waited for. */
+/* Whether to look if PEs are gone. Without a deadline nothing else would end the wait. With a deadline only in a world
+ * of several nodes, and only a wait whose caller knows whom it waits for: else another PE than the lost one may be
+ * meant. */
 static int looks_for_gone(const wefti_waiter *waiter)
 {
     const weft_world *world = waiter->world;
@@ -64,7 +65,7 @@ weft_status wefti_waiter_pause_slow(wefti_waiter *waiter, const void *address)
     WEFT_TRY(ask(waiter, waited));
     WEFT_TRY(wefti_world_check(world, waiter->what));
     if (waited >= world->deadline_ns && waiter->looked_ns != LOOKED_LAST) {
-        waiter->looked_ns = LOOKED_LAST; /* it may have been stopped since it looked */
+        waiter->looked_ns = LOOKED_LAST; /* this process may have been stopped since it looked */
         for (int i = 0; i < LAST_TURNS && wefti_world_pause(world, 0, 0); i++) {
         }
         return WEFT_OK;

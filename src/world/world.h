@@ -33,14 +33,14 @@ struct weft_world {
     uint64_t key; /* tells this world from all others */
     uint64_t deadline_ns;
     uint64_t warn_ns;
-    uint64_t silence_ns; /* of a host of another node, after which its PEs are gone; WEFT_FOREVER: they never are */
+    uint64_t silence_ns; /* after so long without a sign of life the PEs of another host are gone; or WEFT_FOREVER */
     int progress_inline; /* calls serve messages of other nodes; no thread does */
 
     /* Memory. The window is shared by the PEs of this process; its slots belong to the PEs of the node, in ascending
      * order. */
     wefti_window *window;
     size_t slot;
-    int64_t *delta; /* the view's, when the node's PEs are not consecutive */
+    int64_t *delta; /* what view.delta points to; NULL if the node's PEs are consecutive */
     wefti_head *head; /* of the window */
     wefti_control *control; /* this PE's, at the start of its slot */
     unsigned char *heap; /* this PE's */
@@ -80,7 +80,7 @@ struct weft_world {
     uint64_t any_first_look; /* where calls that look for any of several variables begin: see src/rma/words.c */
 
     weft_counters counters;
-    int prints_counters; /* when it is destroyed */
+    int prints_counters; /* by weft_world_destroy */
     int (*interrupted)(void *context); /* weft_world_config's */
     void *interrupted_context;
     struct wefti_timeline *timeline; /* NULL: not traced */
@@ -183,7 +183,7 @@ typedef struct wefti_world_settings {
 #define WEFTI_NETWORK_UCX ((uint32_t)2)
 #define WEFTI_NETWORK_SIM ((uint32_t)3)
 #define WEFTI_NETWORK_PLUGIN ((uint32_t)4)
-/* What this build has, and a library that is named, and WEFT_TRANSPORT allows. */
+/* The networks of this build, and a library that WEFT_TRANSPORT names, as far as WEFT_TRANSPORT allows them. */
 weft_status wefti_world_networks(uint32_t *networks);
 /* Its transport; NULL: not in this build, or the simulator's, which is open already. */
 const wefti_transport_ops *wefti_network_ops(uint32_t network);
@@ -191,7 +191,7 @@ const wefti_transport_ops *wefti_network_ops(uint32_t network);
 uint32_t wefti_networks_append(uint32_t list, uint32_t network);
 /* Those of `list` that are in `other`, too. */
 uint32_t wefti_networks_common(uint32_t list, uint32_t other);
-/* Whether WEFT_PROGRESS leaves to calls what comes from other nodes. */
+/* Whether, by WEFT_PROGRESS, calls take in messages of other nodes, and no thread does. */
 weft_status wefti_world_progress(int *is_inline);
 
 /* On failure settings->config is good for meeting the others if can_meet says so. */
@@ -213,13 +213,13 @@ weft_status wefti_world_look(weft_world *world, const void *variable, wefti_word
 
 /* ---- presence.c: who is still there; of PEs of other nodes, what their transport knows ---- */
 
-/* This PE is there from now on; it leaves. */
+/* come: this PE is there from now on. leave: it is not any more. */
 void wefti_world_come(weft_world *world);
-void wefti_world_leave(weft_world *world); /* safe before it came */
-/* Whether the process of `pe` has ended while it was there; whether `pe` has destroyed its world. */
+void wefti_world_leave(weft_world *world); /* safe before `come` */
+/* has_ended: the process of `pe` has ended while it was there. has_left: `pe` has destroyed its world. */
 int wefti_world_has_ended(const weft_world *world, int pe);
 int wefti_world_has_left(const weft_world *world, int pe);
-/* Whether the host of `pe` gives no sign of life; whether `pe` has ended, or its host gives none. */
+/* is_unreachable: the host of `pe` gives no sign of life. is_lost: that, or `pe` has ended. */
 int wefti_world_is_unreachable(const weft_world *world, int pe);
 int wefti_world_is_lost(const weft_world *world, int pe);
 /* Whether any PE is lost. */
