@@ -54,7 +54,7 @@ struct wefti_bootstrap {
     const wefti_bootstrap_ops *ops;
     int pe;
     int pes;
-    int has_met; /* also where open failed: another PE has been connected, and told */
+    int has_met; /* another PE was connected and, if open failed, has been told of it */
     uint64_t deadline_ns;
     uint64_t until_ns; /* when exchanges give up: one deadline, from the end of open on, for all of them together */
     void *state; /* the backend's */

@@ -10,7 +10,7 @@
 #include "bootstrap/mpi/mpi.h"
 #include "os/os.h"
 
-/* Only all three say where the others are. */
+/* Whether all three are set: RANK, WORLD_SIZE and MASTER_ADDR. */
 static int is_env_complete(void)
 {
     return wefti_env_is_set(WEFTI_ENV_RANK) && wefti_env_is_set(WEFTI_ENV_WORLD_SIZE) &&
@@ -70,7 +70,7 @@ static const wefti_bootstrap_ops *by_system(void)
 #define OF_SYSTEM(name) (&wefti_bootstrap_##name)
 #endif
 
-/* PMI's, or that of the MPI that speaks with the launcher; NULL: neither is there. */
+/* The bootstrap over PMI or, where the program's MPI has the launcher's PMI, over that MPI; NULL: neither is there. */
 static const wefti_bootstrap_ops *by_pmi(void)
 {
     const int is_wire = wefti_env_is_set(WEFTI_ENV_PMI_FD);

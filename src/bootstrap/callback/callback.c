@@ -23,8 +23,8 @@ typedef struct callback_record {
     char name[WEFTI_BOOTSTRAP_NAME_BYTES];
 } callback_record;
 
-/* An allgather that leaves this PE's own place alone is told by what stands there: memory that was used before may hold
- * just what this PE contributes now. */
+/* Write into this PE's own place what it does not contribute, so that check_own finds an allgather that leaves the
+ * place alone: what the memory held before may be just this contribution. */
 static void spoil_own(int pe, const void *mine, void *all, size_t bytes)
 {
     unsigned char *own = (unsigned char *)all + (size_t)pe * bytes;

@@ -6,7 +6,7 @@
 #include "bootstrap/bootstrap.h"
 
 typedef struct wefti_collective {
-    const char *name; /* for texts */
+    const char *name; /* what error texts call the allgather */
     int pe; /* this process's place */
     int pes;
     void *context;

@@ -47,7 +47,7 @@ weft_status wefti_job_open(wefti_job *job, const weft_world_config *config, weft
 typedef struct wefti_joining {
     int stage; /* 0; 1 while a thread joins; 2 once that is over */
     weft_status status;
-    int process; /* which joined: a child that is forked from it has not */
+    int process; /* the process that has joined; a child that is forked from it has not */
     char text[WEFTI_ERROR_BYTES];
 } wefti_joining;
 weft_status wefti_join_once(wefti_joining *joining, weft_status (*join)(void));

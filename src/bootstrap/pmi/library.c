@@ -56,7 +56,7 @@ static void run(void *argument)
     wefti_os_monitor_leave(l->lock);
 }
 
-/* The code of the library's, in *code. */
+/* Run `body` in the other thread; *code is what the library returned. */
 static weft_status call(wefti_pmi_store *store, int (*body)(wefti_pmi_store *store), const char *what,
                         uint64_t until_ns, int *code)
 {

@@ -2,7 +2,7 @@
  *
  * PMI-1: lines of "key=value" with blanks between. PMI-2: six digits that say how long the rest is, and "key=value;".
  * One question, one answer. What the launcher says is bounded, and an answer to something else than what was asked, or
- * none in time, ends the talk for good: whose answer came next would not be known. */
+ * none in time, ends the connection for good: nobody would know to which question the next answer is. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -37,7 +37,7 @@ struct weft_threads {
     unsigned char *places; /* by PE: pe_place */
     unsigned char *marks; /* by PE: scratch for naming PEs */
     exchange_buffer buffers[2];
-    weft_status failed; /* the latch */
+    weft_status failed; /* the latched error: not WEFT_OK once this generation has failed */
     int to_be_told; /* how many more PEs of the failed generation may come and get its error */
     char text[WEFTI_ERROR_BYTES];
 };

@@ -49,7 +49,7 @@ typedef struct wefti_caller {
     unsigned talked; /* bit a: somebody listens at address a, as this round has shown */
     unsigned refused; /* bit a: nobody listens at address a */
     uint64_t turned_away_since_ns;
-    int has_warned; /* that it is turned away */
+    int has_warned; /* the log says that it is turned away */
     unsigned strangers; /* bit a: the one who listens at address a turned us away */
     int is_trusted; /* who is at the other end may prove itself */
 } wefti_caller;

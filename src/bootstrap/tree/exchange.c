@@ -26,9 +26,9 @@ typedef struct exchange {
     stage stage;
     int children_left; /* whose contributions have not come */
     int has_result;
-    int has_asked; /* in this stage */
+    int has_asked; /* the PEs that it waits for in this stage have been asked whom they wait for */
     uint64_t looked_ns; /* when the last look at the links began */
-    uint64_t name_ns; /* if so, when to name the silent */
+    uint64_t name_ns; /* if they have been asked: when those that have not answered are named */
 } exchange;
 
 /* ---- time ---- */

@@ -5,7 +5,7 @@
 
 #include "bootstrap/crypto/seal.h"
 
-#define KEY_OF 0x100u /* beside a side: the key of what it sends */
+#define KEY_OF 0x100u /* a bit beside a role: of the key with which that side sends, not of its proof */
 
 _Static_assert(WEFTI_SEAL_KEY_BYTES == WEFTI_TREE_PROOF_BYTES, "keys are made as proofs are");
 

@@ -17,8 +17,8 @@ typedef struct wefti_join_tracker {
     uint64_t last_ns; /* when the last came, or something went wrong */
     int has_comers; /* some came at the last look */
     uint64_t receive_ns; /* while others come, those who are here are not read before: reading many takes long */
-    int offences; /* of those who came: creation is bound to fail */
-    weft_status status; /* of the first */
+    int offences; /* what was wrong with PEs that came; not 0: creation is bound to fail */
+    weft_status status; /* of the first offence */
     char text[WEFTI_ERROR_BYTES];
 } wefti_join_tracker;
 

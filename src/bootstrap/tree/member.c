@@ -76,7 +76,7 @@ static weft_status reach_root(wefti_tree *tree)
     }
     weft_status status = call_root(tree, &caller, UINT64_MAX);
     if (status == WEFT_OK) {
-        /* As the parent until it has its place in the star: an error from here on reaches PE 0. */
+        /* PE 0 counts as the parent until the connection has its place in the star, so that an error reaches PE 0. */
         tree->parent = wefti_caller_take(&caller);
         size_t at;
         WEFT_TRY(wefti_tree_add_star(tree, &tree->parent, &at));
@@ -141,8 +141,8 @@ typedef struct placing {
     wefti_acceptor acceptor;
     int children_left;
     int parent_left;
-    int has_asked; /* PE 0, whether it is there, when the deadline passed */
-    int is_led; /* it is */
+    int has_asked; /* after the deadline PE 0 has been asked whether it is there */
+    int is_led; /* PE 0 has answered that it is */
     int was_parked; /* there is no connection to PE 0 by which it could be asked */
 } placing;
 

@@ -29,7 +29,7 @@ typedef enum wefti_tree_trust {
     WEFTI_TREE_TRUSTED /* may prove itself */
 } wefti_tree_trust;
 
-#define WEFTI_TREE_SEARCHES (1u << 31) /* beside a round */
+#define WEFTI_TREE_SEARCHES (1u << 31) /* a bit beside the number of a round: see resolve */
 
 /* The world as the network sees it: filled by the backend before it starts the tree, alive until the tree is closed. */
 typedef struct wefti_tree_net wefti_tree_net;

@@ -45,9 +45,9 @@ static void receive_all(wefti_tree *tree, wefti_join_tracker *tracker)
     tracker->receive_ns = wefti_os_now_ns() + RECEIVE_EACH_NS * tree->star_count;
 }
 
-/* PE 0 lacks memory or descriptors, with this thread's error. Those who are here are told, which closes their
- * connections, and so are those who come to what this leaves free. Who has not one to spare for anybody can only say so
- * to its caller. */
+/* PE 0 lacks memory or descriptors, with this thread's error. It tells the PEs that are here and closes their
+ * connections, and with the descriptors that this frees it tells those who still come. If none is free even then, only
+ * PE 0's caller gets the error. */
 static weft_status give_up(wefti_tree *tree, wefti_join_tracker *tracker, const wefti_acceptor *acceptor,
                            weft_status status)
 {

@@ -33,7 +33,7 @@ typedef struct wefti_tree {
     int pe;
     int pes;
     uint64_t deadline_ns; /* a duration */
-    uint64_t until_ns; /* of the wait under way */
+    uint64_t until_ns; /* when the wait under way ends */
     uint64_t warn_ns; /* when to log whom this PE waits for, while forming; UINT64_MAX: it was done */
     wefti_tree_listeners listeners; /* while forming */
     wefti_link parent;
@@ -49,7 +49,7 @@ typedef struct wefti_tree {
     int has_met; /* another PE has been connected: who fails has told it */
     int names_culprit; /* the error decided here says already whose it is */
     const wefti_link *received_from; /* the link by which the error came; NULL: it was decided here */
-    weft_status failed; /* the latch */
+    weft_status failed; /* the latched error: what all later calls return */
     char text[WEFTI_ERROR_BYTES];
 } wefti_tree;
 

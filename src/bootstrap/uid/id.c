@@ -199,7 +199,7 @@ weft_status weft_uid_discard(const weft_uid *uid)
     }
     WEFT_TRY(wefti_uid_read(uid, &body));
     if (body.is_of_host) {
-        return check_maker(&body); /* nothing is held */
+        return check_maker(&body); /* it has no socket to close */
     }
     weft_status status = wefti_uid_claim(&body, &claim);
     if (status == WEFT_ERR_STATE) {
