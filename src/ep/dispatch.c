@@ -10,7 +10,7 @@ typedef struct arguments {
     weft_ep_received out;
 } arguments;
 
-/* The rows inside are never larger or smaller: what follows them has its place. */
+/* The rows in the struct have a fixed size, whatever their header: the fields behind them stay where they are. */
 static weft_status read_received(const weft_ep_received **out, weft_ep_received *copy, const char *call)
 {
     static const wefti_sized form = WEFTI_SIZED_FORM(weft_ep_received, rows_capacity, "WEFT_EP_RECEIVED_INIT");
@@ -100,8 +100,8 @@ static const weft_ep_choices *take_choices(weft_ep_route *route)
     return fresh;
 }
 
-/* What was refused before anything moved has used up nothing. Where calls have streams, a mismatch is that of an
- * earlier call, told instead of making this one. */
+/* The choice of a fresh dispatch, and new weights, are used up unless the call was refused before anything moved. Where
+ * calls have streams a mismatch is an earlier call's, and this one was refused for it. */
 static void use_up(weft_ep_route *route, const weft_ep_choices *fresh, weft_status status)
 {
     int is_late = status == WEFT_ERR_MISMATCH && route->ep->backend->has_streams;

@@ -81,7 +81,7 @@ static weft_status read_config(const weft_ep_config **given, weft_ep_config *cop
                            "weft_ep_create: argument 'config' is NULL; start from WEFT_EP_CONFIG_INIT");
     }
     WEFTI_SIZED_TRY(&form, "weft_ep_create", "config", *given, copy);
-    if ((*given)->bytes_max != 0) { /* the least where nothing is known */
+    if ((*given)->bytes_max != 0) { /* the least limits, where bytes_max lets them grow */
         *copy = **given;
         copy->topk_max += copy->topk_max == 0;
         copy->row_bytes_max += copy->row_bytes_max == 0 ? 16 : 0;
@@ -152,7 +152,7 @@ static weft_status check_growth(const weft_ep *ep)
     return WEFT_OK;
 }
 
-/* What it takes now may be more already. */
+/* Whether bytes_max holds what the limits that are known take already. */
 static weft_status check_bytes(weft_ep *ep)
 {
     weft_ep_memory memory = WEFT_EP_MEMORY_INIT;
@@ -272,7 +272,7 @@ static weft_status init_private(weft_ep *ep, weft_team *team, const weft_ep_conf
     return ep->backend->group_init(ep);
 }
 
-/* Also of routes that are left: nobody can call with them any more. */
+/* With the group end the routes that the program has left: nobody can call with them any more. */
 static void end_with_world(wefti_attachment *attachment)
 {
     weft_ep *ep = (weft_ep *)(void *)attachment;

@@ -44,14 +44,14 @@ struct weft_ep {
     int counts_direct; /* to all ranks, else through the owners */
     unsigned char *late; /* [R] not 0: named by the last wait that ended without it */
     unsigned char *masked; /* [R] not 0: masked */
-    uint64_t *mask_words; /* the same as bits, for other threads */
+    uint64_t *mask_words; /* `masked` as bits, for other threads */
     /* NULL, or of each channel the word that says it where kernels mask, too: wefti_ep_take_masks makes the others the
      * same */
     uint64_t *mask_told[WEFTI_EP_CHANNELS_MAX];
     unsigned char *windows; /* NULL, or symmetric memory of config.windows times wefti_ep_window_pitch bytes */
     struct wefti_ep_made *made; /* NULL, or which routings lie where (route.c) */
     uint64_t *stats; /* NULL, or L rows of experts, R waits of dispatches, R of combines, and both their numbers */
-    weft_ep_route *routes; /* alive */
+    weft_ep_route *routes; /* those that are not destroyed */
     /* Calls take channels in turn, so that two pairs of halves may be outstanding: of each channel the pair whose recv
      * is to come, whose it is, and the stream of its send. */
     int channel; /* of the call that runs, or ran last */
@@ -61,7 +61,7 @@ struct weft_ep {
     const weft_stream *half_stream[WEFTI_EP_CHANNELS_MAX];
     int is_parted; /* limits may have grown on some ranks and on others not */
     weft_status dead; /* why no call can work any more, or WEFT_OK */
-    uint32_t busy; /* in a call; debug builds look */
+    uint32_t busy; /* a thread is in a call; debug builds check it */
     wefti_span call_span; /* of the call that runs, and of its part, for the timeline */
     wefti_span stage_span;
 };

@@ -36,7 +36,7 @@ weft_status weft_ep_mask(weft_ep *ep, int rank, int alive)
     wefti_ep_take_masks(ep);
     WEFT_TRY(ep->backend->mask(ep, rank, alive));
     wefti_ep_set_masked(ep, rank, !alive);
-    const int names_nobody = memchr(ep->late, 1, (size_t)ep->ranks) == NULL; /* it was this rank's GPU */
+    const int names_nobody = memchr(ep->late, 1, (size_t)ep->ranks) == NULL; /* then this rank's own GPU was late */
     if (wefti_ep_missed_ranks(ep) && (ep->late[rank] || names_nobody)) {
         ep->dead = WEFT_OK;
         memset(ep->late, 0, (size_t)ep->ranks);

@@ -101,7 +101,7 @@ static int is_lost(const wefti_ep_arrivals *arrivals, int rank)
            (near == NULL || wefti_ld64(near, WEFTI_ACQUIRE) < arrivals->epoch);
 }
 
-/* Also one that is not awaited here: those that are may wait for it, and give up. */
+/* Whether any rank is lost, also one that is not awaited here: those that are may wait for it. */
 static int is_hopeless(const wefti_ep_arrivals *arrivals)
 {
     int rank = 0;
@@ -121,7 +121,7 @@ static int writer_of(const wefti_ep_arrivals *arrivals, int rank)
     return is_handed_on && ep->domains.of[rank] != own ? wefti_ep_domains_forwarder(&ep->domains, rank, own) : rank;
 }
 
-/* Those that are awaited are late, and those that are gone. */
+/* Late are the ranks that are awaited and those that are gone. */
 static void mark_late(const wefti_ep_arrivals *arrivals)
 {
     for (int rank = 0; rank < arrivals->ep->ranks; rank++) {
@@ -130,7 +130,7 @@ static void mark_late(const wefti_ep_arrivals *arrivals)
     for (int i = 0; i < arrivals->count; i++) {
         int rank = arrivals->pending[i];
         arrivals->ep->late[rank] = 1;
-        if (writer_of(arrivals, rank) != arrivals->ep->rank) { /* either may be why */
+        if (writer_of(arrivals, rank) != arrivals->ep->rank) { /* the rank or its forwarder may be why */
             arrivals->ep->late[writer_of(arrivals, rank)] = 1;
         }
     }
@@ -172,7 +172,7 @@ static void mask_awaited(wefti_ep_arrivals *arrivals, int index)
     }
 }
 
-/* Whether a rank has still to end a call before this one, on either channel. It is near. */
+/* Whether a rank, which is near, has not ended all calls before this one, on either channel. */
 static int has_not_ended_before(const wefti_ep_arrivals *arrivals, int rank, uint64_t ended)
 {
     const weft_ep *ep = arrivals->ep;

@@ -26,14 +26,14 @@ typedef struct wefti_ep_arrivals {
     const weft_ep *ep;
     wefti_ep_word word;
     uint64_t epoch;
-    int32_t *pending; /* [count]: before `kept` looked at in vain, from `look` on still to be looked at */
+    int32_t *pending; /* [count] ranks: before `kept` those that had not come yet, from `look` on those not looked at */
     int count;
     int kept;
     int look;
-    unsigned next_look; /* which of the pending is looked at for having gone on */
+    unsigned next_look; /* of which pending rank the epoch is looked at next: whether it has gone on without its flag */
     wefti_waiter waiter; /* one deadline for all */
     int extended; /* deadlines given in addition */
-    uint64_t *wait_ns; /* NULL, or [R] to which is added how long each rank was waited for, since: */
+    uint64_t *wait_ns; /* NULL, or [R]: adds up how long each rank was waited for, from the time below on */
     uint64_t start_ns;
     /* NULL, or whether what is awaited of `rank` has come after all, where that is no flag of all ranks. */
     int (*has_come)(const struct wefti_ep_arrivals *arrivals, int rank);

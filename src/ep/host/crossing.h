@@ -20,10 +20,10 @@ typedef struct wefti_ep_outlet {
     int32_t forwarder; /* -1: this rank's own domain */
     int32_t line; /* the number of this rank's ring there */
     uint32_t sent; /* chunks, or requests (asks) */
-    uint32_t taken; /* of those, as far as is known; or answers that were worked on */
+    uint32_t taken; /* chunks that the forwarder is known to have taken; or answers that were worked on */
     int32_t token; /* the next one to be sent or asked for */
     int is_all; /* nothing is left to be sent or asked for */
-    uint32_t row; /* the next one in the answer at hand */
+    uint32_t row; /* the next sum in the answer that is being worked on */
 } wefti_ep_outlet;
 
 /* This rank as the forwarder of one source. */
@@ -85,7 +85,7 @@ void wefti_ep_crossing_look(const weft_ep *ep, int domain);
 /* Something was done: the deadline begins anew. */
 void wefti_ep_crossing_renew(const weft_ep *ep);
 
-/* Say of each rank that something of it is awaited, then wait a moment. */
+/* await: something of this rank is awaited. pause, after that of each such rank: wait a moment. */
 void wefti_ep_crossing_await(const weft_ep *ep, int rank);
 weft_status wefti_ep_crossing_pause(const weft_ep *ep);
 

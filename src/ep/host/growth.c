@@ -52,7 +52,7 @@ weft_status wefti_ep_host_grow(weft_ep *ep, const char *call)
 
 /* ---- the calls ---- */
 
-/* Headers and done flags, and nothing between. */
+/* End the call after its headers: done flags, and no data between. */
 static weft_status end_without_moving(wefti_ep_call *call)
 {
     WEFT_TRY(wefti_ep_call_done_all(call));

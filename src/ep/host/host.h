@@ -22,15 +22,15 @@ typedef struct wefti_ep_verdict {
 /* Where another rank has the rows that this rank reads or writes. */
 typedef struct wefti_ep_lane {
     unsigned char *near; /* its first row, where this process can load and store it; else NULL */
-    uint64_t buffer; /* the same from the start of its group memory */
+    uint64_t buffer; /* where its first row lies, from the start of its group memory */
     size_t pitch;
-    int by_place; /* rows lie by received token, else by row */
+    int by_place; /* a row lies at the place of its token, else where the layout has the row */
     unsigned char *near_scales; /* as near and buffer: the scales of the first row */
     uint64_t scales;
     size_t scale_pitch; /* bytes from the scales of one row to the next */
     size_t scale_step; /* bytes from one word of scales to the next */
     int streams; /* rows go past the caches */
-    int batch; /* ranks of one number are sent to together; 0: not yet, or not at all */
+    int batch; /* ranks with the same number are sent to together; 0: not yet, or not at all */
 } wefti_ep_lane;
 
 /* Private memory that a call works in; nothing in it outlives the call. */
@@ -46,17 +46,17 @@ typedef struct wefti_ep_scratch {
     wefti_ep_lane *lanes; /* [R] */
     unsigned char *rows; /* [3 + topk_max] rows: a sum, and copies of the ranks' rows, or biases, not read in place */
     const void **row_at; /* [topk_max + 2] the ranks' rows of one token, and biases */
-    float *row_weight; /* [topk_max + 2] and their weights */
+    float *row_weight; /* [topk_max + 2] the weights of row_at */
     float *wide; /* [row_bytes_max / 2] a sum whose type is not its rows' */
-    unsigned char *narrow; /* [2 * row_bytes_max] a row of such a type */
+    unsigned char *narrow; /* [2 * row_bytes_max] a row of the type of such a sum */
     int32_t *pair_order; /* [topk_max] a token's pairs in the order in which they are added */
     int32_t *pair_last; /* [topk_max] of each pair the last choice on its rank */
     unsigned char *domain_rows; /* [domains of a token] the sums of a token's domains, if there are several */
-    const void **domain_at; /* and where they are */
-    float *domain_values; /* [topk_max] and of values */
+    const void **domain_at; /* [domains of a token] where each of these sums is */
+    float *domain_values; /* [topk_max] the values of a token, added up in one domain */
     unsigned char *choice_rows; /* [topk_max] rows: copies of the rows of one token's choices */
     const void **choice_at; /* [topk_max] the rows of one token's choices */
-    float *choice_weight; /* [topk_max] and their weights */
+    float *choice_weight; /* [topk_max] the weights of choice_at */
     unsigned char *wire; /* one row with its scales, quantised */
 } wefti_ep_scratch;
 

@@ -31,7 +31,7 @@ typedef struct wefti_ep_pull {
     wefti_ep_span in;
     wefti_ep_span out;
     wefti_ep_span ready; /* what the sources read: in, or the group's buffer by place */
-    int staged; /* the latter */
+    int staged; /* ready is the group's buffer */
     int crosses; /* rows come from other domains through forwarders, which add them up */
 } wefti_ep_pull;
 
@@ -56,7 +56,7 @@ weft_status wefti_ep_pull_wait_headers(wefti_ep_pull *pull);
 /* Then, if all calls match: all sums, once the rows are ready. */
 weft_status wefti_ep_pull_sums(const wefti_ep_pull *pull);
 
-/* And of the values that the owners have kept (gradients.h), to combining.values_out. */
+/* The sums of the values that the owners have kept (gradients.h), to combining.values_out. */
 weft_status wefti_ep_pull_values(const wefti_ep_pull *pull);
 
 /* ---- for cross_pull.c, which is those sums where they cross between domains, and makes those of the sources that this

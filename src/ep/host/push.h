@@ -30,7 +30,7 @@ struct wefti_ep_push {
     wefti_ep_span in; /* the tokens of this rank */
     wefti_ep_span out; /* the rows received */
     wefti_ep_span target; /* where the other ranks write: out, or the group's buffer by place */
-    int staged; /* the latter */
+    int staged; /* target is the group's buffer */
     int streams; /* what this rank writes to out goes past the caches */
     /* Rows are quantised on their way, or NULL. */
     const wefti_ep_arithmetic *quantises;
@@ -54,9 +54,9 @@ struct wefti_ep_push {
     int crosses; /* rows go to other domains through forwarders, once all call headers are there */
     /* Ranks are sent to in batches. */
     wefti_ep_arrivals arrivals;
-    int batch; /* the number of this one */
-    int open; /* ranks in it */
-    uint64_t last_ns; /* when the last of them came */
+    int batch; /* the number of the batch under way */
+    int open; /* ranks in that batch */
+    uint64_t last_ns; /* when the last rank of that batch came */
 };
 
 /* Before the call begins, with what the next function gets: WEFT_ERR_UNSUPPORTED where rows would go through memory

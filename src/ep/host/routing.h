@@ -20,8 +20,8 @@ typedef struct wefti_ep_routing {
     int received; /* tokens received; 0 after an overflow */
     int64_t wanted; /* rows, padding aside, that would come if none were dropped */
 
-    weft_ep_count_arrays counts_to; /* neither generation nor on_stream: nowhere */
-    uint64_t counted; /* routings told there */
+    weft_ep_count_arrays counts_to; /* where counts are told; nowhere if it has neither generation nor on_stream */
+    uint64_t counted; /* how many routings have been told there */
 
     /* weft_ep_counts */
     int32_t *rows;
