@@ -25,7 +25,7 @@ typedef struct wefti_cuda_budget {
     int sms; /* that the process may use */
     int claimed; /* by this PE and not yet given back; atomic */
     int is_joined;
-    int guests; /* of this PE; atomic */
+    int guests; /* how many guests (below) this PE has; atomic */
 } wefti_cuda_budget;
 
 /* Count a PE among those of its GPU: *pes is how many there are now in this process. */
@@ -47,7 +47,7 @@ int wefti_cuda_budget_free(const wefti_cuda_budget *budget);
  * all_reduce of NCCL's and a guest's kernel filled two GPUs in opposite orders, neither would end. */
 void wefti_cuda_budget_add_guest(wefti_cuda_budget *budget);
 void wefti_cuda_budget_remove_guest(wefti_cuda_budget *budget); /* nothing if this PE has none */
-/* 0 when there is none. */
+/* The multiprocessors of one guest; 0 when there are no guests. */
 int wefti_cuda_budget_share(const wefti_cuda_budget *budget);
 
 #endif

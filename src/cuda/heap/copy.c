@@ -85,7 +85,7 @@ weft_status wefti_cuda_amo(wefti_device *device, wefti_amo_op op, int bits, void
 {
     wefti_cuda *cuda = wefti_cuda_of(device);
     WEFT_TRY(wefti_cuda_enter(cuda));
-    wefti_os_monitor_enter(cuda->stream_lock); /* the place of the result is one */
+    wefti_os_monitor_enter(cuda->stream_lock); /* amo_old is the one place for results */
     *(volatile uint64_t *)cuda->amo_old = 0;
     const wefti_cuda_word_args args = {
         .what = WEFTI_CUDA_AMO,

@@ -236,7 +236,7 @@ static weft_status try_imports(study *s)
 
 /* ---- what follows ---- */
 
-/* Whether some GPU says that it is of a cluster: what then parts the world is worth a warning. */
+/* Whether some GPU says that it is of a fabric cluster: a world that is divided all the same is worth a warning. */
 static int has_cluster(const study *s)
 {
     static const unsigned char zero[sizeof s->topo->fabric.cluster];

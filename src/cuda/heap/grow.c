@@ -15,9 +15,9 @@ typedef struct growth {
     wefti_cuda *cuda;
     weft_team *team;
     const char *call;
-    uint64_t needed; /* bytes of the slot of every member */
+    uint64_t needed; /* bytes that every member's slot must have */
     uint64_t at; /* where the pieces of this round begin in their slots */
-    int takes; /* this PE takes for its process */
+    int takes; /* this PE takes and maps pieces for its process */
     int takers; /* other processes that take what this PE offers */
 } growth;
 

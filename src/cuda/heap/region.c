@@ -397,7 +397,7 @@ static weft_status publish(wefti_cuda *cuda)
 
 /* ---- the calls ---- */
 
-/* The buffer becomes this PE's to find; and its kernels'. */
+/* From here on this PE and its kernels find the buffer. */
 static weft_status open_region(wefti_cuda *cuda, wefti_cuda_region *region, void *address)
 {
     __atomic_store_n(&region->address, address, __ATOMIC_RELEASE);
@@ -446,8 +446,8 @@ static weft_status register_entered(wefti_cuda *cuda, weft_team *team, const cha
     return status;
 }
 
-/* PEs that reach each other through a thread of the owner's name a buffer by its number, which of another PE may be
- * another's. */
+/* A far PE names a buffer by its number. Registrations of part of the PEs may number buffers differently on others, so
+ * where PEs are far all PEs of the world register together. */
 static weft_status check_team(const wefti_cuda *cuda, const weft_team *team, const char *call)
 {
     int all_are_near = cuda->near_count == cuda->world->view.pes;

@@ -31,7 +31,7 @@ typedef struct wefti_far_answer {
     uint64_t unused_number[7];
 } wefti_far_answer;
 
-/* What another PE writes here: one such a PE of the world. */
+/* What one other PE writes here; there is one for each PE of the world. */
 typedef struct wefti_far_mail {
     wefti_far_message messages[WEFTI_FAR_LETTERS];
     wefti_far_answer answers[WEFTI_FAR_LETTERS];
@@ -44,7 +44,7 @@ typedef struct wefti_far_ring {
     uint64_t done; /* all before it have taken effect */
     uint64_t free; /* the entries of all before it can be filled again */
     unsigned char is_done[WEFTI_DEV_RING_ENTRIES];
-    unsigned char is_answered[WEFTI_DEV_RING_ENTRIES]; /* it is to be taken, too */
+    unsigned char is_answered[WEFTI_DEV_RING_ENTRIES]; /* the caller takes an answer, and frees the entry then */
 } wefti_far_ring;
 
 typedef struct wefti_far_asked {
@@ -55,12 +55,12 @@ typedef struct wefti_far_asked {
 /* What the proxy keeps of one far PE. */
 typedef struct wefti_far_lane {
     int pe;
-    int has_mail; /* else its device memory is mapped here, and only its host heap is far */
+    int has_mail; /* 0: its device memory is mapped here, and only its host heap is far */
     wefti_transport *transport;
-    uint64_t sent; /* messages to it, and of these answered */
+    uint64_t sent; /* messages to it */
     uint64_t answered;
-    wefti_far_asked asked[WEFTI_FAR_LETTERS]; /* place of a message */
-    uint64_t asked_ns; /* when the oldest that is not answered was looked for last */
+    wefti_far_asked asked[WEFTI_FAR_LETTERS]; /* whose request each message under way carries */
+    uint64_t asked_ns; /* when it was last looked for the answer to the oldest message that has none */
     uint64_t taken; /* messages from it that have been answered */
     int is_gone; /* it has ended or left the world */
 } wefti_far_lane;
@@ -75,7 +75,7 @@ typedef struct wefti_cuda_far {
     uint32_t lane_count;
     uint32_t *lane_of; /* by PE */
 
-    wefti_os_monitor *host_lock; /* of the host's ring's tail */
+    wefti_os_monitor *host_lock; /* guards host_tail */
     uint64_t host_tail;
 
     CUstream stream; /* WEFTI_CUDA_STREAM_PROXY */
