@@ -9,11 +9,11 @@
  * when an operation returns, and fence and quiet have nothing to do.
  *
  * Where to read: the table of functions is at the end of the file. Each operation fills in a request and calls `ask`,
- * which holds the peer's lock, connects if need be, and gives up at the deadline. At the other PE `accept_all` starts
+ * which holds the peer's lock and gives up at the deadline. At the other PE `accept_all` starts
  * the threads, and serve_put, serve_get and serve_amo do the work.
  *
  * The system closes a process's connections when it ends, and looks after those on which nothing moves: so each PE has
- * one to each other from the start, by which it is told who is gone. Who leaves says so before.
+ * a connection to each other from the start, by which it is told who is gone. Who leaves says so before.
  *
  * Requests without the world's key end their connection. Who can read the network can read the key. */
 #ifndef _GNU_SOURCE
