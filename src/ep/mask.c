@@ -81,7 +81,10 @@ static weft_status check_rejoin(const weft_ep *ep, const char *call)
 {
     WEFT_TRY(check_group(ep, call));
     if (ep->backend->rejoin == NULL) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: not there for groups of several domains with on_device", call);
+        return wefti_error(
+            WEFT_ERR_UNSUPPORTED,
+            "%s: a group of several domains on GPUs cannot do that; make one of a single domain, or with on_device 0",
+            call);
     }
     return WEFT_OK;
 }

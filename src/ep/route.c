@@ -142,7 +142,8 @@ weft_status weft_ep_route_create(weft_ep *ep, const weft_ep_plan *plan, void *me
     WEFT_TRY(check_plan(ep, &plan, &copy, "weft_ep_route_create"));
     if (out == NULL || (uintptr_t)memory % WEFTI_EP_MEMORY_ALIGNMENT != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_create: %s",
-                           out == NULL ? "argument 'route' is NULL" : "the memory is not aligned to 64 bytes");
+                           out == NULL ? "argument 'route' is NULL"
+                                       : "argument 'memory' is not aligned to 64 bytes; align it");
     }
     weft_ep_route *route = wefti_alloc_zeroed(1, sizeof *route);
     if (route == NULL) {

@@ -33,7 +33,8 @@ weft_status weft_register(weft_world *world, void *address, size_t bytes, weft_r
         return wefti_error_null(call, address == NULL ? "address" : "region");
     }
     if (bytes == 0 || bytes > UINTPTR_MAX - (uintptr_t)address) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: no bytes, or more than the address space has", call);
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: bytes is %zu, from %p on; give 1 or more, inside the address space",
+                           call, bytes, address);
     }
     if (is_symmetric(world, address, bytes)) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %zu bytes at %p are symmetric memory, which is registered already",

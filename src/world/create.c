@@ -546,7 +546,8 @@ static weft_status find_maker(const wefti_creation *creation, const weft_world *
         return WEFT_OK;
     }
     return wefti_error(WEFT_ERR_UNREACHABLE,
-                       "weft_world_create: PE %u does not find PE %d in mapped memory, though both claim one node",
+                       "weft_world_create: PE %u does not find PE %d in mapped memory, though both claim one node; if "
+                       "they run on different hosts, give those different values of WEFT_NODE_ID",
                        world->view.pe, maker);
 }
 

@@ -7,7 +7,8 @@ weft_status wefti_reduction_init(wefti_reduction *r, const char *call, wefti_op 
 {
     r->fold = wefti_fold_of(op, type);
     if (WEFTI_UNLIKELY(r->fold.loop == NULL)) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: no operation %d on type %d", call, (int)op, (int)type);
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: operation %d is none of those of type %d (weft/reduce.h)", call,
+                           (int)op, (int)type);
     }
     return WEFT_OK;
 }

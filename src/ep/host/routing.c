@@ -122,7 +122,8 @@ weft_status wefti_ep_routing_move(weft_ep_route *handle, void *memory, size_t by
     uintptr_t from[ROUTING_FIELDS + 1];
     uintptr_t to[ROUTING_FIELDS + 1];
     if (route->owned != NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_move: the route lies in memory of the library's own");
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_move: the route lies in memory of the library's own; give "
+                                              "weft_ep_route_create memory for one that is to move");
     }
     wefti_ep_routing *moved = place(handle, *route, memory, bytes);
     const size_t count = addresses(moved, to);

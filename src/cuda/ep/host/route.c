@@ -224,7 +224,8 @@ weft_status wefti_cuda_ep_route_move(weft_ep_route *route, void *memory, size_t 
     uint64_t from[TABLES_FIELDS + 1];
     uint64_t to[TABLES_FIELDS + 1];
     if (of->owned != 0) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_move: the route lies in memory of the library's own");
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_move: the route lies in memory of the library's own; give "
+                                              "weft_ep_route_create memory for one that is to move");
     }
     moved.bytes = bytes;
     moved.laid_bytes = lay_out(&moved.tables, ep, &route->plan, (uintptr_t)memory);
