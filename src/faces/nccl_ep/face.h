@@ -76,7 +76,7 @@ typedef struct nep_routed {
     struct nep_routed *next;
     weft_ep_plan plan;
     weft_ep_id_type id_type; /* of the last one */
-    int agreed_at; /* group->mask_changes then */
+    int agreed_at; /* group->mask_changes when it was agreed on */
     unsigned char tokens[]; /* bit T: one of T tokens */
 } nep_routed;
 
@@ -89,23 +89,23 @@ struct ncclEpGroup {
     int ranks;
     int local_experts;
     int topk_max;
-    int scale_bytes_max; /* of a row, that move with it */
-    int handles; /* that live */
+    int scale_bytes_max; /* the most bytes of scales that move with a row */
+    int handles; /* how many of the group's handles live */
     int has_timed_out;
     uint64_t *known; /* ceil(R / 64) words of ranks that are known to be masked: others were by calls that timed out */
     nep_routed *routed;
-    pthread_mutex_t scratch_lock; /* not that of all groups: who has it waits for this group's GPU */
+    pthread_mutex_t scratch_lock; /* a lock of this group, since its holder waits for the group's GPU */
     uint64_t scratch; /* device memory on which routes of handles with memory of the caller's are made, or 0 */
     size_t scratch_bytes;
-    int mask_changes; /* before which routings of HT may be none */
-    int cannot_weigh; /* weft_ep_route_weigh is not of such groups */
+    int mask_changes; /* how often masks have changed: routings of HT from before one may not hold any more */
+    int cannot_weigh; /* weft_ep_route_weigh does not support this group */
     uint64_t *calls; /* [2] in the symmetric heap: this rank's number of calls, and the most of all ranks */
     ncclEpGroupConfig_t config;
     pthread_mutex_t mask_lock;
     int *mask; /* [ranks], copied from by ncclEpMaskQuery, which may run on several threads and streams */
 };
 
-/* Is the group one that lives? */
+/* Check that the group is one that lives. */
 ncclResult_t nep_check_group(const char *call, const struct ncclEpGroup *group);
 
 /* nep_result_of, and remember that a call met its deadline. */
@@ -120,16 +120,16 @@ struct ncclEpHandle {
     weft_ep_route *route; /* NULL: likewise */
     void *memory; /* of the route, then ids */
     int is_own_memory;
-    nep_routed *routed; /* HT, in memory of the caller's: those of its plan */
+    nep_routed *routed; /* HT, in memory of the caller's: the routings of its plan */
     int is_attached; /* the route lies in `memory` */
     size_t route_bytes;
-    int topk_most; /* that there is memory for */
+    int topk_most; /* the most choices a token that there is memory for */
     weft_ep_choices choices; /* the routing; ids in `memory` */
     int is_routed;
     int is_agreed; /* HT: all ranks have this routing, so that a dispatch has but to bring its weights */
-    int agreed_at; /* group->mask_changes then */
+    int agreed_at; /* group->mask_changes when that was so */
     int ids_are_global; /* HT: as the routing's layout_info says */
-    int has_sent; /* ncclEpComplete is to come: 1 of a dispatch, 2 of a combine */
+    int has_sent; /* ncclEpComplete is to come: 1: of a dispatch, 2: of a combine */
 };
 
 /* Where a routing's counts go; magic 0: not wanted. */
@@ -160,7 +160,7 @@ int nep_is_ll(const struct ncclEpGroup *group);
 
 /* ---- tensors.c ---- */
 
-/* Does a tensor have these dimensions? ndim at most 3. */
+/* Check that a tensor has these dimensions; ndim is at most 3. */
 ncclResult_t nep_check_shape(const char *call, const char *name, const ncclEpTensor_t *tensor, unsigned ndim,
                              const size_t *sizes);
 
@@ -176,7 +176,7 @@ ncclResult_t nep_array_of(const char *call, const char *name, const struct ncclE
 ncclResult_t nep_floats_of(const char *call, const char *name, const struct ncclEpGroup *group,
                            const ncclEpTensor_t *tensor, size_t count, float **data);
 
-/* Can `count` counts be written to this tensor? Not given: yes. */
+/* Check that `count` counts can be written to this tensor, if it is given. */
 ncclResult_t nep_check_counts(const char *call, const char *name, const ncclEpTensor_t *tensor, size_t count);
 
 #endif

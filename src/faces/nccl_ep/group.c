@@ -157,7 +157,7 @@ static int most_rows(const struct ncclEpGroup *group)
 {
     const ncclEpGroupConfig_t *config = &group->config;
     if (nep_is_ll(group)) {
-        return 1; /* slots have memory of their own */
+        return 1; /* rows of slots have other memory */
     }
     if (config->max_recv_tokens_per_rank != NCCL_EP_AUTO) {
         return config->max_recv_tokens_per_rank < INT32_MAX ? (int)config->max_recv_tokens_per_rank : INT32_MAX;
@@ -191,7 +191,7 @@ static weft_status make_ep(struct ncclEpGroup *group)
     ep.on_device = 1;
     ep.flags = nep_is_ll(group) && config->enable_mask ? WEFT_EP_MASK_ON_TIMEOUT : 0;
     weft_status status = weft_ep_create(weft_team_world(group->world), &ep, &group->ep);
-    if (status == WEFT_ERR_UNSUPPORTED && ep.flags != 0) { /* on all ranks: then masks are the caller's */
+    if (status == WEFT_ERR_UNSUPPORTED && ep.flags != 0) { /* the same on all ranks: then only the caller masks */
         ep.flags = 0;
         status = weft_ep_create(weft_team_world(group->world), &ep, &group->ep);
     }

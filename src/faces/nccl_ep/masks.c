@@ -29,7 +29,7 @@ static void look_for_timeout(struct ncclEpGroup *group)
     }
 }
 
-/* Those that are masked now are known. */
+/* Note which ranks are masked now as known to the caller. */
 static void know_masks(struct ncclEpGroup *group)
 {
     const uint64_t *words = NULL;

@@ -228,7 +228,7 @@ static ncclResult_t are_scales_of_groups(const dispatch_arguments *a, int *are)
     return ncclSuccess;
 }
 
-/* Nobody computes with them on the way. */
+/* Rows and scales move as words, which nobody computes with on the way. */
 static ncclResult_t move_words(dispatch_arguments *a)
 {
     if (a->in.dtype != a->out.rows.dtype || a->in.hidden != a->out.rows.hidden) {
@@ -635,7 +635,7 @@ static ncclResult_t read_combine(struct ncclEpHandle *handle, combine_arguments 
         NEP_TRY(nep_read_tensor(COMBINE, "outputs.topk_weights", a->outputs.topk_weights, &tensor));
         NEP_TRY(nep_floats_of(COMBINE, "outputs.topk_weights", group, &tensor,
                               (size_t)handle->choices.tokens * (size_t)handle->plan.topk, &a->weights));
-        if (a->weights == NULL) { /* of no token; NULL would say that there are none on other ranks either */
+        if (a->weights == NULL) { /* of no token, but not NULL, which would mean that no rank gives weights */
             a->weights = handle->memory;
         }
     }
