@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "sim/cases.h"
+#include "support/check.h"
 
 #define DEADLINE_NS UINT64_C(20000000)
 #define EDGE_NS 20000 /* about the deadline */
 #define ROUNDS 3
+#define MESSAGE_WORDS 12 /* in slots, of which a team has few */
 
 typedef enum late_call {
     LATE_SYNC,
@@ -296,6 +298,59 @@ static void meet_in_turn(late_run *late)
     meet(late->run, &late->run->board[1152], 1);
 }
 
+/* A new team of all PEs, whose scratch is made; `all`: room for a full message of each. */
+static weft_team *team_with_scratch(late_run *late, uint64_t **all)
+{
+    weft_team *team;
+    MUST(weft_team_split_strided(weft_team_world(late->world), 0, 1, late->run->pes, &team));
+    MUST(weft_calloc(late->world, (size_t)late->run->pes * MESSAGE_WORDS, sizeof **all, (void **)all));
+    MUST(weft_uint64_fcollect(team, *all, &late->words[1], 1));
+    return team;
+}
+
+/* PE `late` stands still while another sends it more than it may without an answer: that one names it. */
+static void run_into(late_run *late)
+{
+    enum { CALLS = 24, BEFORE = 3 };
+    uint64_t *all;
+    const int root = (late->late + 1) % late->run->pes;
+    weft_team *team = team_with_scratch(late, &all);
+    weft_status status = WEFT_OK;
+    meet(late->run, &late->run->board[1408], 1);
+    for (int i = 0; i < CALLS && status == WEFT_OK; i++) {
+        if (i == BEFORE && weft_sim_pe() == root) {
+            weft_sim_sleep_ns(weft_sim_random(2000));
+            weft_sim_stall(late->late, 3 * DEADLINE_NS);
+        }
+        status = weft_uint64_broadcast(team, all, all, MESSAGE_WORDS, root);
+    }
+    if (weft_sim_pe() == root) {
+        const char *what;
+        const char *at = strstr(weft_last_error(), "\": PE");
+        const uint64_t named = status == WEFT_OK || at == NULL ? 0 : named_pes(at + strlen("\": PE"), &what);
+        if (status != WEFT_ERR_TIMEOUT || named != UINT64_C(1) << late->late) {
+            weft_sim_fail("PE %d stands still, and who sends to it is told %s: %s", late->late,
+                          weft_status_name(status), weft_last_error());
+        }
+    }
+    meet(late->run, &late->run->board[1472], 1);
+}
+
+/* PE `late` makes another call than all others, in which it says nothing to them: each is told so, near or far. */
+static void call_another(late_run *late)
+{
+    uint64_t *all;
+    weft_team *team = team_with_scratch(late, &all);
+    const weft_status status = weft_sim_pe() == late->late ? weft_uint64_broadcast(team, all, &late->words[1], 1,
+                                                                                   (late->late + 1) % late->run->pes)
+                                                           : weft_uint64_fcollect(team, all, &late->words[1], 1);
+    if (status != WEFT_ERR_MISMATCH || !text_names_pe(weft_last_error(), late->late)) {
+        weft_sim_fail("PE %d makes another call, and there is %s: %s", late->late, weft_status_name(status),
+                      weft_last_error());
+    }
+    meet(late->run, &late->run->board[1536], 1);
+}
+
 /* PE `late` is stopped past its deadline, and what it waits for comes meanwhile. `after`: how far behind it this PE is
  * in a circle; those that are further away than the second come with that one. */
 static void stop_and_come(const late_run *late, int after)
@@ -317,10 +372,7 @@ static void stop_while_waiting(late_run *late)
     const int pes = late->run->pes;
     const int after = (weft_sim_pe() - late->late + pes) % pes;
     uint64_t *all;
-    weft_team *team;
-    MUST(weft_team_split_strided(weft_team_world(late->world), 0, 1, pes, &team));
-    MUST(weft_calloc(late->world, (size_t)pes + 1, sizeof *all, (void **)&all));
-    MUST(weft_uint64_fcollect(team, all, &late->words[1], 1)); /* makes the scratch */
+    weft_team *team = team_with_scratch(late, &all);
     meet(late->run, &late->run->board[1216], 1);
     if (after > 0) {
         stop_and_come(late, after);
@@ -351,7 +403,8 @@ void case_late(void *argument)
         go_on(&late);
     }
     if (!late.run->messages) { /* who stands still sees to nothing that comes over a network */
-        stop_while_waiting(&late);
+        static void (*const more[])(late_run *) = {stop_while_waiting, stop_while_waiting, run_into, call_another};
+        more[common_below(&common, 4)](&late);
     }
     come_in_turn(&late);
     meet_in_turn(&late);

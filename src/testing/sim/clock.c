@@ -13,7 +13,7 @@ static wefti_sim *running_sim(void)
 uint64_t wefti_os_now_ns(void)
 {
     wefti_sim *sim = running_sim();
-    if (sim != NULL) {
+    if (sim != NULL && sim->running->is_stalled_soon) {
         wefti_sim_step(sim); /* who looks at a word may be stopped before it looks at the clock */
     }
     return sim == NULL ? NS_AT_START : NS_AT_START + sim->now_ns++ + sim->running->skew_ns;

@@ -275,6 +275,7 @@ static void stall_soon(wefti_sim *sim, wefti_fiber *fiber)
     if (fiber->stall_gap > 0) {
         sim->gap = fiber->stall_gap;
         fiber->stall_gap = 0;
+        fiber->is_stalled_soon = 1;
         fiber->stalled_until_ns = fiber->stall_until_ns;
     }
 }
@@ -313,6 +314,7 @@ static wefti_fiber *next_fiber(wefti_sim *sim)
 static void run_next(wefti_sim *sim)
 {
     wefti_fiber *self = sim->running;
+    self->is_stalled_soon = 0;
     wefti_fiber *next = next_fiber(sim);
     if (next == self) {
         return;

@@ -60,6 +60,7 @@ struct wefti_fiber {
     int stalling; /* it sleeps for that, whatever else it waits for */
     uint32_t stall_gap; /* not 0: once it runs, at its next access but so many, it is stalled */
     uint64_t stall_until_ns;
+    int is_stalled_soon; /* it runs until then */
     uint32_t speed; /* of 256: how often it runs when drawn */
     uint64_t skew_ns; /* its clock is so far ahead */
     wefti_coroutine coroutine;
