@@ -111,6 +111,15 @@ struct wefti_ep_backend {
                                const weft_ep_rows *grad_rows, float *grad_weights, unsigned flags, weft_stream *stream);
 };
 
+/* What a group of this config takes, of which there are only limits and owners: all fields but the size. */
+static inline weft_status wefti_ep_memory_of(weft_ep *ep, weft_ep_memory *memory)
+{
+    weft_status status = ep->backend->group_bytes(ep, memory);
+    memory->window_bytes = (size_t)ep->config.windows * wefti_ep_window_pitch(&ep->config);
+    memory->symmetric_bytes += memory->window_bytes;
+    return status;
+}
+
 /* What a backend calls on groups of its own, as one between domains does on that of its domain: by a table, since these
  * functions stand above the backends. */
 typedef struct wefti_ep_calls {

@@ -132,14 +132,6 @@ static weft_status check_windows(const weft_ep_config *config)
     return WEFT_OK;
 }
 
-weft_status wefti_ep_memory_of(weft_ep *ep, weft_ep_memory *memory)
-{
-    WEFT_TRY(ep->backend->group_bytes(ep, memory));
-    memory->window_bytes = (size_t)ep->config.windows * wefti_ep_window_pitch(&ep->config);
-    memory->symmetric_bytes += memory->window_bytes;
-    return WEFT_OK;
-}
-
 /* Where limits grow. */
 static weft_status check_growth(const weft_ep *ep)
 {

@@ -78,9 +78,6 @@ weft_status wefti_ep_create(weft_team *team, const weft_ep_config *config, const
 weft_status wefti_ep_bytes(const weft_ep_config *config, int ranks, const struct wefti_ep_calls *calls,
                            weft_ep_memory *memory);
 
-/* What a group of this config takes, of which there are only limits and owners: all fields but the size. */
-weft_status wefti_ep_memory_of(weft_ep *ep, weft_ep_memory *memory);
-
 /* WEFT_OK, or what a dead group's calls return. */
 weft_status wefti_ep_check_alive(const weft_ep *ep, const char *call);
 
