@@ -23,20 +23,23 @@ weft_status wefti_cuda_ep_open_meeting(weft_ep *ep)
     return ep->calls->create(ep->team, &config, &ep->device->meeting);
 }
 
-weft_status wefti_cuda_ep_close_meeting(const weft_ep *ep)
-{
-    return ep->device->meeting != NULL ? ep->calls->destroy(ep->device->meeting) : WEFT_OK;
-}
-
-/* Who is masked here, or was and is back, is so there; what failed there has been reported. */
+/* Who is masked here, or was and is back, is so there. */
 static void take_masks(const weft_ep *ep)
 {
     weft_ep *meeting = ep->device->meeting;
     wefti_ep_take_masks(ep);
-    meeting->dead = WEFT_OK;
     for (int rank = 0; rank < ep->ranks; rank++) {
         wefti_ep_set_masked(meeting, rank, ep->masked[rank]);
     }
+}
+
+weft_status wefti_cuda_ep_close_meeting(const weft_ep *ep)
+{
+    if (ep->device->meeting == NULL) {
+        return WEFT_OK;
+    }
+    take_masks(ep); /* none: then it ends collectively on all ranks */
+    return ep->calls->destroy(ep->device->meeting);
 }
 
 /* Who did not come there is masked here, or has to be. */
@@ -57,8 +60,7 @@ static weft_status meet(weft_ep *ep, wefti_ep_meeting *meeting, const char *call
 {
     weft_ep *there = ep->device->meeting;
     take_masks(ep);
-    WEFT_TRY(wefti_ep_enter(there, call));
-    weft_status status = wefti_ep_leave(there, there->backend->meet(there, meeting, call));
+    weft_status status = there->backend->meet(there, meeting, call); /* a part of the call, without a span of its own */
     weft_status masked = bring_masks(ep);
     return status != WEFT_OK ? status : masked;
 }
