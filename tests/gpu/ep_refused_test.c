@@ -341,11 +341,8 @@ static void not_in_kernels(weft_world *world, int which)
     CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &ep), WEFT_ERR_UNSUPPORTED);
     CHECK(rig.rank != 0 || strstr(weft_last_error(), "memory for low latency") != NULL);
     CHECK_STATUS(weft_ep_bytes(&config, EP_RIG_PES, &memory), WEFT_ERR_UNSUPPORTED);
-    config.flags = WEFT_EP_MASK_ON_TIMEOUT;
-    config.pairs_max = 2;
-    CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &ep), WEFT_ERR_UNSUPPORTED);
-    CHECK(rig.rank != 0 || strstr(weft_last_error(), "pairs_max 1") != NULL);
     config.flags = 0;
+    config.pairs_max = 2;
     weft_ep *of_pairs = NULL;
     CHECK_OK(weft_ep_create(weft_team_world(world), &config, &of_pairs));
     CHECK_STATUS(weft_ep_calls(of_pairs, &calls), WEFT_ERR_UNSUPPORTED);
@@ -354,6 +351,10 @@ static void not_in_kernels(weft_world *world, int which)
     config.pairs_max = 0;
     config.domain_ranks = 1; /* several domains */
     CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &ep), WEFT_ERR_UNSUPPORTED);
+    config.bytes_max = SIZE_MAX;
+    CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &ep), WEFT_ERR_UNSUPPORTED);
+    CHECK(rig.rank != 0 || strstr(weft_last_error(), "bytes_max is ") != NULL);
+    config.bytes_max = 0;
     config.domain_ranks = 0;
     weft_ep *on_host = NULL;
     config.on_device = 0;
