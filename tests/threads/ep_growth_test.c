@@ -282,8 +282,20 @@ static void grow_pairs(weft_world *world, void *context)
         go_on(r, tokens, 4 * (calls + 1));
     }
 
-    /* the one that needs more comes between the halves of another, and goes on as soon as that has ended */
+    /* one grows as it is sent, and another beside it */
     float(*received)[HIDDEN] = aligned_alloc(16, sizeof(float[ROWS][HIDDEN]));
+    weft_ep_rows wide = rows_of(r->in, 16);
+    weft_ep_received out_wide = received_of(r, 16);
+    weft_ep_received out_beside = received_of(r, 16);
+    out_beside.rows.data = received;
+    fill(r, 8 + r->rank, 16);
+    CHECK_OK(weft_ep_dispatch_send(r->route, &wide, &out_wide, NULL));
+    CHECK_OK(weft_ep_dispatch_send(r->route, &wide, &out_beside, NULL));
+    CHECK_OK(weft_ep_dispatch_recv(r->route, NULL));
+    CHECK_OK(weft_ep_dispatch_recv(r->route, NULL));
+    check_limits(r, 9, PES, 64);
+
+    /* the one that needs more comes between the halves of another, and goes on as soon as that has ended */
     weft_ep_choices choices = choices_of(4);
     weft_ep_choices more = choices_of(TOKENS);
     weft_ep_rows in = rows_of(r->in, 12);
@@ -300,7 +312,7 @@ static void grow_pairs(weft_world *world, void *context)
               weft_last_error());
     CHECK_OK(weft_ep_dispatch_recv(r->route, NULL));
     CHECK_OK(weft_ep_dispatch(other, &in, &out_more, NULL)); /* of the choice that it still has */
-    check_limits(r, TOKENS, PES, 48);
+    check_limits(r, TOKENS, PES, 64);
     weft_ep_rows results = rows_of(&received[0][0], 12);
     weft_ep_rows sums = rows_of(r->out, 12);
     CHECK_OK(weft_ep_combine(other, &results, &sums, 0, NULL));
