@@ -116,6 +116,7 @@ static void random_limits(void **state)
         limits.received_max = random_below(&random, 100000);
         limits.topk_max = 1 + random_below(&random, 64);
         limits.direct = random_below(&random, 100) == 0;
+        limits.unstaged = 0;
         limits.row_bytes_max = 16 * (1 + (size_t)random_below(&random, 2000));
         limits.scale_bytes_max = 4 * (size_t)random_below(&random, 1024);
         limits.ring = draw_ring(&random, &limits);
@@ -129,7 +130,7 @@ static void grows_linearly(void **state)
 {
     (void)state;
     for (size_t ranks = 16; ranks <= 65536; ranks *= 16) {
-        wefti_ep_limits limits = {ranks, 2 * ranks, 2, 0, 8, 16384, 0, 0, {0, 0, 0, 0, 0, 0}, 0};
+        wefti_ep_limits limits = {ranks, 2 * ranks, 2, 0, 8, 16384, 0, 0, 0, {0, 0, 0, 0, 0, 0}, 0};
         assert_true(wefti_ep_layout_of(&limits).bytes <= 512 + ranks * (64 + 64 + 8 + 8 + 16 + 12 + 4));
     }
 }
