@@ -5,7 +5,7 @@
  *                                           keeps
  * Figures go to standard output as JSON lines (docs: bench/records). Further options: --experts E, --seed BASE;
  * --domain PES: link domains of so many PEs, in which case what each PE puts to other domains has to be what it is on
- * paper: headers and one row a (token, domain) each way, with what goes beside them. */
+ * paper: a notice to each and one row a (token, domain) each way, with what goes beside them. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -176,9 +176,9 @@ static void cross_on_paper(int pe, int pes, crossed *dispatch, crossed *combine)
     const wefti_ep_ring_shape shape = wefti_ep_ring_shape_of(
         domains, domains - 1, 1, wefti_ep_row_pitch_max(HIDDEN * sizeof(float), 0), TOPK, TOKENS);
     const uint64_t others = (uint64_t)pes - now.domain_pes;
-    const uint64_t headers = others * offsetof(wefti_ep_call_header, epoch);
-    *dispatch = (crossed){headers, others};
-    *combine = (crossed){headers, 2 * others}; /* headers, and that a rank is done */
+    const uint64_t notices = (domains - 1) * sizeof(wefti_ep_call_header);
+    *dispatch = (crossed){notices, domains - 1};
+    *combine = (crossed){notices, domains - 1 + others}; /* notices, and that a rank is done */
     for (int domain = 0; domain < (int)domains; domain++) {
         if (domain != pe / (int)now.domain_pes) {
             add_domain_on_paper(pe, pes, domain, &shape, dispatch, combine);

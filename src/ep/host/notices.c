@@ -132,11 +132,3 @@ weft_status wefti_ep_notices_hand_on(const weft_ep *ep, uint64_t epoch)
     }
     return WEFT_OK;
 }
-
-/* ---- as any rank ---- */
-
-int wefti_ep_notices_has(const weft_ep *ep, int source, uint64_t epoch)
-{
-    return ep->host->crossing != NULL &&
-           wefti_ld64(ep->host->base + wefti_ep_handed_flag_at(&ep->host->layout, source), WEFTI_ACQUIRE) == epoch;
-}
