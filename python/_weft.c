@@ -407,6 +407,13 @@ static weft_ep_received received_of(const uint64_t *a)
     return received;
 }
 
+static weft_status pad(const uint64_t *a)
+{
+    const weft_ep_received received = received_of(a + 1);
+    return weft_ep_route_pad(POINTER(a[0]), &received, POINTER(a[15]), POINTER(a[16]));
+}
+CALL(route_pad, 17, pad(a))
+
 /* dispatch(route, whether the sending half only, stream, in rows, received) */
 static weft_status dispatch(const uint64_t *a)
 {
@@ -613,6 +620,7 @@ static PyMethodDef methods[] = {
     METHOD(route_choose),
     METHOD(route_query),
     METHOD(route_counts),
+    METHOD(route_pad),
     METHOD(dispatch),
     METHOD(dispatch_recv),
     METHOD(slots_dispatch),

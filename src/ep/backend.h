@@ -109,6 +109,8 @@ struct wefti_ep_backend {
                                 weft_stream *stream);
     weft_status (*combine_bwd)(weft_ep_route *route, const weft_ep_rows *grad_out, const weft_ep_rows *rows,
                                const weft_ep_rows *grad_rows, float *grad_weights, unsigned flags, weft_stream *stream);
+    /* weft_ep_route_pad, on a routing and of no slot layout. Local. */
+    weft_status (*pad)(const weft_ep_route *route, const weft_ep_received *out, uint64_t *mark, weft_stream *stream);
 };
 
 /* What a group of this config takes, of which there are only limits and owners: all fields but the size. */

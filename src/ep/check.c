@@ -271,6 +271,39 @@ weft_status wefti_ep_rows_held(const weft_ep_rows *rows, int64_t count, const ch
     return has_scales ? check_scales_apart(rows, count, call, which) : WEFT_OK;
 }
 
+/* The rows inside are never larger or smaller: what follows them has its place. */
+weft_status wefti_ep_received_take(const weft_ep_received **out, weft_ep_received *copy, const char *call)
+{
+    static const wefti_sized form = WEFTI_SIZED_FORM(weft_ep_received, rows_capacity, "WEFT_EP_RECEIVED_INIT");
+    if (*out == NULL) {
+        return wefti_error_null(call, "out");
+    }
+    WEFTI_SIZED_TRY(&form, call, "out", *out, copy);
+    if ((*out)->rows.size != sizeof(weft_ep_rows)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: out.rows has a wrong size; start from WEFT_EP_ROWS_INIT", call);
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_ep_received_ids_check(const weft_ep_route *route, const weft_ep_received *out, const char *call)
+{
+    size_t bytes = out->expert_type == WEFT_EP_INT64 ? 8 : 4;
+    if (out->expert_type != WEFT_EP_INT32 && out->expert_type != WEFT_EP_INT64) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: out.expert_type is %d; give a weft_ep_id_type", call,
+                           (int)out->expert_type);
+    }
+    if ((uintptr_t)out->experts % bytes != 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: out.experts is at %p; align it to its elements of %zu bytes", call,
+                           (void *)out->experts, bytes);
+    }
+    if ((out->experts_are_global & ~1) != 0 || (out->experts_are_global && wefti_ep_plan_is_by_rank(&route->plan))) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "%s: out.experts_are_global is %d; give 0, or 1 without WEFT_EP_DESTINATIONS", call,
+                           out->experts_are_global);
+    }
+    return WEFT_OK;
+}
+
 static weft_status check_destinations(const weft_ep_route *route, const weft_ep_choices *choices, const char *call)
 {
     int given = (choices->destinations != NULL) + (choices->positions != NULL);

@@ -46,6 +46,11 @@ weft_status wefti_ep_rows_become(const weft_ep_rows *in, const weft_ep_rows *out
 /* Check, after the above, that there is memory for `count` rows, and that none shares scales. */
 weft_status wefti_ep_rows_held(const weft_ep_rows *rows, int64_t count, const char *call, const char *which);
 
+/* Read the caller's arrays of what is received likewise; and check how received ids are to be given: their type,
+ * whether they are global, and their alignment. */
+weft_status wefti_ep_received_take(const weft_ep_received **out, weft_ep_received *copy, const char *call);
+weft_status wefti_ep_received_ids_check(const weft_ep_route *route, const weft_ep_received *out, const char *call);
+
 weft_status wefti_ep_choices_check(const weft_ep_route *route, const weft_ep_choices *choices, const char *call);
 
 #endif

@@ -1,6 +1,5 @@
 /* weft_ep_dispatch and its halves. */
 #include "base/error.h"
-#include "base/sized.h"
 #include "ep/backend.h"
 #include "ep/check.h"
 
@@ -9,20 +8,6 @@ typedef struct arguments {
     weft_ep_rows in;
     weft_ep_received out;
 } arguments;
-
-/* The rows in the struct have a fixed size, whatever their header: the fields behind them stay where they are. */
-static weft_status read_received(const weft_ep_received **out, weft_ep_received *copy, const char *call)
-{
-    static const wefti_sized form = WEFTI_SIZED_FORM(weft_ep_received, rows_capacity, "WEFT_EP_RECEIVED_INIT");
-    if (*out == NULL) {
-        return wefti_error_null(call, "out");
-    }
-    WEFTI_SIZED_TRY(&form, call, "out", *out, copy);
-    if ((*out)->rows.size != sizeof(weft_ep_rows)) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: out.rows has a wrong size; start from WEFT_EP_ROWS_INIT", call);
-    }
-    return WEFT_OK;
-}
 
 /* The scales of one expert come before those of the next. */
 static weft_status check_groups(const weft_ep_route *route, const weft_ep_received *out, const char *call)
@@ -51,26 +36,6 @@ static weft_status check_groups(const weft_ep_route *route, const weft_ep_receiv
     return WEFT_OK;
 }
 
-/* Check how received ids are to be given: their type, whether they are global, and their alignment. */
-static weft_status check_ids(const weft_ep_route *route, const weft_ep_received *out, const char *call)
-{
-    size_t bytes = out->expert_type == WEFT_EP_INT64 ? 8 : 4;
-    if (out->expert_type != WEFT_EP_INT32 && out->expert_type != WEFT_EP_INT64) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: out.expert_type is %d; give a weft_ep_id_type", call,
-                           (int)out->expert_type);
-    }
-    if ((uintptr_t)out->experts % bytes != 0) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: out.experts is at %p; align it to its elements of %zu bytes", call,
-                           (void *)out->experts, bytes);
-    }
-    if ((out->experts_are_global & ~1) != 0 || (out->experts_are_global && wefti_ep_plan_is_by_rank(&route->plan))) {
-        return wefti_error(WEFT_ERR_ARGUMENT,
-                           "%s: out.experts_are_global is %d; give 0, or 1 without WEFT_EP_DESTINATIONS", call,
-                           out->experts_are_global);
-    }
-    return WEFT_OK;
-}
-
 /* *rows and *received become what can be read. */
 static weft_status check(const weft_ep_route *route, const weft_ep_rows **rows, const weft_ep_received **received,
                          arguments *copy, const weft_stream *stream, const char *call)
@@ -80,14 +45,14 @@ static weft_status check(const weft_ep_route *route, const weft_ep_rows **rows, 
     }
     WEFT_TRY(wefti_ep_check_call(route->ep, stream, call));
     WEFT_TRY(route->is_chosen ? wefti_ep_check_unused(route, call) : WEFT_OK);
-    WEFT_TRY(read_received(received, &copy->out, call));
+    WEFT_TRY(wefti_ep_received_take(received, &copy->out, call));
     WEFT_TRY(wefti_ep_rows_take(rows, &copy->in, call, "in"));
     const weft_ep_rows *in = *rows;
     const weft_ep_received *out = *received;
     WEFT_TRY(wefti_ep_rows_check(route->ep, in, call, "in"));
     WEFT_TRY(wefti_ep_rows_check(route->ep, &out->rows, call, "out.rows"));
     WEFT_TRY(check_groups(route, out, call));
-    WEFT_TRY(check_ids(route, out, call));
+    WEFT_TRY(wefti_ep_received_ids_check(route, out, call));
     return wefti_ep_rows_become(in, &out->rows, call);
 }
 

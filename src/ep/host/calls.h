@@ -25,5 +25,7 @@ weft_status wefti_ep_host_dispatch_bwd(weft_ep_route *handle, const weft_ep_rows
 weft_status wefti_ep_host_combine_bwd(weft_ep_route *handle, const weft_ep_rows *grad_out, const weft_ep_rows *rows,
                                       const weft_ep_rows *grad_rows, float *grad_weights, unsigned flags,
                                       weft_stream *stream);
+weft_status wefti_ep_host_pad(const weft_ep_route *route, const weft_ep_received *out, uint64_t *mark,
+                              weft_stream *stream);
 
 #endif

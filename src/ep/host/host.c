@@ -186,4 +186,5 @@ const wefti_ep_backend wefti_ep_host_backend = {
     .combine_recv = wefti_ep_host_combine_recv,
     .dispatch_bwd = wefti_ep_host_dispatch_bwd,
     .combine_bwd = wefti_ep_host_combine_bwd,
+    .pad = wefti_ep_host_pad,
 };

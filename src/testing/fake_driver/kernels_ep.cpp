@@ -5,6 +5,7 @@
 #include "cuda/ep/abi.h"
 #include "cuda/ep/hosts.h"
 #include "cuda/ep/masking.h"
+#include "cuda/ep/pad.h"
 
 #define BODY(NAME, VARIANT, CALL)                                                                                      \
     extern "C" void EP_KERNEL_NAME(NAME, VARIANT)(const wefti_cuda_ep_##CALL##_args args);                             \
@@ -84,6 +85,7 @@
     X(22dispatch_kernel_expert, C3, dispatch)                                                                                 \
     X(32dispatch_kernel_expert_quantised, C1, dispatch)                                                                       \
     X(32dispatch_kernel_expert_quantised, C3, dispatch)                                                                       \
+    X(3pad, C1, pad) \
     X(10statistics, C1, stats)                                                                                         \
     X(5masks, C1, masking)                                                                                             \
     X(12destinations, C1, dispatch)                                                                                    \

@@ -162,6 +162,7 @@ static weft_status find_beside(weft_ep *ep)
         WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft5orderC1Ev", &order[0]));
         WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft12order_expertC1Ev", &order[1]));
     }
+    WEFT_TRY(find_kernel(device->cuda, WEFTI_CUDA_EP_MODULE_routing_after, "_ZN4weft3padC1Ev", &device->pad));
     if (ep->stats != NULL) {
         WEFT_TRY(find_kernel(device->cuda, WEFTI_CUDA_EP_MODULE_routing_after, "_ZN4weft10statisticsC1Ev",
                              &device->statistics));

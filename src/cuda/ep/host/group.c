@@ -482,6 +482,7 @@ static const wefti_ep_backend device_backend = {
     .combine_recv = wefti_cuda_ep_combine_recv,
     .dispatch_bwd = wefti_cuda_ep_dispatch_bwd,
     .combine_bwd = wefti_cuda_ep_combine_bwd,
+    .pad = wefti_cuda_ep_pad,
 };
 
 const wefti_ep_backend *const wefti_ep_device_backend = &device_backend;

@@ -64,6 +64,7 @@ typedef struct wefti_ep_device {
                        [channels][R] waits of the running calls */
     CUfunction statistics; /* likewise */
     CUfunction masks; /* before each call of a group whose channels join their masks */
+    CUfunction pad;
     /* [..][..][..][by expert]; NULL: there are no halves of it, or it is not there in this way, or no slots of few
      * tokens or no routes of positions in this group */
     CUfunction kernel[WEFTI_CUDA_EP_WAYS][WEFTI_CUDA_EP_PHASES][WEFTI_CUDA_EP_WORKS][2];
@@ -191,6 +192,8 @@ weft_status wefti_cuda_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows 
 weft_status wefti_cuda_ep_combine_bwd(weft_ep_route *route, const weft_ep_rows *grad_out, const weft_ep_rows *rows,
                                       const weft_ep_rows *grad_rows, float *grad_weights, unsigned flags,
                                       weft_stream *stream);
+weft_status wefti_cuda_ep_pad(const weft_ep_route *route, const weft_ep_received *out, uint64_t *mark,
+                              weft_stream *stream);
 weft_status wefti_cuda_ep_dispatch_send(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                                         const weft_ep_received *out, weft_stream *stream);
 weft_status wefti_cuda_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream);

@@ -556,6 +556,7 @@ static const wefti_ep_backend hosts_backend = {
     .combine_recv = wefti_ep_between_combine_recv,
     .dispatch_bwd = wefti_ep_between_dispatch_bwd,
     .combine_bwd = wefti_ep_between_combine_bwd,
+    .pad = wefti_cuda_ep_pad,
 };
 
 const wefti_ep_backend *const wefti_ep_hosts_backend = &hosts_backend;

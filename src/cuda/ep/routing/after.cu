@@ -1,8 +1,11 @@
 /* cuda/ep/routing/after.cu: kernels that go on with what calls have left, on their streams, and wait for nobody: after
- * each call of a group with WEFT_EP_STATISTICS what it received and whom it waited for is added to what is kept; and
- * before each call of a group of two channels that masks by itself (masking.h). */
+ * each call of a group with WEFT_EP_STATISTICS what it received and whom it waited for is added to what is kept; before
+ * each call of a group of two channels that masks by itself (masking.h); and that of weft_ep_route_pad. */
 #include "cuda/ep/device/base.cuh"
 #include "cuda/ep/masking.h"
+#include "cuda/ep/pad.h"
+
+typedef wefti_cuda_ep_pad_args ep_pad;
 
 /* Whether the call that was last on its channel moved rows. */
 EP_DEVICE bool ep_was_completed(const ep_stats &args)
@@ -49,3 +52,70 @@ EP_DEVICE void ep_take_masks(const wefti_cuda_ep_masking_args &args)
 }
 
 EP_KERNEL(5masks, C1, wefti_cuda_ep_masking_args, ep_take_masks)
+
+/* How many rows the routing filled. */
+EP_DEVICE wefti_u32 ep_rows_filled(const ep_pad &args)
+{
+    const int status = *args.status;
+    return status == WEFT_OK || status == WEFT_ERR_RANGE ? (wefti_u32)*args.rows : 0;
+}
+
+/* How many rows may hold something else than padding. The last block that reads the mark sets it. A thread a block. */
+EP_DEVICE wefti_u32 ep_rows_dirty(const ep_pad &args, wefti_u32 filled)
+{
+    if (args.mark == 0) {
+        return args.capacity;
+    }
+    const wefti_u64 mark = atomicAdd((unsigned long long *)args.mark, 1ull << 32);
+    if ((wefti_u32)(mark >> 32) == gridDim.x - 1) {
+        *args.mark = filled;
+    }
+    return (wefti_u32)mark < args.capacity ? (wefti_u32)mark : args.capacity;
+}
+
+/* A warp. */
+EP_DEVICE void ep_pad_row(const ep_pad &args, wefti_u32 row)
+{
+    const wefti_cuda_ep_arrays &arrays = args.arrays;
+    uint4 *data = (uint4 *)(args.out + row * args.pitch);
+    for (wefti_u32 i = (wefti_u32)ep_lane(); i < args.row_bytes / 16; i += 32) {
+        data[i] = make_uint4(0, 0, 0, 0);
+    }
+    for (wefti_u32 i = (wefti_u32)ep_lane(); i < args.scale_words; i += 32) {
+        args.scales.words[row * args.scales.row_stride + i * args.scales.word_stride] = 0;
+    }
+    for (wefti_u32 i = (wefti_u32)ep_lane(); i < args.places; i += 32) {
+        const wefti_u64 at = (wefti_u64)row * args.places + i;
+        if (arrays.weights != 0) {
+            arrays.weights[at] = 0;
+        }
+        if (arrays.experts != 0 && arrays.wide_experts) {
+            ((wefti_i64 *)arrays.experts)[at] = -1;
+        } else if (arrays.experts != 0) {
+            arrays.experts[at] = -1;
+        }
+    }
+    if (ep_lane() == 0 && arrays.source_rank != 0) {
+        arrays.source_rank[row] = -1;
+    }
+    if (ep_lane() == 0 && arrays.source_token != 0) {
+        arrays.source_token[row] = -1;
+    }
+}
+
+EP_DEVICE void ep_pad_rows(const ep_pad &args)
+{
+    EP_SHARED(wefti_u32, dirty);
+    const wefti_u32 filled = ep_rows_filled(args);
+    if (threadIdx.x == 0) {
+        dirty = ep_rows_dirty(args, filled);
+    }
+    __syncthreads();
+    const wefti_u32 warps = gridDim.x * (wefti_u32)ep_warps();
+    for (wefti_u32 row = filled + blockIdx.x * (wefti_u32)ep_warps() + (wefti_u32)ep_warp(); row < dirty;
+         row += warps) {
+        ep_pad_row(args, row);
+    }
+}
+
+EP_KERNEL(3pad, C1, ep_pad, ep_pad_rows)
