@@ -96,6 +96,52 @@ def refused():
         group.close()
 
 
-@pytest.mark.parametrize("function,count", [("trained", 1), ("trained", 2), ("trained", 3), ("refused", 1), ("refused", 2)])
+def padded():
+    """Rows and gradients beyond those that come are zero in kept memory, as a captured graph has it, whatever came before; and only
+    those that may not be are written."""
+    import weft
+    from weft import ep, torch as weft_torch
+
+    capacity, hidden = 24, 16
+    with weft.World() as world:
+        group = ep.Group(world, experts=world.pes, tokens_max=16, topk_max=1, row_bytes_max=4 * hidden)
+        step = weft_torch.Step(group, 1)
+        routing = weft_torch._Routing(step, torch.device("cpu"), "captured")
+        kept = []
+        for turn, tokens in enumerate((9, 16, 4, 4, 0, 7, 2)):
+            x = torch.full((tokens, hidden), 1.0 + turn)
+            ids, weights = torch.full((tokens, 1), (world.pe + turn) % world.pes), torch.full((tokens, 1), 0.5)
+            routing.calls = 0  # as a replay
+            rows, row_weights, experts = weft_torch._dispatch_on(step, routing, x, ids, weights, capacity)
+            out = weft_torch._combine(rows * 2, routing, tokens)
+            grad_rows = weft_torch._combine_bwd(x, routing, capacity)
+            assert torch.equal(out, 2 * x)
+            for made, there in ((rows, 1.0 + turn), (grad_rows, 1.0 + turn), (row_weights, 0.5), (experts, 0)):
+                assert (made[:tokens] == there).all()
+                assert (made[tokens:] == (-1 if made is experts else 0)).all()
+            kept.append((rows.data_ptr(), grad_rows.data_ptr()))
+            assert [int(made[-1]) for made in routing.kept] == [tokens if turn < 4 else capacity, tokens]
+            if turn == 3:  # in place: all rows are written, and from now on are taken to be at each combine
+                rows.add_(1)
+                weft_torch._combine(rows, routing, tokens)
+                assert int(routing.kept[0][-1]) == capacity
+        assert len(set(kept)) == 1
+        assert weft_torch._combine_bwd(x, routing, capacity).data_ptr() != grad_rows.data_ptr()  # each call has its own
+        routing.route.close()
+        # the same without kept memory, through autograd
+        for tokens in (16, 3):
+            x = torch.ones(tokens, hidden, requires_grad=True)
+            ids, weights = torch.full((tokens, 1), world.pe), torch.ones(tokens, 1)
+            rows, row_weights, experts = step.dispatch(x, ids, weights, capacity)
+            rows.retain_grad()
+            step.combine(rows * 3).sum().backward()
+            assert (rows.grad[tokens:] == 0).all() and (rows[tokens:] == 0).all() and (experts[tokens:] == -1).all()
+            assert (row_weights[tokens:] == 0).all() and (x.grad == 3).all()
+        step.close()
+        group.close()
+
+
+@pytest.mark.parametrize("function,count", [("trained", 1), ("trained", 2), ("trained", 3), ("refused", 1), ("refused", 2),
+                                            ("padded", 1), ("padded", 2)])
 def test_ranks(function, count):
     ranks.run(__file__, function, count)

@@ -18,6 +18,7 @@ program's, forward or backward, on any rank. The number of rows N is told to the
 torch._dynamo.config.capture_scalar_outputs to have it inside one graph, or give dispatch a capacity.
 """
 
+import contextlib
 import ctypes
 import itertools
 import math
@@ -45,9 +46,10 @@ _numbers = itertools.count(1)
 
 class _Routing:
     """A route, its memory, and the stream of its calls. A captured graph uses the route at each launch, so that it has memory of
-    the library's own: others get that of the graph's pool in between."""
+    the library's own: others get that of the graph's pool in between. So it has arrays of its own, too, into which its calls
+    receive: only rows that change then have to be written."""
 
-    __slots__ = ("route", "memory", "address", "shown", "stream")
+    __slots__ = ("route", "memory", "address", "shown", "stream", "is_padded", "kept", "calls")
 
     def __init__(self, step, device, stream):
         bytes_wanted = step.group.route_bytes(*step.plan[0], **step.plan[1]) if stream != "captured" else 0
@@ -58,6 +60,54 @@ class _Routing:
         route_memory = self.memory[shift + _HEADER:shift + _HEADER + bytes_wanted] if bytes_wanted > 0 else None
         self.route = step.group.route(*step.plan[0], **step.plan[1], memory=route_memory)
         self.stream = stream
+        self.is_padded = False  # arrays have more rows than come
+        self.kept = [] if stream == "captured" else None  # of each call that receives: [arrays and their mark]
+        self.calls = 0  # of these
+
+    def arrays(self, *tensors):
+        """Memory like these, which are not allocated, for rows that come, and the address of its mark (0: none)."""
+        if self.kept is None:
+            return (*(torch.empty_like(tensor, device=self.memory.device) for tensor in tensors), 0)
+        if self.calls == len(self.kept):
+            with _outside_of_captures(self.memory.device):
+                self.kept.append([*(_cleared(tensor, self.memory.device) for tensor in tensors),
+                                  torch.zeros(1, dtype=torch.int64, device=self.memory.device)])
+        *arrays, mark = self.kept[self.calls]
+        self.calls += 1
+        return (*(array.detach() for array in arrays), mark.data_ptr())
+
+    def mark_written(self):
+        """After the program's work on what came: where it wrote in place, no row is known to be padding any more."""
+        for *arrays, mark in self.kept or ():
+            if any(array._version != 0 for array in arrays):
+                mark.fill_(arrays[0].shape[0])
+
+
+def _is_capturing(stream):
+    with torch.cuda.stream(stream):
+        return torch.cuda.is_current_stream_capturing()
+
+
+@contextlib.contextmanager
+def _outside_of_captures(device):
+    """Memory that is taken here is of no graph's pool, and what is enqueued here is done at the end, while another stream captures."""
+    if device.type != "cuda":
+        yield
+        return
+    mode = ctypes.c_int(2)  # cudaStreamCaptureModeRelaxed
+    exchange = _cuda_library().cudaThreadExchangeStreamCaptureMode
+    stream = next(stream for stream in iter(lambda: torch.cuda.Stream(device), None) if not _is_capturing(stream))
+    exchange(ctypes.byref(mode))
+    try:
+        with torch.cuda.stream(stream):
+            yield
+        stream.synchronize()
+    finally:
+        exchange(ctypes.byref(mode))
+
+
+def _cleared(like, device):
+    return torch.full(like.shape, -1 if like.dtype == torch.int32 else 0, dtype=like.dtype, device=device)
 
 
 class _Header(ctypes.Array):
@@ -104,14 +154,14 @@ def _step_of(number):
     return step
 
 
-def _route_of(routing):
+def _routing_of(routing):
     found = _at.get(routing.data_ptr())
     if found is None:
         found = _numbered.get(int(routing.view(torch.int64)))
     if found is None:
         raise RuntimeError("weft.torch: this tensor is no routing of a dispatch that is still there: a copy names it only while the "
                            "dispatch's own tensor lives (saved-tensor hooks that copy must leave it alone)")
-    return found.routing.route
+    return found.routing
 
 
 # ---- the calls ----
@@ -153,6 +203,7 @@ def _route(step, ids, weights, is_numbered=False):
         raise RuntimeError("weft.torch: the number of rows is told to the host, which a captured graph cannot wait for: give dispatch "
                            "a capacity, or dispatch outside of the capture")
     routing = step._routing_for(ids.device, stream)
+    routing.is_padded = False
     shown = step._shown(routing, is_numbered)
     route, ids, weights = routing.route, ids.contiguous(), weights.contiguous()
     choices = _check_choices(step, ids, weights)
@@ -164,8 +215,8 @@ def _route(step, ids, weights, is_numbered=False):
     return shown, counts[0]
 
 
-def _move(route, x, rows):
-    x = x.contiguous()
+def _move(routing, x, rows):
+    x, route = x.contiguous(), routing.route
     code = _code_of(route, x)
     received = x.new_empty(rows, x.shape[1])
     row_weights = x.new_empty(rows, dtype=torch.float32)
@@ -185,16 +236,30 @@ def _dispatch(step, x, ids, weights, capacity, is_numbered=False):
     stream = _stream(x)
     routing = step._routing_for(x.device, stream)
     shown = step._shown(routing, is_numbered)
-    received = x.new_zeros(capacity, x.shape[1])
-    row_weights = weights.new_zeros(capacity)
-    experts = torch.full((capacity,), -1, dtype=torch.int32, device=x.device)
+    return *_dispatch_on(step, routing, x, ids, weights, capacity), shown
+
+
+def _dispatch_on(step, routing, x, ids, weights, capacity):
+    routing.is_padded = True
     code, choices = _code_of(routing.route, x), _check_choices(step, ids, weights)
+    received, row_weights, experts, mark = routing.arrays(
+        _like(x.dtype, capacity, x.shape[1]), _like(torch.float32, capacity), _like(torch.int32, capacity))
     routing.route.tokens = choices[0]
     _weft.route_choose(routing.route._handle, *choices)
     _send(routing.route, x, received, code, row_weights, experts)
-    if stream is None:
+    if not x.is_cuda:
         _check(step, routing.route.query())
-    return received, row_weights, experts, shown
+    _pad(routing.route, received, mark, code, row_weights.data_ptr(), experts.data_ptr())
+    return received, row_weights, experts
+
+
+def _like(dtype, *shape):
+    return torch.empty(shape, dtype=dtype, device="meta")
+
+
+def _pad(route, rows, mark, code, row_weights=0, experts=0):
+    """Rows that did not come are zero, of weight 0 and expert -1."""
+    _weft.route_pad(route._handle, *_packed(rows, code), rows.shape[0], row_weights, experts, 0, 0, 0, mark, _stream(rows) or 0)
 
 
 def _check(step, counts):
@@ -203,26 +268,31 @@ def _check(step, counts):
                          f"({counts.rows})")
 
 
-def _combine(rows, route, tokens):
-    rows = rows.contiguous()
+def _combine(rows, routing, tokens):
+    rows, route = rows.contiguous(), routing.route
+    routing.mark_written()
     code = _code_of(route, rows)
     out = rows.new_empty(tokens, rows.shape[1])
     _weft.combine(route._handle, 0, _stream(rows) or 0, *_packed(rows, code), *_packed(out, code), 0, 0, 0, 0, 0, 0, 0, 0)
     return out
 
 
-def _dispatch_bwd(step, grad_rows, grad_weights, route, tokens):
+def _dispatch_bwd(step, grad_rows, grad_weights, routing, tokens):
+    routing.mark_written()
     grad_rows, grad_weights = grad_rows.contiguous(), grad_weights.contiguous()
     grad_x = grad_rows.new_empty(tokens, grad_rows.shape[1])
     grad_choices = grad_weights.new_empty(tokens, step.topk)
-    route.dispatch_bwd(ep.Rows(grad_rows), ep.Rows(grad_x), grad_weights, grad_choices, stream=_stream(grad_rows))
+    routing.route.dispatch_bwd(ep.Rows(grad_rows), ep.Rows(grad_x), grad_weights, grad_choices, stream=_stream(grad_rows))
     return grad_x, grad_choices
 
 
-def _combine_bwd(grad_out, route, rows):
+def _combine_bwd(grad_out, routing, rows):
     grad_out = grad_out.contiguous()
-    grad_rows = grad_out.new_zeros(rows, grad_out.shape[1])  # rows beyond those that came have no gradient
-    route.combine_bwd(ep.Rows(grad_out), ep.Rows(grad_rows), stream=_stream(grad_out))
+    routing.mark_written()
+    grad_rows, mark = routing.arrays(_like(grad_out.dtype, rows, grad_out.shape[1]))
+    routing.route.combine_bwd(ep.Rows(grad_out), ep.Rows(grad_rows), stream=_stream(grad_out))
+    if routing.is_padded:
+        _pad(routing.route, grad_rows, mark, ep._known(grad_rows.dtype)[1])
     return grad_rows
 
 
@@ -256,7 +326,7 @@ def _(ids, weights, order, step):
 
 @_kernel("move")
 def _(x, weights, routing, order, step, rows):
-    return _move(_route_of(routing), x, rows)
+    return _move(_routing_of(routing), x, rows)
 
 
 @_kernel("dispatch")
@@ -266,17 +336,17 @@ def _(x, ids, weights, order, step, capacity):
 
 @_kernel("combine")
 def _(rows, routing, order, step, tokens):
-    return _combine(rows, _route_of(routing), tokens)
+    return _combine(rows, _routing_of(routing), tokens)
 
 
 @_kernel("dispatch_bwd")
 def _(grad_rows, grad_weights, routing, order, step, tokens):
-    return _dispatch_bwd(_step_of(step), grad_rows, grad_weights, _route_of(routing), tokens)
+    return _dispatch_bwd(_step_of(step), grad_rows, grad_weights, _routing_of(routing), tokens)
 
 
 @_kernel("combine_bwd")
 def _(grad_out, routing, order, step, rows):
-    return _combine_bwd(grad_out, _route_of(routing), rows)
+    return _combine_bwd(grad_out, _routing_of(routing), rows)
 
 
 @_fake("route")
@@ -318,7 +388,7 @@ def _(grad_out, routing, order, step, rows):
 
 def _grads_of_dispatch(ctx, routing, grad_rows, grad_weights):
     if ctx.is_direct:
-        return _dispatch_bwd(_step_of(ctx.number), grad_rows, grad_weights, _route_of(routing), ctx.tokens)
+        return _dispatch_bwd(_step_of(ctx.number), grad_rows, grad_weights, _routing_of(routing), ctx.tokens)
     return _ops.dispatch_bwd.default(grad_rows, grad_weights, routing, ctx.order, ctx.number, ctx.tokens)
 
 
@@ -328,7 +398,7 @@ class _Move(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weights, routing, order, number, rows, keys):
         if keys is None:
-            made = _move(_route_of(routing), x, rows)
+            made = _move(_routing_of(routing), x, rows)
         else:
             with torch._C._AutoDispatchBelowAutograd():
                 made = _ops.move.default.redispatch(keys, x, weights, routing, order, number, rows)
@@ -367,7 +437,7 @@ class _Combine(torch.autograd.Function):
     @staticmethod
     def forward(ctx, rows, routing, order, number, tokens, keys):
         if keys is None:
-            out = _combine(rows, _route_of(routing), tokens)
+            out = _combine(rows, _routing_of(routing), tokens)
         else:
             with torch._C._AutoDispatchBelowAutograd():
                 out = _ops.combine.default.redispatch(keys, rows, routing, order, number, tokens)
@@ -380,7 +450,7 @@ class _Combine(torch.autograd.Function):
     def backward(ctx, grad_out):
         routing, = ctx.saved_tensors
         if ctx.is_direct:
-            grad_rows = _combine_bwd(grad_out, _route_of(routing), ctx.rows)
+            grad_rows = _combine_bwd(grad_out, _routing_of(routing), ctx.rows)
         else:
             grad_rows = _ops.combine_bwd.default(grad_out, routing, ctx.order, ctx.number, ctx.rows)
         return grad_rows, None, None, None, None, None
@@ -468,7 +538,9 @@ class Step:
 
         capacity  None: the call waits until N is known. Else N is this number, rows that do not come are zero, of weight 0
                   and expert -1, and nothing waits for the host: what a captured graph needs. More rows are an overflow on all
-                  ranks, an error in CPU memory, or are dropped where the group drops.
+                  ranks, an error in CPU memory, or are dropped where the group drops. A dispatch that is captured has its
+                  results in memory that the Step keeps until close(), as its combine's backward has; they may be written in
+                  place before the combine and not after the last backward.
 
         ValueError: an id that is no expert. weft.Error: what the library says; MISMATCH, TIMEOUT and OVERFLOW on all ranks.
         """
@@ -491,7 +563,7 @@ class Step:
         self.routing, rows = _route(self, ids, weights)
         if with_grad:
             return _Move.apply(x, weights, self.routing, self.order, self.number, rows, None)
-        return _move(_at[self.routing.data_ptr()].routing.route, x, rows)
+        return _move(_at[self.routing.data_ptr()].routing, x, rows)
 
     def combine(self, rows, routing=None, tokens=None):
         """Results of the experts [N][H], in the order of dispatch -> [T][H]: the sum of each token's choices. Collective.
@@ -508,10 +580,10 @@ class Step:
         routing = self.routing if routing is None else routing
         if routing is None:
             raise RuntimeError("combine before a dispatch")
-        route = _route_of(routing)
+        found = _routing_of(routing)
         if torch.is_grad_enabled() and rows.requires_grad:
-            return _Combine.apply(rows, routing, self.order, self.number, route.tokens, None)
-        return _combine(rows, route, route.tokens)
+            return _Combine.apply(rows, routing, self.order, self.number, found.route.tokens, None)
+        return _combine(rows, found, found.route.tokens)
 
     def close(self):
         """Local. Routings that tensors and autograd graphs still have are gone, too."""
@@ -550,13 +622,18 @@ class MoE(torch.nn.Module):
 # ---- memory ----
 
 
-def _cuda_functions():
-    """Addresses of cudaMalloc and cudaFree, of the library that torch has loaded."""
+def _cuda_library():
+    """The runtime library that torch has loaded."""
     with open("/proc/self/maps") as maps:
         path = next((line.split()[-1] for line in maps if "libcudart" in line), None)
     if path is None:
-        raise RuntimeError("weft.torch.MemPool: this process has no libcudart, with which the pool takes what its slab has no room for")
-    library = ctypes.CDLL(path)
+        raise RuntimeError("weft.torch: this process has no libcudart, which takes memory beside a captured graph, and beside a MemPool's slab")
+    return ctypes.CDLL(path)
+
+
+def _cuda_functions():
+    """Addresses of cudaMalloc and cudaFree."""
+    library = _cuda_library()
     return tuple(ctypes.cast(function, ctypes.c_void_p).value for function in (library.cudaMalloc, library.cudaFree))
 
 
