@@ -5,7 +5,7 @@
 #include "cuda/ep/masking.h"
 #include "cuda/ep/pad.h"
 
-typedef wefti_cuda_ep_pad_args ep_pad;
+typedef wefti_cuda_ep_pad_args ep_padding;
 
 /* Whether the call that was last on its channel moved rows. */
 EP_DEVICE bool ep_was_completed(const ep_stats &args)
@@ -54,14 +54,14 @@ EP_DEVICE void ep_take_masks(const wefti_cuda_ep_masking_args &args)
 EP_KERNEL(5masks, C1, wefti_cuda_ep_masking_args, ep_take_masks)
 
 /* How many rows the routing filled. */
-EP_DEVICE wefti_u32 ep_rows_filled(const ep_pad &args)
+EP_DEVICE wefti_u32 ep_rows_filled(const ep_padding &args)
 {
     const int status = *args.status;
     return status == WEFT_OK || status == WEFT_ERR_RANGE ? (wefti_u32)*args.rows : 0;
 }
 
 /* How many rows may hold something else than padding. The last block that reads the mark sets it. A thread a block. */
-EP_DEVICE wefti_u32 ep_rows_dirty(const ep_pad &args, wefti_u32 filled)
+EP_DEVICE wefti_u32 ep_rows_dirty(const ep_padding &args, wefti_u32 filled)
 {
     if (args.mark == 0) {
         return args.capacity;
@@ -74,7 +74,7 @@ EP_DEVICE wefti_u32 ep_rows_dirty(const ep_pad &args, wefti_u32 filled)
 }
 
 /* A warp. */
-EP_DEVICE void ep_pad_row(const ep_pad &args, wefti_u32 row)
+EP_DEVICE void ep_pad_row(const ep_padding &args, wefti_u32 row)
 {
     const wefti_cuda_ep_arrays &arrays = args.arrays;
     uint4 *data = (uint4 *)(args.out + row * args.pitch);
@@ -103,7 +103,7 @@ EP_DEVICE void ep_pad_row(const ep_pad &args, wefti_u32 row)
     }
 }
 
-EP_DEVICE void ep_pad_rows(const ep_pad &args)
+EP_DEVICE void ep_pad_rows(const ep_padding &args)
 {
     EP_SHARED(wefti_u32, dirty);
     const wefti_u32 filled = ep_rows_filled(args);
@@ -118,4 +118,4 @@ EP_DEVICE void ep_pad_rows(const ep_pad &args)
     }
 }
 
-EP_KERNEL(3pad, C1, ep_pad, ep_pad_rows)
+EP_KERNEL(3pad, C1, ep_padding, ep_pad_rows)
