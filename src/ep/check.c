@@ -271,7 +271,7 @@ weft_status wefti_ep_rows_held(const weft_ep_rows *rows, int64_t count, const ch
     return has_scales ? check_scales_apart(rows, count, call, which) : WEFT_OK;
 }
 
-/* The rows inside are never larger or smaller: what follows them has its place. */
+/* The rows in the struct have a fixed size, whatever their header: the fields behind them stay where they are. */
 weft_status wefti_ep_received_take(const weft_ep_received **out, weft_ep_received *copy, const char *call)
 {
     static const wefti_sized form = WEFTI_SIZED_FORM(weft_ep_received, rows_capacity, "WEFT_EP_RECEIVED_INIT");
