@@ -195,6 +195,9 @@ foreach(program ep ep_halves)
     weft_add_on_host_test(${program}.wrap "WEFT_FAKE_SMS=6;WEFT_EP_FIRST_CALL=2147483644;WEFT_TEST_WORKERS=3"
         ${PROJECT_BINARY_DIR}/tests/${program}_on_host -t 2 -c 12)
 endforeach()
+# Of two pairs the second's epochs are 2^30 ahead.
+weft_add_on_host_test(ep_halves.wrap.second "WEFT_FAKE_SMS=6;WEFT_EP_FIRST_CALL=1073741820"
+    ${PROJECT_BINARY_DIR}/tests/ep_halves_on_host -t 2 -c 2)
 # Many calls of one group, whose epochs begin again on the way.
 weft_add_on_host_program(ep_soak)
 weft_add_on_host_test(ep_soak.wrap "WEFT_FAKE_SMS=4;WEFT_EP_FIRST_CALL=2147483616"
@@ -221,6 +224,8 @@ endif()
 foreach(pes 2 3)
     weft_add_on_host_test(ep.many.${pes} "WEFT_EP_FEW_RANKS=0;WEFT_FAKE_SMS=6"
         ${PROJECT_BINARY_DIR}/tests/ep_on_host -t ${pes} -c 8)
+    weft_add_on_host_test(ep_halves.many.${pes} "WEFT_EP_FEW_RANKS=0;WEFT_FAKE_SMS=6"
+        ${PROJECT_BINARY_DIR}/tests/ep_halves_on_host -t ${pes})
 endforeach()
 if(NOT WEFT_SANITIZE)
     foreach(pes 33 72)

@@ -1,12 +1,12 @@
 /* Goal: between the halves of a dispatch or combine on GPUs nothing of it runs; a send waits for no other rank, and of
- * slot layouts a recv waits for other ranks' sends and not for their recvs; calls of two groups, or two pairs of one,
- * may lie in each other.
+ * slot layouts a recv waits for other ranks' sends and not for their recvs, where ranks are few; calls of two groups,
+ * or two pairs of one, may lie in each other; and two calls in a row of one route make routings.
  *
  * Method: random cases against the serial reference. In turns: a rank sends when those before it have sent and their
- * streams have ended, so that a send that waited for a rank after it would meet its deadline; of slot layouts they also
- * receive in turns. Nested: one group's call between the halves of another's, with one stream, and odd ranks the other
- * way round; and one route's call between the halves of another's, of one group. Usage: as support/launch.h says; -c:
- * how many cases; WEFT_SEED. */
+ * streams have ended, so that a send that waited for a rank after it would meet its deadline; where a recv waits for
+ * sends only they also receive in turns. Nested: one group's call between the halves of another's, with one stream,
+ * and, where a recv waits for sends only, odd ranks the other way round; and one route's call between the halves of
+ * another's, of one group. Usage: as support/launch.h says; -c: how many cases; WEFT_SEED. */
 #include "support/arena.h"
 
 extern "C" {
@@ -42,9 +42,10 @@ typedef struct actor {
     int fresh;
 } actor;
 
-static int is_padded(const weft_ep_plan *plan)
+/* Whether a recv waits for the others' sends, and not for their recvs. */
+static int waits_for_sends(const test_pe *pe, const weft_ep_plan *plan)
 {
-    return plan->layout == WEFT_EP_SLOTS_SOURCE || plan->layout == WEFT_EP_SLOTS_EXPERT;
+    return !ep_is_many(pe->pes) && (plan->layout == WEFT_EP_SLOTS_SOURCE || plan->layout == WEFT_EP_SLOTS_EXPERT);
 }
 
 static void open_route(actor *who, uint64_t *common, unsigned layout)
@@ -132,7 +133,7 @@ static void act(actor *who, void (*meanwhile)(void *context, ep_moment moment))
         capacity[rank] = who->routing->side[rank].rows;
     }
     if (who->adds) {
-        ep_step_combine(&step, &who->payload, of->salt % 2 == 0 ? WEFT_EP_WEIGHTED : 0, NULL);
+        ep_step_combine(&step, &who->payload, of->salt / 4 % 2 == 0 ? WEFT_EP_WEIGHTED : 0, NULL);
     } else {
         ep_step_dispatch(&step, &who->payload, &who->received, who->fresh ? capacity : NULL);
     }
@@ -151,7 +152,7 @@ static void in_turn(void *context, ep_moment moment)
 {
     actor *who = (actor *)context;
     test_pe *pe = who->of->pe;
-    const int receives = is_padded(&who->plan); /* in turns as well */
+    const int receives = waits_for_sends(pe, &who->plan); /* in turns as well */
     if (moment != EP_BEFORE_SEND) {
         finish(pe);
     }
@@ -167,8 +168,8 @@ static void test_rounds(scene *of, uint64_t *common, unsigned layout)
 {
     actor who;
     open_actor(&who, of, common, layout, NULL);
-    for (int call = 0; call < 6; call++) {
-        draw_call(&who, common, call % 3 == 0, call % 3 == 2);
+    for (int call = 0; call < 8; call++) {
+        draw_call(&who, common, call % 4 < 2, call % 4 == 3);
         act(&who, in_turn);
     }
     close_actor(&who, NULL);
@@ -183,13 +184,15 @@ static void nest(void *context, ep_moment moment)
     }
 }
 
-/* Of two groups, one of which each rank calls first, or of one, whose calls all ranks make in the same order. */
+/* Of two groups, of slots, one of which each rank calls first where it may; or of one, whose calls all ranks make in
+ * the same order. */
 static void test_nested(scene *of, uint64_t *common, unsigned layout, unsigned other, int is_one)
 {
     actor pair[2];
-    const int odd = is_one ? 0 : of->pe->pe % 2;
     open_actor(&pair[0], of, common, layout, NULL);
     open_actor(&pair[1], of, common, other, is_one ? &pair[0] : NULL);
+    const int may_swap = waits_for_sends(of->pe, &pair[0].plan) && waits_for_sends(of->pe, &pair[1].plan);
+    const int odd = !is_one && may_swap ? of->pe->pe % 2 : 0;
     pair[odd].inner = &pair[1 - odd];
     for (int call = 0; call < 6; call++) {
         draw_call(&pair[0], common, call % 3 == 0, call % 3 == 2);

@@ -214,6 +214,12 @@ static void draw_token(uint64_t *state, const ep_case *one, const gate *how, int
     }
 }
 
+int ep_is_many(int ranks)
+{
+    const char *few = getenv("WEFT_EP_FEW_RANKS");
+    return ranks > (few != NULL ? atoi(few) : 32);
+}
+
 /* Let choice k be rank k where it was any, and perhaps number the tokens to each rank in another order. */
 static void draw_destinations(uint64_t *state, ep_case *one, int rank)
 {
@@ -222,10 +228,7 @@ static void draw_destinations(uint64_t *state, ep_case *one, int rank)
     int64_t *ids = one->ids[rank];
     int drawn = ep_draw_one_in(state, 2);
     int on_device = one->setup->config.on_device; /* where all ranks number tokens, or none, and not if they are many */
-    const char *few = getenv("WEFT_EP_FEW_RANKS");
-    int numbered = on_device && ranks > (few != NULL ? atoi(few) : 32) ? 0
-                   : on_device && rank > 0                             ? one->positions[0] != NULL
-                                                                       : drawn;
+    int numbered = on_device && ep_is_many(ranks) ? 0 : on_device && rank > 0 ? one->positions[0] != NULL : drawn;
     int32_t *positions = numbered ? malloc(((size_t)tokens * (size_t)ranks + 1) * sizeof *positions) : NULL;
     one->positions[rank] = positions;
     for (int to = 0; to < ranks; to++) {

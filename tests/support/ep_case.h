@@ -41,6 +41,9 @@ typedef struct ep_setup {
     int labels[EP_RANKS_MAX];
 } ep_setup;
 
+/* Whether a group of so many ranks on GPUs has the kernels for many. */
+int ep_is_many(int ranks);
+
 /* How many domains there are. */
 int ep_domains(const ep_setup *setup);
 

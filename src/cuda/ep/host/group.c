@@ -299,6 +299,13 @@ static wefti_cuda_ep_control *control_of(const wefti_ep_device *device, int chan
     return (void *)(uintptr_t)(device->own_area[channel] + device->group[channel].at.control);
 }
 
+/* Calls of both channels use the tables of one route, whose words say of which call they are by its tag alone, a number
+ * of 31 bits: no two calls of the channels, which take turns, have the same one. */
+static uint64_t first_call(int channel, uint64_t calls)
+{
+    return calls + ((uint64_t)channel << 30);
+}
+
 /* Words that go on where others left off, of a group that is new or, `before`, had other memory. */
 static weft_status number_calls(const weft_ep *ep, int channel, const wefti_ep_device *before)
 {
@@ -309,7 +316,7 @@ static weft_status number_calls(const weft_ep *ep, int channel, const wefti_ep_d
         memset(words, 0, WEFTI_CUDA_EP_HOST_WORDS * sizeof *words);
         uint64_t calls;
         WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_FIRST_CALL, &calls));
-        control.epoch = calls;
+        control.epoch = first_call(channel, calls);
     } else {
         WEFT_TRY(wefti_cuda_copy(base, &control, control_of(before, channel), sizeof control));
     }
