@@ -15,8 +15,8 @@ void *wefti_alloc_aligned(size_t alignment, size_t bytes); /* zeroed; alignment:
 void *wefti_realloc(void *memory, size_t bytes);
 char *wefti_alloc_text(const char *text);
 void wefti_free(void *memory); /* NULL is allowed */
-/* Free what somebody may still have a handle of. Builds with assertions keep the last few such readable for a while, so
- * that who uses the handle can be told. */
+/* Free an object whose handle the program may still hold. Builds with assertions keep the last few of these blocks
+ * readable for a while, so that a call with such a handle can refuse it. */
 void wefti_free_late(void *memory);
 
 #ifdef WEFT_FAULTS

@@ -69,7 +69,7 @@ void wefti_env_warn_of_unknown(const char *who)
         return;
     }
     if (count > 1) {
-        (void)snprintf(others, sizeof others, " So it is with %d more.", count - 1);
+        (void)snprintf(others, sizeof others, " Others unknown like it: %d.", count - 1);
     }
     wefti_log(WEFTI_LOG_WARN, "%s: weft has no variable %s and does not read it; did you mean %s?%s See weft-info env",
               who, first, meant, others);

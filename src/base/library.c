@@ -47,7 +47,7 @@ int wefti_library_find_loaded(const char *soname, const char *name, void *functi
     void *library = symbol != NULL || soname == NULL ? NULL : dlopen(soname, RTLD_LAZY | RTLD_NOLOAD);
     if (library != NULL) {
         symbol = dlsym(library, name);
-        (void)dlclose(library); /* who loaded it still has it */
+        (void)dlclose(library); /* whoever loaded it keeps it loaded */
     }
     return store(symbol, function);
 }

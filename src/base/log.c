@@ -26,7 +26,7 @@ static wefti_log_level level_of(const char *word)
     return WEFTI_LOG_WARN;
 }
 
-/* In the thread's word, beside 1 + the level. */
+/* A bit of the thread's log_level, beside 1 + the level: errors are not logged. */
 #define WITHOUT_ERRORS 256
 
 void wefti_log_read(void)

@@ -1,4 +1,4 @@
-/* base/nearest.h: what somebody may have meant. */
+/* base/nearest.h: the name that a mistyped word probably stands for. */
 #ifndef WEFTI_BASE_NEAREST_H
 #define WEFTI_BASE_NEAREST_H
 
