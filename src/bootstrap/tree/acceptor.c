@@ -131,7 +131,7 @@ static weft_status challenge(wefti_stranger *stranger)
     return WEFT_OK;
 }
 
-/* Take up a new connection, and at once what it may have sent already. */
+/* Add a new connection to the strangers, and read at once what it may have sent already. */
 static weft_status greet(wefti_acceptor *acceptor, int door, int descriptor)
 {
     wefti_stranger *stranger = wefti_alloc_zeroed(1, sizeof *stranger);
@@ -162,14 +162,14 @@ static weft_status greet(wefti_acceptor *acceptor, int door, int descriptor)
     return status;
 }
 
-/* One that has been here for a while makes place, by chance: a crowd that comes faster than honest PEs can answer
- * pushes out some of these, who try again, but none by rule. `door`: -1: of any. Returns 0 when there is none to be had
- * yet. */
+/* Drop a stranger that has been connected for a while, to make room for another. It is chosen at random: a crowd that
+ * connects faster than honest PEs can answer drops some of those too, who try again, but never the same ones each time.
+ * `door`: the listener, -1: any. Returns 0 when none has been connected for long enough. */
 static int push_out(wefti_acceptor *acceptor, int door)
 {
     uint16_t first = 0;
     uint64_t now_ns = wefti_os_now_ns();
-    (void)!wefti_os_random(&first, sizeof first); /* else the first: nobody is owed a choice */
+    (void)!wefti_os_random(&first, sizeof first); /* without random bytes it is the first */
     for (size_t i = 0; i < acceptor->count; i++) {
         size_t at = (first + i) % acceptor->count;
         const wefti_stranger *stranger = acceptor->strangers[at];
@@ -182,8 +182,8 @@ static int push_out(wefti_acceptor *acceptor, int door)
     return 0;
 }
 
-/* There is no descriptor for a connection, and no stranger that has been here for a while. PEs that are parked give
- * theirs back; an error only when nobody does for a while. */
+/* Wait for a free descriptor when no stranger can be dropped yet. Parked PEs close theirs soon; it is an error only
+ * when none has become free for SCARCE_NS. */
 static weft_status await_descriptor(wefti_acceptor *acceptor, int error)
 {
     uint64_t now_ns = wefti_os_now_ns();
@@ -230,7 +230,7 @@ static weft_status accept_some(wefti_acceptor *acceptor, int door)
     return WEFT_OK;
 }
 
-/* When the first of those who came by a listener has been here long enough to make place; they stand in the order of
+/* When the oldest stranger of a listener may be dropped to make room for another; strangers are listed in the order of
  * their arrival. */
 static uint64_t full_until_ns(const wefti_acceptor *acceptor, int door)
 {

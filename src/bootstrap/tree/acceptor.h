@@ -25,7 +25,7 @@ typedef struct wefti_acceptor {
     const wefti_tree_site *site;
     const wefti_tree_listeners *listeners; /* owned by the caller */
     int pe; /* who answers */
-    const char *world; /* NULL; or its name, and those who look for another world's PE 0 are sent to look on */
+    const char *world; /* its name: PEs of another world are told to look elsewhere; NULL: they are not */
     int has_warned;
     size_t places[WEFTI_TREE_LISTENERS_MAX];
     wefti_stranger *strangers[WEFTI_TREE_LISTENERS_MAX * WEFTI_ACCEPTOR_STRANGERS_MAX]; /* in order of arrival */

@@ -12,37 +12,39 @@
 #include "os/os.h"
 #include "os/socket.h"
 
-/* A pause between attempts: a part of the time tried so far, so that who comes soon is found soon; but all PEs that
- * share a processor together leave most of it to PE 0, which may be about to listen. An attempt takes about 10 us. */
+/* The pause between rounds of attempts is a part of the time tried so far, so that a PE that listens soon is found
+ * soon. Its minimum grows with the PEs that share a processor: together they leave most of it to PE 0, which may be
+ * about to listen. An attempt takes about 10 us. */
 #define REST_SHARE 32
-#define REST_EACH_NS UINT64_C(10000) /* and PE, divided by the processors */
+#define REST_EACH_NS UINT64_C(10000) /* of the minimum, for each PE, divided by the processors */
 #define REST_MIN_NS UINT64_C(50000)
 #define REST_MAX_NS UINT64_C(2000000)
-/* From when on, and how seldom at last, PE 0 is searched for, as that takes about a millisecond: later and more seldom
- * where many do. */
+/* A search for PE 0 takes about a millisecond: the time before the first, the longest pause between two, and what each
+ * PE of the world adds to both. */
 #define SEARCH_FIRST_NS UINT64_C(20000000)
 #define SEARCH_LONGEST_NS UINT64_C(250000000)
 #define SEARCH_EACH_NS UINT64_C(2000000)
-/* With an address that is silent, at first: where there are others, or where somebody else may listen there next time;
- * and where there are not. */
+/* How long an address may be silent at first: where there are other addresses, or another process may listen at this
+ * one next time; and where neither is so. */
 #define PATIENCE_NS UINT64_C(300000000)
 #define PATIENCE_ONLY_NS UINT64_C(3000000000)
-/* While another address is silent those of this host are tried this seldom, more seldom where many do: PE 0 may come
- * there meanwhile. */
+/* While another address is silent, those of this host are tried at these intervals, since PE 0 may begin to listen
+ * there: the shortest, what each PE of the world adds, and the longest. */
 #define NEAR_NS UINT64_C(10000000)
 #define NEAR_EACH_NS UINT64_C(500000)
 #define NEAR_LONGEST_NS UINT64_C(500000000)
-/* With a connection that the system is at: where the other end has a crowd at its door, asking anew is what helps. */
+/* How long the system may take to connect, at first and at most: where the queue of the other end is full, connecting
+ * anew helps. */
 #define CONNECT_NS UINT64_C(200000000)
 #define CONNECT_MAX_NS UINT64_C(3000000000)
 /* How long all addresses must refuse before nobody is believed to listen there. */
 #define REFUSED_NS UINT64_C(500000000)
-/* How long whoever listens must turn this PE away: that is final where PE 0 had its addresses before anybody knew them;
- * else a warning, as anybody may have taken one before PE 0 comes. */
+/* How long listeners must refuse this PE before that counts. It is an error where PE 0 listened at its addresses before
+ * anybody else knew them; else only a warning, as another process may have taken an address before PE 0. */
 #define TURNED_AWAY_NS UINT64_C(500000000)
-#define TURNED_AWAY_ROUNDS 128u /* PE 0 may be at a unix socket that was not tried yet */
-/* With who asked for a proof, got it and is silent: before those of this host are tried, and before all are. PE 0
- * answers at once. */
+#define TURNED_AWAY_ROUNDS 128u /* and for so many rounds: PE 0 may listen at a unix socket not tried yet */
+/* How long the other end may be silent after it got the proof it asked for: before addresses of this host are tried
+ * beside it, and before it is given up. PE 0 answers at once. */
 #define PROOF_NEAR_NS UINT64_C(300000000)
 #define PROOF_NS UINT64_C(3000000000)
 
@@ -87,7 +89,7 @@ weft_status wefti_caller_init(wefti_caller *caller, wefti_tree_site *site, wefti
     wefti_link_init(&caller->link, -1, pe);
     wefti_link_init(&caller->near, -1, pe);
     if (resolve(caller) == 0) {
-        return wefti_error(WEFT_ERR_MISMATCH, "what is said to be the address of PE %d makes no sense", pe);
+        return wefti_error(WEFT_ERR_MISMATCH, "the address of PE %d cannot be read; give all PEs the same id", pe);
     }
     caller->rest_min_ns = REST_EACH_NS * (unsigned)hello->pes / wefti_os_cores_query().count;
     caller->connect_ns = CONNECT_NS;
@@ -145,7 +147,7 @@ weft_status wefti_caller_judge(const wefti_caller *caller)
     return caller->strangers != 0 ? wefti_error(WEFT_ERR_AUTHENTICATION, TURNED_AWAY, caller->pe) : WEFT_OK;
 }
 
-/* Whether those who can be reached have turned this PE away for long. */
+/* Whether all listeners that can be reached have refused this PE for TURNED_AWAY_NS. */
 static int is_turned_away(const wefti_caller *caller)
 {
     unsigned all = (1u << caller->address_count) - 1;
@@ -189,7 +191,7 @@ static weft_status retry(wefti_caller *caller)
     return WEFT_OK;
 }
 
-/* Whoever listens here does not know this PE, or cannot be known. */
+/* The listener at this address refused this PE, or did not prove itself. */
 static weft_status turn_away(wefti_caller *caller)
 {
     if (caller->strangers == 0) {
@@ -214,7 +216,7 @@ static weft_status note_failure(wefti_caller *caller, int error)
     return retry(caller);
 }
 
-/* Listen where whoever can reach the other end of this connection can reach this PE. */
+/* Listen at an address that every PE can reach that can reach the other end of this connection. */
 static weft_status listen_anew(wefti_caller *caller)
 {
     wefti_tree_listeners *own = caller->listeners;
@@ -228,8 +230,8 @@ static weft_status listen_anew(wefti_caller *caller)
     return WEFT_OK;
 }
 
-/* Say hello, once the nonces are known. From here on the other end may count on this PE, which must not come twice;
- * who finds the connection closed when it reads the hello does not (acceptor.c). */
+/* Send the hello, once the nonces are known. From here on the other end may count this PE as connected, which must not
+ * connect twice; it does not count it if the connection is closed by the time it reads the hello (acceptor.c). */
 static weft_status introduce(wefti_caller *caller)
 {
     wefti_tree_introduction body = {0};
@@ -260,8 +262,8 @@ static void put_off_near(wefti_caller *caller)
     caller->near_ns = wefti_os_now_ns() + (pause_ns < NEAR_LONGEST_NS ? pause_ns : NEAR_LONGEST_NS);
 }
 
-/* Wait for the other end's challenge; with patience where there are other addresses, or this one may lead to somebody
- * else next time. It grows each time: PE 0 may be slow. */
+/* Wait for the other end's challenge; for a limited time where there are other addresses, or another process may listen
+ * at this one next time. The limit doubles each time, as PE 0 may be slow. */
 static weft_status listen_for(wefti_caller *caller)
 {
     caller->due_ns = has_others(caller) ? wefti_os_now_ns() + caller->patience_ns : UINT64_MAX;
@@ -395,7 +397,7 @@ static weft_status talk(wefti_caller *caller)
 
 /* ---- addresses of this host beside a silent one ---- */
 
-/* The other end has been silent for too long. One of this host stays, since it may be PE 0, about to speak. */
+/* The other end has been silent for too long. One of this host is kept open, since it may be PE 0, about to send. */
 static weft_status leave_silent(wefti_caller *caller)
 {
     if (caller->stage == WEFTI_CALLER_LISTENS && is_near(&caller->addresses[caller->at])) {
@@ -427,7 +429,7 @@ static weft_status receive_near(wefti_caller *caller)
     return talk(caller);
 }
 
-/* Returns the descriptor of a connection to who may prove itself, or -1. */
+/* Connect to an address of this host. Returns the descriptor, or -1, also if whoever listens there is not trusted. */
 static int reach_near(const wefti_caller *caller, const wefti_tree_address *address)
 {
     const struct sockaddr *sockaddr = (const struct sockaddr *)(const void *)address->sockaddr;
@@ -443,12 +445,12 @@ static int reach_near(const wefti_caller *caller, const wefti_tree_address *addr
     return descriptor;
 }
 
-/* Try those that have not led to anybody in this round. */
+/* Try the addresses of this host at which nobody was found to listen in this round. */
 static weft_status try_near(wefti_caller *caller)
 {
     size_t silent = caller->at;
     caller->round++;
-    (void)resolve(caller); /* the same but for names of this host */
+    (void)resolve(caller); /* only names of this host may have changed */
     caller->at = silent;
     put_off_near(caller);
     for (size_t at = 0; at < caller->address_count; at++) {
@@ -466,8 +468,8 @@ static weft_status try_near(wefti_caller *caller)
 
 /* ---- the owner's loop ---- */
 
-/* Whether a connection of this host may take the place of this one: not at once where the other end may be PE 0 and
- * count on this PE. */
+/* Whether a connection of this host may replace this one: after the hello not at once, since the other end may be PE 0
+ * and count this PE as connected. */
 static int may_switch(const wefti_caller *caller)
 {
     return caller->stage < WEFTI_CALLER_PROVES ||

@@ -11,7 +11,7 @@
 
 typedef enum wefti_caller_stage {
     WEFTI_CALLER_RESTS, /* until due_ns, before it tries (again) */
-    WEFTI_CALLER_CONNECTS, /* the system is at it */
+    WEFTI_CALLER_CONNECTS, /* until the system has connected */
     WEFTI_CALLER_LISTENS, /* for the challenge */
     WEFTI_CALLER_PROVES, /* has said hello, waits for the answer */
     WEFTI_CALLER_DONE
@@ -36,15 +36,15 @@ typedef struct wefti_caller {
     wefti_tree_address near_address;
     size_t near_at;
     int watches_near; /* its connection is among the polls */
-    uint64_t switch_ns; /* from when on one of this host may take the place of who asked for a proof */
+    uint64_t switch_ns; /* after the hello: from when on a connection of this host may replace this one */
     uint64_t near_ns; /* when to try those of this host again while another is silent */
     uint64_t due_ns; /* when to go on or give this address up */
     uint64_t begun_ns;
     uint64_t search_ns; /* when to search next, and how long after the last time */
     uint64_t search_pause_ns;
     uint64_t rest_min_ns; /* between attempts, as many PEs make them */
-    uint64_t patience_ns; /* with an address that is silent */
-    uint64_t connect_ns; /* with the system, that connects */
+    uint64_t patience_ns; /* how long an address may be silent */
+    uint64_t connect_ns; /* how long the system may take to connect */
     uint64_t refused_since_ns;
     unsigned talked; /* bit a: somebody listens at address a, as this round has shown */
     unsigned refused; /* bit a: nobody listens at address a */
@@ -68,7 +68,7 @@ weft_status wefti_caller_step(wefti_caller *caller, const wefti_polls *polls);
 /* At the deadline: WEFT_ERR_AUTHENTICATION when the one who listens has turned this PE away, else WEFT_OK. */
 weft_status wefti_caller_judge(const wefti_caller *caller);
 int wefti_caller_is_done(const wefti_caller *caller);
-/* Whether hello was said, so that the other end may count on this PE already. */
+/* Whether the hello was sent, so that the other end may count this PE as connected already. */
 int wefti_caller_is_known(const wefti_caller *caller);
 /* Take over the connection of a caller that is done, or known. */
 wefti_link wefti_caller_take(wefti_caller *caller);
