@@ -124,8 +124,8 @@ weft_status wefti_os_memory_adopt(wefti_os_memory *memory, int descriptor, size_
 weft_status wefti_os_memory_reserve(wefti_os_memory *memory, size_t offset, size_t bytes);
 /* Give the memory of a page-aligned part back to the system; it reads as zero afterwards. */
 void wefti_os_memory_release(wefti_os_memory *memory, size_t offset, size_t bytes);
-/* Write this process's name beside the memory, so to say, at place `number`: all that share it see that it is there
- * until it closes the memory, or ends in whatever way. Returns 0 where the system refuses. */
+/* Sign at place `number` of the memory (a record lock on a byte): all processes that share it see the signature until
+ * this process closes the memory, or ends in whatever way. Returns 0 where the system refuses. */
 int wefti_os_memory_sign(wefti_os_memory *memory, uint64_t number);
 /* Whether another process has signed at `number`; a process does not see its own. Returns 1 if that cannot be told. */
 int wefti_os_memory_is_signed(const wefti_os_memory *memory, uint64_t number);
@@ -167,7 +167,7 @@ const char *wefti_os_placement_text(const wefti_os_placement_made *made, char te
 /* What its maker tells the others, who may get to know of it when the maker has left already. */
 typedef struct wefti_os_ticket {
     uint64_t address;
-    uint64_t file; /* these two are its file's: nobody else's ever */
+    uint64_t file; /* this and the next identify its file for good, whatever the descriptor means later */
     uint64_t file_system;
     int32_t descriptor; /* -1: nobody can join; only its maker closes it */
     uint32_t zero;
@@ -177,11 +177,11 @@ typedef struct wefti_os_ticket {
 
 /* Make a zeroed record; the caller is in. *ticket is closed by its maker. */
 weft_status wefti_os_record_create(size_t bytes, wefti_os_ticket *ticket, void **record);
-/* Come in, in the process that made it. WEFT_ERR_PEER, without an error being decided: all have left. */
+/* Join the record of a ticket, in the process that made it. WEFT_ERR_PEER, with no error text set: all have left. */
 weft_status wefti_os_record_join(const wefti_os_ticket *ticket, void **record);
-/* From here on nobody comes in; safe twice and on {.descriptor = -1}. */
+/* From here on nobody can join; safe twice and on {.descriptor = -1}. */
 void wefti_os_ticket_close(wefti_os_ticket *ticket);
-/* Whether the caller, who leaves, is the last that was in: then it frees the record. */
+/* Leave; the last PE to leave frees the record. Returns whether that was the caller. */
 int wefti_os_record_leave(void *record);
 void wefti_os_record_free(void *record);
 
@@ -230,7 +230,7 @@ void wefti_os_journal_discard(const wefti_os_journal *journal);
 
 /* ---- whether another process of this node is in reach (os/posix/mark.c) ---- */
 
-/* An abstract local socket named by 16 random bytes, at which nobody is served: that it can be seen is all. */
+/* An abstract local socket named by 16 random bytes. It serves no connection: others only look whether it is there. */
 typedef struct wefti_os_mark {
     int listener;
 } wefti_os_mark;

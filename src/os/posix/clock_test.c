@@ -1,5 +1,5 @@
-/* Goal: time is monotonic and in nanoseconds; a sleep is neither nothing nor for ever; who shares a processor looks
- * less before it gives way. Method: compare around sleeps, with room for a loaded machine. */
+/* Goal: time is monotonic and in nanoseconds; a sleep is neither nothing nor for ever; a waiter that shares a processor
+ * polls less often before it yields. Method: compare around sleeps, with room for a loaded machine. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

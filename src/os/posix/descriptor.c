@@ -9,8 +9,8 @@
 
 #include "os/socket.h"
 
-#define FEW 4 /* descriptors: PE 0 listens at two places, and a connection is another one */
-#define GIVEN_UP 16 /* descriptors, by a thread that needs some: more than meeting others takes */
+#define FEW 4 /* descriptors that PE 0 needs: it listens at two addresses, and a connection takes another */
+#define GIVEN_UP 16 /* descriptors that a thread closes in its own table: more than meeting other PEs takes */
 
 int wefti_os_descriptor_beyond_standard(int descriptor)
 {

@@ -56,7 +56,7 @@ static void *map_aligned(int descriptor, size_t bytes)
 }
 
 /* Whether the descriptor still means the file. A program may have closed it, as one that becomes a daemon closes all;
- * its number may mean another file by then, which is not ours to grow, to lock or to close. */
+ * by then the number may mean a file of the program, which must not be resized, locked or closed here. */
 static int has_file(const wefti_os_memory *memory)
 {
     struct stat about;
@@ -134,7 +134,7 @@ close_descriptor:
     return status;
 }
 
-/* Whether the file is one of ours, of this size, which nobody can change any more. */
+/* Check that a received file has this size, and that the size is sealed. */
 static weft_status check_file(int descriptor, size_t bytes)
 {
     struct stat about;
@@ -223,7 +223,7 @@ weft_status wefti_os_memory_reserve(wefti_os_memory *memory, size_t offset, size
     }
     unsigned pieces = 0;
     for (size_t done = 0; done < bytes; pieces++) {
-        const size_t most = RESERVE_PIECE_BYTES - (offset + done) % WEFTI_OS_HUGE_PAGE; /* cuts none */
+        const size_t most = RESERVE_PIECE_BYTES - (offset + done) % WEFTI_OS_HUGE_PAGE; /* ends no huge page early */
         size_t piece = bytes - done < most ? bytes - done : most;
         weft_status status =
             bytes > RESERVE_PIECE_BYTES && pieces % RESERVE_LOOK == 0 ? expect_rest(bytes - done) : WEFT_OK;

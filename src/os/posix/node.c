@@ -91,8 +91,8 @@ int wefti_os_uid_outside(const char *map, uint64_t uid, uint64_t *user)
 }
 
 /* As the system around this process's user namespace sees it, if it is one that can be told from others inside. In
- * namespaces inside of each other the map leads one out only; two such PEs may be told apart that are one user, or not
- * told apart that are two, which the proof shows. */
+ * nested namespaces the map leads out of the innermost only: two PEs of one user may then count as two users, or two
+ * users as one, which the proof of shared memory finds. */
 static weft_status query_user(uint64_t *user)
 {
     static const char path[] = "/proc/self/uid_map";

@@ -1,5 +1,5 @@
-/* os/posix/owned.c: memory that a forked process finds zeroed. It is had from the same place as all other, so that who
- * reads it a moment after it was freed does not as a rule touch an address that is gone. */
+/* os/posix/owned.c: memory that a forked process finds zeroed. It is allocated as other memory is, not mapped
+ * by itself, so that a read just after it was freed seldom touches an address that is not mapped any more. */
 #include <errno.h>
 #include <sys/mman.h>
 
@@ -16,7 +16,7 @@ void *wefti_os_owned_alloc(size_t bytes)
 {
     void *memory = wefti_alloc_aligned(wefti_os_page_bytes(), rounded_to_pages(bytes));
     if (memory != NULL) {
-        /* Where this fails (Linux before 4.14, huge pages) a fork copies it: the number of the process is left then. */
+        /* Where this fails (Linux before 4.14, huge pages) a fork copies it: only the process id differs then. */
         (void)madvise(memory, rounded_to_pages(bytes), MADV_WIPEONFORK);
     }
     return memory;
@@ -24,6 +24,6 @@ void *wefti_os_owned_alloc(size_t bytes)
 
 int wefti_os_owned_give(void *memory, size_t bytes)
 {
-    /* Fails where it was refused before, which is no harm; or for lack of mappings: then it is wiped for good. */
+    /* EINVAL: the system refused WIPEONFORK, too, so a fork copies it anyway. After other failures it wipes it. */
     return madvise(memory, rounded_to_pages(bytes), MADV_KEEPONFORK) == 0 || errno == EINVAL;
 }

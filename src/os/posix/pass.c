@@ -23,10 +23,10 @@
 #define GUESTS_MAX 64
 #define GUEST_PATIENCE_NS UINT64_C(1000000000)
 #define GUEST_FULL_NS UINT64_C(20000000)
-/* How many connections are looked at before the guests, and the time, are again. */
+/* How many connections are accepted before the guests and the time are looked at again. */
 #define ACCEPTED_MAX 64
-/* How long until a watch is asked, and the longest between two questions: each doubles the pause, since where many wait
- * for one, all of them ask. */
+/* How long until a watch is first called, and the longest pause between two calls: the pause doubles each time, since
+ * where many wait for one process, all of them call it. */
 #define WATCH_FIRST_NS UINT64_C(100000000)
 #define WATCH_LONGEST_NS UINT64_C(400000000)
 /* A taker's pause between attempts to connect. */
@@ -60,7 +60,7 @@ static int is_later(int error)
     return error == EINTR || error == EAGAIN || error == EWOULDBLOCK;
 }
 
-/* A wait: how long, and who is asked meanwhile. */
+/* A wait: its deadline, and the watch that is called meanwhile. */
 typedef struct wait {
     uint64_t until_ns;
     const wefti_os_watch *watch; /* NULL: nobody */
@@ -113,7 +113,7 @@ static void close_socket(int descriptor)
 
 /* ---- serving ---- */
 
-/* Also where there would be no descriptor for a guest, who would wait for it until the deadline. */
+/* Fails at once also when no descriptor is left for a guest, which would else wait until the deadline. */
 weft_status wefti_os_pass_open(wefti_os_pass *pass, const unsigned char name[16])
 {
     struct sockaddr_un address;
@@ -179,7 +179,7 @@ static void guests_drop_silent(guest_list *guests)
     }
 }
 
-/* Let in who waits at the door, as many as there is room for. */
+/* Accept the connections that wait, as many as there is room for. */
 static weft_status guests_admit(guest_list *guests)
 {
     for (int i = 0; i < ACCEPTED_MAX && guests->count < GUESTS_MAX; i++) {
@@ -242,7 +242,7 @@ static ssize_t send_answer(int to, int descriptor)
     return wefti_fault("sendmsg", ENOBUFS) ? -1 : sendmsg(to, &message, MSG_NOSIGNAL);
 }
 
-/* Hear a guest and answer. Sets *served to 1 if it has taken the descriptor. A guest that has gone is no error. */
+/* Read what a guest sent and answer. *served becomes 1 if it has taken the descriptor. One that is gone is no error. */
 static weft_status guest_answer(int guest, const unsigned char *token, int descriptor, int *served)
 {
     unsigned char shown[TOKEN_BYTES + 1];
@@ -277,7 +277,7 @@ static weft_status guests_answer(guest_list *guests, const unsigned char *token,
     return WEFT_OK;
 }
 
-/* Wait for something to happen at the door or at a guest, and see to it. */
+/* Wait until a connection can be accepted or a guest has sent or gone, and handle it. */
 static weft_status serve_once(guest_list *guests, const unsigned char *token, int descriptor, int *left,
                               const wait *now)
 {

@@ -1,5 +1,5 @@
 /* os/posix/placement.c: on which NUMA node memory lies, and in pages of which size. Shared memory is bound before its
- * pages are there: they come where the file's policy says, whichever process has them made. */
+ * pages exist: each page is placed by the file's policy, whichever process touches it first. */
 #include "os/posix/placement.h"
 
 #include <ctype.h>

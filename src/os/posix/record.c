@@ -1,11 +1,11 @@
 /* os/posix/record.c: a record that PEs of one process share, who know of each other by messages only.
  *
  * An address alone would not do: its maker may have failed, and freed it, before another PE hears of it. The record is
- * a page of an anonymous file, and begins with the number of PEs that are in. Who comes looks through a mapping of its
- * own, which the system keeps up whatever the others do, whether anybody is in; if so, the first mapping stays.
+ * a page of an anonymous file, and begins with the number of PEs that use it. A PE that joins reads that number
+ * through a mapping of its own, which stays valid whatever the others do; if it is not 0, the first mapping stays.
  *
- * By then the number of the descriptor may mean another file, which is somebody else's: it is neither read, nor
- * duplicated and closed, which would end this process's record locks on it. */
+ * By then the number of the descriptor may mean another file, which is somebody else's: it is not read; nor is
+ * it duplicated and closed, which would end this process's record locks on it. */
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -104,8 +104,8 @@ static int is_the_file(int descriptor, const wefti_os_ticket *ticket)
            about.st_size == (off_t)sizeof(page);
 }
 
-/* Map the ticket's file. The number means it until its maker closes it and never again, so what was mapped is that file
- * if the number means it afterwards, too. */
+/* Map the ticket's file. The descriptor means that file until its maker closes it and never again; so if it means the
+ * file after the mapping was made, that file was mapped. */
 static weft_status map_ticket(const wefti_os_ticket *ticket, page **out)
 {
     if (!is_the_file(ticket->descriptor, ticket)) {
@@ -123,7 +123,7 @@ static weft_status map_ticket(const wefti_os_ticket *ticket, page **out)
     return WEFT_OK;
 }
 
-/* Returns 0 when nobody is in. */
+/* Add one to the number of PEs that use the record. Returns 0 when all have left. */
 static int count_in(page *seen)
 {
     uint32_t inside = __atomic_load_n(&seen->inside, __ATOMIC_RELAXED);

@@ -1,6 +1,6 @@
-/* os/posix/user.c: whose process is at the other end of a local socket. The system tells a number (SO_PEERCRED), which
- * says it all but in user namespaces that do not know every user: all others have the number of "nobody" there, and so
- * may this process. */
+/* os/posix/user.c: whose process is at the other end of a local socket. The system gives a number (SO_PEERCRED). It
+ * identifies the user except in user namespaces that do not map every user: all others have the number of "nobody"
+ * there, and so may this process. */
 #include "os/posix/user.h"
 
 #include <poll.h>
@@ -53,8 +53,8 @@ int wefti_os_user_is_vague(void)
     return wefti_os_uid_is_vague(map, NOBODY);
 }
 
-/* A number that is free is given out again: the process must be there after its namespace was looked at. Older systems
- * do not tell. */
+/* Whether the process still exists. A process id is reused once it is free, so this is checked after the namespace of
+ * that process was read. Older systems do not tell. */
 static int is_there(int process)
 {
     struct pollfd ends = {.fd = process, .events = POLLIN};
