@@ -51,7 +51,7 @@ static void keep(const char *call, int start, int stride, int size, weft_team *t
     (void)pthread_mutex_unlock(&sets.lock);
 }
 
-/* Of a set whose members are all among the PEs. */
+/* Check that all members of the set are PEs of the world. */
 static void check_range(const char *call, int start, int stride, int size)
 {
     const int pes = weft_world_pes(wefti_shmem.world);
@@ -103,8 +103,8 @@ void pshmem_barrier(int PE_start, int logPE_stride, int PE_size, long *pSync)
 }
 WEAK_pshmem_barrier
 
-    /* The root's dest stays as it is, unlike that of a team's broadcast. So a PE alone has nothing to do, whatever it
-     * calls the root: programs from before sets had numbers of their own give that of all PEs. */
+    /* The root's dest stays as it is, unlike that of a team's broadcast. So a PE alone has nothing to do, and PE_root
+     * is not checked: old programs give the number in the world there, not the one in the set. */
     static void
     broadcast(const char *call, weft_team *team, void *dest, const void *source, size_t bytes, int root)
 {

@@ -18,7 +18,7 @@
         }                                                                                                              \
     } while (0)
 
-/* An argument of a routine that is written by hand, which weft does not see. */
+/* Check a pointer argument of a handwritten routine, which is not handed to weft and so not checked there. */
 #define NEED(POINTER)                                                                                                  \
     do {                                                                                                               \
         if (!LIKELY((POINTER) != NULL)) {                                                                              \
@@ -26,7 +26,7 @@
         }                                                                                                              \
     } while (0)
 
-/* What the arguments of routines are to weft. */
+/* The arguments of routines as weft takes them. */
 #define SYMMETRIC(ADDRESS) wefti_static_translate(ADDRESS)
 #define TEAM(HANDLE) wefti_shmem_team(HANDLE)
 #define CTX(HANDLE) ((weft_ctx *)(void *)(HANDLE))

@@ -46,8 +46,8 @@ static uint64_t parse_size(const char *call, const char *text)
     return size;
 }
 
-/* A routine that fails says so itself, also before init; and what the program can go on after is no error to tell
- * of. */
+/* Weft's own log of errors is off: a routine that ends the program prints why itself, also before init, and a failure
+ * that it only returns is not printed. */
 __attribute__((constructor)) static void keep_errors_from_log(void)
 {
     (void)setenv("WEFT_LOG_ERRORS", value_of("DEBUG") != NULL ? "1" : "0", 0);

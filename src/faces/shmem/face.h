@@ -18,7 +18,7 @@
 /* Handles below this are the header's constants. */
 #define WEFTI_SHMEM_TEAMS 4
 
-/* A PE's symmetric word beside which others say that the program ends. */
+/* A PE's symmetric record. Other PEs write to `exit` to end the program. */
 typedef struct wefti_shmem_notice {
     uint64_t exit; /* 0, or WEFTI_SHMEM_EXIT | the code to exit with */
     uint64_t pid;

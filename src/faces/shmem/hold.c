@@ -28,8 +28,8 @@ static int is_watched(const void *address)
     return 0;
 }
 
-/* It stays, since a thread may have got its signal and not yet come here when all is over. What is not ours goes to
- * whom it would have gone, by happening again. */
+/* This handler is never removed, since a thread may have got its signal and not yet have run it when the hold is over.
+ * A fault at other addresses is left to the handler from before: that is restored, and the access faults again. */
 static void at_fault(int number, siginfo_t *about, void *context)
 {
     (void)context;

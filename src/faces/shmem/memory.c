@@ -11,8 +11,8 @@ static void check(const char *call, weft_status status)
     }
 }
 
-/* Nothing is asked for: no call of the others, either, so no barrier. The largest of sizes that differ, which 1.2
- * forbids, and programs from before do: their blocks stay at one offset. */
+/* Size 0 is no collective call, so there is no barrier. Version 1.2 forbids sizes that differ, but older programs have
+ * them: the largest is allocated on all PEs, so that blocks stay at one offset. */
 void *pshmem_malloc(size_t size)
 {
     void *block = NULL;

@@ -40,7 +40,7 @@ static wefti_shmem_notice *notice_of(int pe)
     return wefti_shmem.notice == NULL ? NULL : weft_ptr(wefti_shmem.world, wefti_shmem.notice, pe);
 }
 
-/* A PE's word may be written once. */
+/* Write the exit word of a PE's notice; only the first write counts. */
 static void tell(int pe, uint64_t word)
 {
     wefti_shmem_notice *theirs = notice_of(pe);
@@ -50,7 +50,7 @@ static void tell(int pe, uint64_t word)
     }
 }
 
-/* A PE that is not in a call of the library gets a signal, if its number means something here. */
+/* Send a PE a signal, as it may not be in a call of the library; only if its process id is of this pid namespace. */
 static void wake(int pe)
 {
     const wefti_shmem_notice *theirs = notice_of(pe);
@@ -78,7 +78,7 @@ void wefti_shmem_end(int code)
     _exit(code);
 }
 
-/* Another PE may have ended the program: then go, too, as it said. */
+/* If another PE has ended the program, exit with the code that it gave. */
 static void follow(void)
 {
     const uint64_t word = exit_notice();
@@ -115,8 +115,8 @@ void wefti_shmem_refuse_null(const char *call, const char *argument)
 typedef struct wording {
     const char *wefts;
     const char *ours;
-    unsigned char is_rest; /* what follows goes, too */
-    unsigned char is_of_contexts; /* elsewhere it means what it says */
+    unsigned char is_rest; /* the rest of the message is left out */
+    unsigned char is_of_contexts; /* replaced only in routines that take a context */
 } wording;
 
 static const wording words[] = {

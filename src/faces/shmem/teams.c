@@ -86,8 +86,8 @@ static int can_go_on(weft_status status)
 }
 
 /* Each PE joins the team that it names, if it is a member, as weft_team_create has it: one call may make several teams
- * that share no member. 1.6 wants one triplet from all; programs of the field give each PE its own. What cannot be is a
- * list that weft refuses, so that all are told. */
+ * that share no member. 1.6 wants one triplet from all; programs of the field give each PE its own. An impossible
+ * triplet is given to weft as a list that it refuses, so that the call fails on all PEs. */
 static weft_status split_strided(weft_team *parent, int start, int stride, int size, weft_team **team)
 {
     const int pes = weft_team_pes(parent);

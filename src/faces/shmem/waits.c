@@ -80,7 +80,7 @@ static int are_all(const looking *at)
     return 1;
 }
 
-/* The first of those that compare so, or SIZE_MAX; *left: whether one takes part at all. */
+/* The first variable whose comparison holds, or SIZE_MAX; *left: whether any is not left out by its status. */
 static size_t find_any(const looking *at, int *left)
 {
     *left = 0;
@@ -142,7 +142,7 @@ static size_t wait_some(const looking *at, size_t *indices)
     return found;
 }
 
-/* What one has of NAME, of the lists whose numbers are VALUES. */
+/* Declare `at` and `left` for a wait or test of the type NAME on several variables, which compare with VALUES. */
 #define LOOKING(NAME, VALUES, IS_VECTOR)                                                                               \
     const looking at = {__func__, nelems, status, cmp, ivars, VALUES, look_##NAME, IS_VECTOR};                         \
     check_lists(&at);                                                                                                  \
@@ -217,7 +217,7 @@ SHORT_WAITS(ushort, unsigned short)
 WEAK_pshmem_short_wait_until WEAK_pshmem_ushort_wait_until WEAK_pshmem_short_test WEAK_pshmem_ushort_test
 WEAK_LISTS(short, ) WEAK_LISTS(short, _vector) WEAK_LISTS(ushort, ) WEAK_LISTS(ushort, _vector)
 
-    /* Until the variable is another than it was. */
+    /* Wait until the variable differs from cmp_value. */
     void pshmem_short_wait(short *ivar, short cmp_value)
 {
     NEED(ivar);
