@@ -128,7 +128,7 @@ static int read_uid(const char *call, const nvshmemx_init_attr_t *attributes, we
     return NVSHMEMX_SUCCESS;
 }
 
-/* ---- which ---- */
+/* ---- which way of meeting ---- */
 
 /* The PEs of the OpenSHMEM that the program has loaded and initialised. */
 static int meet_by_shmem(const char *call, wefti_nv_meeting *meeting)
@@ -142,7 +142,7 @@ static int meet_by_shmem(const char *call, wefti_nv_meeting *meeting)
     return NVSHMEMX_SUCCESS;
 }
 
-/* Without a flag: what NVSHMEM_BOOTSTRAP says, else the launcher. */
+/* Without a flag NVSHMEM_BOOTSTRAP says how the PEs meet; if it is not set, the launcher is used. */
 static int read_variable(const char *call, wefti_nv_meeting *meeting)
 {
     const char *said = wefti_nv_variable("BOOTSTRAP");

@@ -49,7 +49,7 @@ _Static_assert((int)WEFT_SIGNAL_SET == 0 && (int)WEFT_SIGNAL_ADD == NVSHMEM_SIGN
                    (int)NVSHMEM_CMP_NE == WEFT_CMP_NE && (int)NVSHMEM_CMP_EQ == WEFT_CMP_EQ,
                "the constants that are alike");
 
-/* half and bfloat16, of which C knows the bits. */
+/* The bits of a half or bfloat16, which C has no type for. */
 static inline uint16_t wefti_nv_bits(const void *value)
 {
     uint16_t bits;

@@ -57,7 +57,7 @@ weft_status wefti_nv_stream_wait(weft_stream *stream)
     }
     int error = device.driver->stream_synchronize(stream);
     wefti_nv_device_leave();
-    /* What failed there has been latched in the world. */
+    /* Faults that kernels met have been latched in the world. */
     return error != 0 ? WEFT_ERR_SYSTEM : weft_world_fault(WORLD, NULL);
 }
 
@@ -265,7 +265,7 @@ weft_status wefti_nv_place_decide(void)
     }
     if (status == WEFT_OK) {
         status = open_device();
-        /* WEFT_ERR_STATE is for a GPU that may still be chosen. */
+        /* WEFT_ERR_STATE would mean that a GPU may still be chosen, so it is not kept. */
         device.failed = status == WEFT_ERR_STATE ? WEFT_ERR_SYSTEM : status;
         wefti_nvshmem.place = WEFTI_NV_DEVICE;
         status = device.failed;

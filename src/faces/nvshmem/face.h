@@ -42,7 +42,7 @@ typedef struct wefti_nv_face {
     int thread_level;
     int init_count; /* finalizes that are due */
     int sharing; /* what nvshmemx_init_status says of PEs that share a GPU; 0: none do */
-    int latched; /* a status that nobody has been told of; atomic */
+    int latched; /* the first failure that no call has returned yet; atomic */
 } wefti_nv_face;
 
 #define WEFTI_NV_EXIT ((uint64_t)1 << 32)
@@ -103,7 +103,7 @@ HIDDEN void wefti_nv_regions_close(void);
 
 /* ---- device.c ---- */
 
-/* Decide where the heap is, unless that has been done. Collective. WEFT_ERR_STATE: no GPU has been chosen yet. */
+/* Decide whether the heap is on GPUs, unless that has been done. Collective. WEFT_ERR_STATE: no GPU is chosen yet. */
 HIDDEN weft_status wefti_nv_place_decide(void);
 /* The same in a call of all PEs that can go on without: a GPU that cannot be used is latched. */
 HIDDEN void wefti_nv_place_try(const char *call);
@@ -131,7 +131,8 @@ static inline void wefti_nv_units_check(void)
     }
 }
 
-/* In calls that all PEs make, and that may be the first after a GPU was chosen: kernels can begin behind them. */
+/* For calls that all PEs make: if a GPU has been chosen since the last one, put the heap there, so that kernels can run
+ * after the call. */
 static inline void wefti_nv_settle(const char *call)
 {
     wefti_nv_units_check();

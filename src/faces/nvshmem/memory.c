@@ -26,7 +26,7 @@ static registration *registrations;
 /* What weft_device_malloc aligns to. */
 #define DEVICE_ALIGNMENT 256
 
-/* A lack of memory is a NULL; all else that fails is a mistake. */
+/* The result of an allocation: NULL if it failed; unless only memory was lacking, the failure is latched. */
 static void *told(const char *call, weft_status status, void *const *block)
 {
     if (status == WEFT_OK) {
@@ -272,7 +272,7 @@ int nvshmemx_buffer_unregister_symmetric(void *mmap_ptr, size_t size)
     return wefti_nv_result(__func__, weft_device_unregister(WORLD, mmap_ptr));
 }
 
-/* The caller has locked, and the world ends: its blocks do, too. */
+/* Forget moved blocks and registrations; the blocks end with the world. The caller has locked. */
 void wefti_nv_memory_close(void)
 {
     while (all_moved != NULL) {

@@ -11,7 +11,7 @@
 static weft_nvshmem_unit *units;
 int wefti_nv_units_late;
 
-/* So often units that are not loaded yet are tried after another was loaded; then they are given up. */
+/* How often filling units that CUDA does not know yet is tried again, counted from the last one that was loaded. */
 #define TRIES 64
 static int tries;
 
@@ -142,7 +142,7 @@ int nvshmemx_culibrary_init(CUlibrary library)
     return init_holder(__func__, driver == NULL ? NULL : (global_of)(void (*)(void))driver->library_global, library);
 }
 
-/* Nothing of ours is in a module but its own state. */
+/* A module has nothing to free: only its own state was written. */
 int nvshmemx_cumodule_finalize(CUmodule module)
 {
     (void)module;

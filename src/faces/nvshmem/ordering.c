@@ -32,7 +32,7 @@ void nvshmemx_sync_all_on_stream(cudaStream_t cstrm)
     CHECK(weft_sync_on_stream(WORLD, cstrm), 1);
 }
 
-/* Of a team of all PEs a call may be the first, of others not: to settle takes all. */
+/* The team of a handle. A call of all PEs may be the first after a GPU was chosen, and then places the heap. */
 static weft_team *members_of(const char *call, nvshmem_team_t team)
 {
     if (team == NVSHMEM_TEAM_WORLD) {

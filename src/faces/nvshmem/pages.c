@@ -12,7 +12,7 @@
 #define ALREADY_REGISTERED 712
 #define NO_MEMORY 2
 
-/* Neighbouring pages that were met at once. The lock of setup.c guards them. */
+/* Neighbouring pages that were locked by one call. The lock of setup.c guards the list. */
 typedef struct run {
     struct run *next;
     uintptr_t first;

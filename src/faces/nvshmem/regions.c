@@ -1,5 +1,5 @@
-/* faces/nvshmem/regions.c: regions, which say something of the calls in them. Nothing follows from it here, where puts
- * are issued at once; a program gets the answers that it expects. And signals that count bytes. */
+/* faces/nvshmem/regions.c: regions, which give hints for the calls in them. The hints have no effect here, where puts
+ * are issued at once; only the handle and the hints are kept. Also signals that count bytes. */
 #include "faces/nvshmem/binding.h"
 
 static struct {

@@ -60,7 +60,7 @@ static weft_status combine(weft_team *team, weft_op op, int is_scatter, float *t
     }
 }
 
-/* `blocks` blocks of `count` elements, one of a member each, or one alone. */
+/* Reduce `blocks` blocks of `count` elements: one block a member, or a single one. */
 static weft_status reduce(weft_team *team, weft_dtype dtype, weft_op op, uint16_t *dest, const uint16_t *source,
                           size_t count, size_t blocks)
 {

@@ -1,8 +1,9 @@
 /* faces/nvshmem/team_ids.c: teams of any PEs, who have an id of one of them, the root, and call by themselves.
  *
- * The root keeps a table for each of its ids. Every member writes there who it is, at its place in the team, and waits
- * for the root's word, which comes when the table is full; then it reads the table, and says so. A PE waits for one id
- * at a time, so that one word and one place to join in are enough. All are in the host's symmetric memory. */
+ * The root keeps a table for each of its ids. Every member writes its PE number into the root's table, at its place in
+ * the team. When the table is full, the root writes the id to `told` of each member, who then reads the table and adds
+ * one to `read` of the root. A PE waits for one id at a time, so that one `told` and one place to join in are enough.
+ * All are in the host's symmetric memory. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@
 #define ROOT_OF(ID) ((int)((ID) >> 36 & 0xffffff))
 #define TABLE_OF(ID) ((int)((ID) >> 32 & 15))
 
-/* What the root says instead of the id: members do not fit together. */
+/* What the root writes to `told` instead of the id when the members' entries contradict each other. */
 #define REFUSED ((uint64_t)1 << 62)
 
 /* A member's entry: which id it means, how many it says that they are, and who it is. */

@@ -21,7 +21,7 @@ typedef struct short_wait {
 
 /* ---- looking ---- */
 
-/* A variable where it lies: in this PE's heap, at once; in that of the GPU, by a copy. */
+/* Read a variable: in host memory directly, in the GPU's heap by a copy. */
 static uint16_t load(const short_wait *wait, const uint16_t *variable)
 {
     uint16_t bits = 0;
