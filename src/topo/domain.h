@@ -2,8 +2,8 @@
  *
  * Two PEs are in one domain if each reaches the other: on one host by peer access, else by multi-node NVLink. For that
  * both GPUs are of one fabric cluster and clique, and each fabric's state is completed, its status success, its UUID
- * not zero, the driver has fabric handles, and a trial export and import worked. A domain is what is mutual; who is
- * left out is told, with the reason. A few bytes a PE, and any number of PEs: the work grows as PEs log PEs. */
+ * not zero, the driver has fabric handles, and a trial export and import worked. In a domain access is mutual; for PEs
+ * that are left out the reason is reported. A few bytes a PE, and any number of PEs: the work grows as PEs log PEs. */
 #ifndef WEFTI_TOPO_DOMAIN_H
 #define WEFTI_TOPO_DOMAIN_H
 

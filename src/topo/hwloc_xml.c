@@ -246,9 +246,9 @@ static weft_status add_pci(walk *w, int parent, int element)
     return WEFT_OK;
 }
 
-/* Whether ways part below a bridge: then it is a switch. That shows as two bridges, its upstream port and the
- * downstream port above a device, or as three with the root port; the others have one way on only. Functions of one
- * device count once. */
+/* Whether a bridge has more than one device or bridge below it: then it is taken for the switch. A switch shows as two
+ * bridges on the path to a device, its upstream and a downstream port, or three with the root port; the other ones have
+ * only one child. Functions of one device count once. */
 static weft_status find_ways(const walk *w, int bridge, int *is_switch)
 {
     wefti_topo_pci first = WEFTI_TOPO_PCI_NONE;
@@ -332,7 +332,7 @@ static int only_numa(const wefti_topo *topo, int first)
     return found;
 }
 
-/* Below a NUMA node neither packages nor nodes are told apart. */
+/* Add a package or NUMA node and make it *parent; below a NUMA node neither is added. */
 static weft_status add_place(walk *w, int *parent, int element, int node)
 {
     unsigned number;

@@ -36,8 +36,7 @@ weft_status wefti_topo_rails_ask_read(wefti_topo_rails_ask *ask)
     return WEFT_OK;
 }
 
-/* The host that has this machine's name; of a description of others the first, which is no secret where there are
- * several. */
+/* The host that has this machine's name, else the first of the description; a log line says so if it has several. */
 static int find_host(const wefti_topo *topo)
 {
     char name[WEFTI_TOPO_NAME_BYTES];
@@ -252,7 +251,7 @@ static void warn_of_gpus(const wefti_topo_wish *wish, const wefti_topo_pe *pe)
     }
 }
 
-/* As wefti_topo_rails_of; a GPU that is not shown is one that the PE has not, unless a plan is asked for. */
+/* As wefti_topo_rails_of; but a GPU that the machine does not show is ignored, unless a plan is asked for. */
 static weft_status rails_of_shown(const wefti_topo *topo, const wefti_topo_rails_ask *ask, const wefti_topo_pe *pe,
                                   wefti_topo_rails *out)
 {
@@ -275,7 +274,7 @@ weft_status wefti_topo_rails_here(const wefti_topo_rails_ask *ask, const wefti_t
     int *expects_error = wefti_thread_expects_error();
     const int before = *expects_error;
     warn_of_gpus(&ask->wish, pe);
-    *expects_error = before || (!ask->is_asked && !ask->is_described); /* there is a network without a plan, too */
+    *expects_error = before || (!ask->is_asked && !ask->is_described); /* else without a plan the network still works */
     weft_status status = wefti_topo_discover(&topo);
     if (status == WEFT_OK) {
         status = rails_of_shown(&topo, ask, pe, out);

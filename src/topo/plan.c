@@ -49,7 +49,7 @@ static void keep_usable(wefti_topo_plan *plan, const wefti_topo *topo, const wef
     plan->nic_count = kept;
 }
 
-/* An entry that means nothing here is a mistake that would else go unseen. */
+/* Refuse entries that name no port of the host, since they would be ignored without notice. */
 static weft_status check_entries(const wefti_topo_plan *plan, const wefti_topo *topo, const wefti_topo_nic_list *list,
                                  const char *variable)
 {

@@ -22,7 +22,7 @@ typedef struct wefti_topo_wish {
     const char *list; /* texts; NULL or empty: none */
     const char *mapping;
     int is_round_robin;
-    const char *list_name; /* what the texts are called in errors; NULL: WEFT_NIC_LIST, WEFT_NIC_MAPPING */
+    const char *list_name; /* the names of the texts in errors; NULL: WEFT_NIC_LIST, WEFT_NIC_MAPPING */
     const char *mapping_name;
 } wefti_topo_wish;
 

@@ -94,7 +94,7 @@ static void balance(work *w)
         const int to = find_path(w, nic);
         if (to >= 0) {
             move_along(w, nic, to);
-            nic = -1; /* from the beginning: what has become possible */
+            nic = -1; /* again from the first: paths that had none may now have one */
         }
     }
 }
