@@ -16,7 +16,7 @@ static __thread int depth;
 static size_t used[DEVICES_MAX]; /* bytes of devices, by this process; atomic */
 static __thread unsigned long waits_or_takes;
 
-/* How often the calling thread has waited for a stream, or taken or given memory: what a step must not do. */
+/* How often the calling thread has waited for a stream, or allocated or freed memory, which a step must not do. */
 FAKE unsigned long fakeWaitsOrTakes(void);
 FAKE unsigned long fakeWaitsOrTakes(void)
 {

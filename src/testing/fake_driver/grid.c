@@ -90,7 +90,7 @@ static unsigned draw(unsigned end)
     return (unsigned)((uint64_t)drawn * end >> 32);
 }
 
-/* Run another; come back when somebody lets this one run. */
+/* Run another thread; returns when this one has been made ready and its turn has come. */
 static void give_way(void)
 {
     fake_thread *from = self;
@@ -115,8 +115,8 @@ static void thread_main(void *argument)
     wefti_coroutine_switch_last(&thread->coroutine, &self->coroutine);
 }
 
-/* Those that met may run, this one among them, and not in the order of their numbers: what one does without waiting for
- * another may happen before or after what the other does. */
+/* Make the threads that met ready, this one among them, in a random order: what one does without waiting for another
+ * may happen before or after what the other does. */
 static void let_run_those_who_met(fake_grid *grid, unsigned first, unsigned count, unsigned step)
 {
     unsigned turn = draw(count / step) * step;

@@ -34,7 +34,8 @@ static const struct {
 #undef KERNEL
 };
 
-/* Those of tools are exported by this library, and called block by block too: a handle no address has. */
+/* Set in the handles of kernels that this library exports for tools; no address has this bit. They too are called block
+ * by block. */
 #define EXPORTED ((uintptr_t)1 << 63)
 static uintptr_t find_exported(const char *name)
 {

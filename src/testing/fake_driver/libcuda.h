@@ -18,15 +18,15 @@
 int fake_memory_take(CUdevice device, size_t bytes);
 void fake_memory_give(CUdevice device, size_t bytes);
 int fake_has_fabric_handles(void);
-/* The calling thread has waited for a stream, or taken or given memory. */
+/* Count that the calling thread has waited for a stream, or allocated or freed memory. */
 void fake_count_wait_or_take(void);
 
 /* memory.c: whether memory lies in one registration or in none: the driver refuses to copy any other. */
 int fake_is_one_registration(CUdeviceptr first, size_t bytes);
 
-/* streams.c: wait as WEFT_FAKE_DELAY_US says. */
+/* streams.c: wait for the time that WEFT_FAKE_DELAY_US gives. */
 void fake_be_slow(void);
-/* Do the copies of a stream that are late. */
+/* Do the copies of a stream that WEFT_FAKE_LATE has put off. */
 void fake_catch_up(CUstream stream);
 
 #endif

@@ -149,7 +149,7 @@ FAKE CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGeneric
     return CUDA_SUCCESS;
 }
 
-/* Of one mapping, which is how they are all let go here. */
+/* Unmap exactly one whole mapping; the library asks for nothing else. */
 FAKE CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
 {
     pthread_mutex_lock(&lock);

@@ -43,8 +43,8 @@ static int loses_bytes(void)
     return getenv("WEFT_FAKE_LOSES") != NULL;
 }
 
-/* A GPU as slow as a real one beside its CPU: with WEFT_FAKE_DELAY_US launches and copies begin that much later, so
- * that what nobody waits for is late, and what is read by one and written by another is not one access. */
+/* A GPU that is as slow beside its CPU as a real one: with WEFT_FAKE_DELAY_US launches and copies begin so much later.
+ * So a wait that is missing shows, and a read and a write by different PEs do not fall into one moment. */
 void fake_be_slow(void)
 {
     const char *text = getenv("WEFT_FAKE_DELAY_US");
@@ -59,7 +59,7 @@ static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
     if (!fake_is_one_registration(to, bytes) || !fake_is_one_registration(from, bytes)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    /* As memory of the link domain, so that ThreadSanitizer sees ordered words. */
+    /* A word is copied by atomics, as in memory of a link domain, so that ThreadSanitizer sees its order. */
     if (bytes == 8 && to % 8 == 0 && from % 8 == 0) {
         wefti_st64((void *)(uintptr_t)to, wefti_ld64((const void *)(uintptr_t)from, WEFTI_ACQUIRE), WEFTI_RELEASE);
     } else if (bytes == 4 && to % 4 == 0 && from % 4 == 0) {

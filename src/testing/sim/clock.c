@@ -44,7 +44,7 @@ void wefti_os_yield(void)
     }
 }
 
-/* Few: a waiter that spins takes events and lets nobody run. */
+/* Few, since a waiter that spins uses up events and lets no other fiber run. */
 uint32_t wefti_os_spins(unsigned pes_per_core, int has_far)
 {
     (void)pes_per_core;
@@ -52,9 +52,7 @@ uint32_t wefti_os_spins(unsigned pes_per_core, int has_far)
     return 8;
 }
 
-/* The first pause begins to watch the line and lets the caller look again, so that no commit is missed between a look
- * and the watch; only then does it suspend. */
-/* Pauses are the scheduler's, but where what comes over a network ends them (wefti_am_idle). */
+/* Used by waits that a message may end (wefti_am_idle); the length of wefti_os_pause is the scheduler's choice. */
 uint64_t wefti_os_pause_ns(uint64_t waited_ns, uint64_t left_ns, unsigned pes_per_core)
 {
     (void)pes_per_core;
@@ -62,6 +60,8 @@ uint64_t wefti_os_pause_ns(uint64_t waited_ns, uint64_t left_ns, unsigned pes_pe
     return pause_ns < left_ns ? pause_ns : left_ns;
 }
 
+/* The first pause of a wait only begins to watch the line and lets the caller look again, so that no commit is missed
+ * between a look and the watch; the next one suspends the fiber. */
 void wefti_os_pause(const void *address, const char *what, uint64_t waited_ns, uint64_t left_ns, unsigned pes_per_core)
 {
     wefti_sim *sim = running_sim();

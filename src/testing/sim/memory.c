@@ -62,7 +62,7 @@ static void raise_horizon(wefti_fiber *fiber, uint64_t seq)
     }
 }
 
-/* What is pushed out of the table is seen everywhere: stronger than needed, never weaker. */
+/* An entry that is replaced counts as seen everywhere from then on, which orders more than needed, never less. */
 static void set_seen(wefti_fiber *fiber, uint64_t offset, size_t bytes, uint64_t seq)
 {
     uint64_t line = offset / LINE;
@@ -121,7 +121,7 @@ void wefti_memory_unwatch(wefti_sim *sim, wefti_fiber *fiber)
     wefti_lines_settle(&sim->lines, index);
 }
 
-/* What commits from now on notifies, so what has committed must be seen. */
+/* Commits from now on notify the fiber, so it must see all those before. */
 void wefti_memory_watch(wefti_sim *sim, wefti_fiber *fiber, uint64_t offset)
 {
     uint64_t line = offset / LINE;
@@ -192,7 +192,7 @@ static void leave_pending(wefti_sim *sim, wefti_flow *flow)
     flow->pending_index = 0;
 }
 
-/* The commit of the last store before a release fence is what the stores after it bring with them. */
+/* When the last store before a release fence has committed, stores after the fence synchronise with that commit. */
 static void pass_fence(wefti_sim *sim, wefti_fiber *fiber, const wefti_flow *flow, uint32_t group)
 {
     uint32_t now = flow->count == 0 ? flow->group : sim->entries.all[flow->first].group;
@@ -436,7 +436,8 @@ static uint32_t look_back(wefti_sim *sim, wefti_fiber *fiber, uint32_t line, uin
     return at;
 }
 
-/* What the value read, which the commits from `at` on have made, brings with it. */
+/* A fiber has read a value that the commits from `at` on have made: the newest of these counts as seen, and an acquire
+ * moves the fiber's horizon to what that commit was released with. */
 static void take_in(const wefti_lines *lines, wefti_fiber *fiber, uint32_t at, uint64_t offset, size_t bytes, int order)
 {
     while (at != WEFTI_LINE_NONE && !overlaps(&lines->commits[at], (unsigned)(offset % LINE), bytes)) {

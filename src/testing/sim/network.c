@@ -93,7 +93,7 @@ static void depart(wefti_sim *sim)
     sim->running->counts.messages++;
 }
 
-/* Where the bytes are. Who serves them there refuses what its PE, unless it has left, has not said to be reserved. */
+/* The offset of the bytes in the arena. The run fails if the target PE has not left and has not reserved them. */
 static uint64_t target_offset(wefti_sim *sim, int port, uint64_t offset, size_t bytes)
 {
     const wefti_port *target = &sim->ports[port];
@@ -245,5 +245,5 @@ void wefti_network_quiet(void)
         self->what_at = WEFTI_NOWHERE;
         (void)wefti_sim_block(sim, WEFTI_FIBER_DELIVERING, UINT64_MAX);
     }
-    self->messages.group++; /* who hears of what comes behind has what was completed */
+    self->messages.group++; /* so that whoever sees a later message sees what this quiet completed */
 }

@@ -185,7 +185,7 @@ void wefti_os_memory_close(wefti_os_memory *memory)
     (void)memory; /* the number stays: it is how the region is found again */
 }
 
-/* The system orders: who sees that a signature is gone sees what its process stored before. */
+/* As on a real system, a process that finds a signature gone sees all that its signer stored before. */
 static void take_signatures(wefti_region *region)
 {
     wefti_fence_full();
@@ -223,7 +223,7 @@ void wefti_sim_regions_fini(wefti_sim *sim)
     free(sim->regions);
 }
 
-/* ---- marks: identities of simulated nodes are true ---- */
+/* ---- marks: always seen, since identities of simulated nodes are never wrong ---- */
 
 weft_status wefti_os_mark_open(wefti_os_mark *mark, const unsigned char name[16])
 {

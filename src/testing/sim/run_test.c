@@ -275,7 +275,7 @@ static void survive(void *argument)
     weft_world *world = make_world(100 * MS_NS);
     int pe = weft_world_pe(world);
     int first = weft_sim_pes() > 1 && killed == 0 ? 1 : 0;
-    /* Others may not have left it when the PE is killed. */
+    /* The PE may be killed before others have left this barrier. */
     weft_status status = weft_barrier(world);
     if (pe == first) {
         must(status, "first barrier");

@@ -436,7 +436,7 @@ static void leave_for_good(wefti_sim *sim)
     wefti_coroutine_switch_last(&self->coroutine, next == NULL ? &sim->main : &next->coroutine);
 }
 
-/* A thread that holds a lock outlives its PE until it leaves that. */
+/* A thread that holds a lock outlives its PE until it releases that lock. */
 static int has_threads(const wefti_sim *sim, int pe)
 {
     for (size_t i = 0; i < sim->fiber_count; i++) {

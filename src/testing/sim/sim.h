@@ -289,7 +289,7 @@ void wefti_memory_commit(wefti_sim *sim, int writer, uint64_t offset, const void
 void wefti_memory_enqueue(wefti_sim *sim, wefti_fiber *fiber, int is_message, const wefti_entry *entry);
 /* What an acquire of everything gives: a lock was taken. */
 void wefti_memory_acquire_all(wefti_sim *sim, wefti_fiber *fiber);
-/* A flag is stored at, or was seen at, `offset`: the rounds of the writer, plus one, become the reader's. */
+/* A flag was stored, or seen, at `offset`: its reader gets the rounds of its writer plus one. */
 void wefti_memory_flag_stored(wefti_sim *sim, const wefti_fiber *fiber, uint64_t offset);
 void wefti_memory_flag_seen(wefti_sim *sim, wefti_fiber *fiber, uint64_t offset);
 /* Forget an earlier watch; watch the line of `offset` from now on, or anew. */
@@ -297,7 +297,7 @@ void wefti_memory_watch(wefti_sim *sim, wefti_fiber *fiber, uint64_t offset);
 void wefti_memory_unwatch(wefti_sim *sim, wefti_fiber *fiber);
 /* PE `pe` uses memory in the line of `offset`: the run fails if nobody has reserved it. */
 void wefti_memory_check_reserved(wefti_sim *sim, uint64_t offset, int pe);
-/* Read the newest bytes, as nobody in particular. */
+/* Read the newest bytes, which changes what no fiber has seen. */
 void wefti_memory_peek(const wefti_sim *sim, uint64_t offset, void *out, size_t bytes);
 
 /* ---- region.c ---- */

@@ -50,7 +50,7 @@ int wefti_os_socket_is_own_user(int descriptor, unsigned *user)
 
 void wefti_os_socket_list_unix(const char *prefix, int (*see)(void *context, const char *name), void *context)
 {
-    (void)prefix; /* names are not listed: they are all in the reach of those who know the key */
+    (void)prefix; /* names are not listed here: PEs that know the key find each other without */
     (void)see;
     (void)context;
 }

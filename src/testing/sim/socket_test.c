@@ -102,7 +102,7 @@ static ssize_t receive_all(int descriptor, unsigned char *bytes, size_t count)
 
 /* ---- echo ---- */
 
-/* The descriptors are strangers to each other: who comes first is accepted in any order. */
+/* Connections are accepted in any order, so each is served by what it sends. */
 static void serve(int listener, int count)
 {
     for (int i = 0; i < count; i++) {

@@ -6,7 +6,7 @@
 
 /* ---- socket.c ---- */
 
-/* Memory, which a test program has. */
+/* The memory; ends the test program if it is NULL. */
 void *wefti_sim_no_less(void *memory);
 
 /* The running simulation, after a moment in which others may run; NULL outside of one. */

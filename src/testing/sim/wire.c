@@ -149,7 +149,7 @@ static void drop_efforts(wefti_wire_end *end)
     }
 }
 
-/* Messages that have not been taken know no more of a sender that waits for it: `of` it, or NULL for all. */
+/* Clear the reference to this effort of their sender in messages not yet taken; `of` NULL: to any of its efforts. */
 static void forget(wefti_sim *sim, const wefti_wire_end *sender, const effort *of)
 {
     for (size_t i = 0; i < sim->wire_end_count; i++) {
@@ -259,7 +259,7 @@ static int has_room(const wefti_wire_end *end, int to, int channel)
     return count < end->efforts_max;
 }
 
-/* Requests that the other has not taken: its credits bound them, but for the word that this PE leaves. */
+/* Fail the run if more requests wait at the other PE than its credits allow, plus one: that this PE leaves. */
 static void check_credits(wefti_sim *sim, const wefti_wire_end *end, const wefti_wire_end *to)
 {
     unsigned count = 0;
@@ -443,7 +443,7 @@ static void go_on(wefti_sim *sim, wefti_wire_end *end, int to)
     }
 }
 
-/* One that is over, taken from the list, or NULL. Others of it may be told before. */
+/* Take a finished effort of a channel from the list, or NULL; not always the oldest one. */
 static effort *take_over(wefti_sim *sim, wefti_wire_end *end, int channel, int *has_failed)
 {
     for (effort **link = &end->efforts; *link != NULL; link = &(*link)->next) {
@@ -496,7 +496,7 @@ static message *take_message(wefti_sim *sim, wefti_wire_end *end, int channel)
     return taken;
 }
 
-/* What says that a write has come keeps no order with messages, nor with another such. */
+/* Notices that a write has arrived keep no order with messages, nor among each other. */
 static void take_written(wefti_sim *sim, wefti_wire_end *end)
 {
     for (message **link = &end->messages; *link != NULL;) {
