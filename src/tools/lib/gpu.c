@@ -166,7 +166,7 @@ static weft_status open_in(tool_gpu *gpu)
         TRY(cuEventCreate(&gpu->begun, 0));
         TRY(cuEventCreate(&gpu->ended, 0));
     }
-    if (tool_kernels != NULL) { /* now: a load might wait for kernels that run */
+    if (tool_kernels != NULL) { /* loaded now, since loading later might wait for kernels that run */
         TRY(cuModuleLoadData(&gpu->module, tool_kernels));
     }
     return create_stream(gpu);

@@ -1,6 +1,6 @@
 /* lib/gpu.h: one PE's GPU, for a measuring tool: a stream, memory, events, graphs and the kernels of lib/kernels.h, by
- * the driver, loaded when it is first needed. A tool needs no CUDA to be built. Calls that fail have said so on
- * standard error; WEFT_ERR_UNSUPPORTED: this driver cannot do it, which is not said. */
+ * the driver, loaded when it is first needed. A tool needs no CUDA to be built. A call that fails
+ * prints why on standard error; WEFT_ERR_UNSUPPORTED, this driver cannot do it, is returned without a line. */
 #ifndef TOOL_GPU_H
 #define TOOL_GPU_H
 

@@ -35,7 +35,8 @@ typedef struct tool_option {
 /* Read the command line into what the rows point to. TOOL_GO_ON, or TOOL_USAGE after saying what is wrong. */
 int tool_options_read(const tool_option *rows, int argc, char **argv);
 
-/* The value of a list whose turn it is in a count of all combinations; what is left of *i counts the lists after it. */
+/* *i numbers a combination of values of several lists. Returns this list's value in it; *i becomes the number of the
+ * combination of the other lists. */
 long tool_list_take(const tool_list *list, long *i);
 
 /* The machine's name, version and date are said by lib/record.h; this prints "weft X.Y.Z". */

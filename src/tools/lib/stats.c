@@ -1,4 +1,4 @@
-/* lib/stats.c: what becomes of repeated measurements. */
+/* lib/stats.c: the median and quartiles of repeated measurements. */
 #include "tools/lib/stats.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* lib/stats.h: what becomes of repeated measurements. */
+/* lib/stats.h: the median and quartiles of repeated measurements. */
 #ifndef TOOL_STATS_H
 #define TOOL_STATS_H
 

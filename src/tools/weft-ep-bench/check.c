@@ -34,7 +34,7 @@ static const int32_t *ids_of(const checker *c, int rank, int token)
     return &c->ids[((size_t)rank * (size_t)c->point->tokens + (size_t)token) * (size_t)c->point->topk];
 }
 
-/* The local expert of a choice here, or -1. */
+/* The local number of the expert that a choice names, or -1 if the expert is not on this rank. */
 static int local_expert(const checker *c, const int32_t *ids, int choice)
 {
     int first = bench_gate_first_expert(c->point, c->ranks, c->rank);
@@ -42,7 +42,7 @@ static int local_expert(const checker *c, const int32_t *ids, int choice)
     return ids[choice] >= first && ids[choice] < end ? ids[choice] - first : -1;
 }
 
-/* Row `row`, which is there for (source, token): its data, and its scales. */
+/* Check the data and scales of row `row`, which must be those of (source, token). */
 static int check_data(const checker *c, size_t row, int source, int token)
 {
     const weft_ep_rows *rows = &c->arrays->received.rows;

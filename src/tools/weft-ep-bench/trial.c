@@ -193,8 +193,8 @@ static int memory_used(const trial *t, double *bytes)
     return 0;
 }
 
-/* What a group and its route take; of GPUs with the rows received, which the first of them alone makes the heap grow
- * by. */
+/* The memory that a group and its route take. On GPUs this includes the received rows, by which only the first group
+ * makes the heap grow. */
 static double memory_of(const trial *t, double before, double after)
 {
     const bench_arrays *a = &t->arrays;
@@ -262,7 +262,7 @@ static int check_copies(trial *t)
     return 0;
 }
 
-/* One route update, whose status must be well; dispatch and combine once, looked at if asked for. */
+/* One route update, whose status must be WEFT_OK; then dispatch and combine once, checked with --check. */
 static weft_status rehearse(trial *t)
 {
     weft_ep_host_counts counts;
@@ -437,7 +437,7 @@ int bench_trial_run(bench_backend *backend, const bench_options *options, const 
     if (bench_arrays_create(&t.arrays, backend, options, point, rows) ||
         (options->beside_memcpy && bench_copies_create(&t.copies, &t.arrays, world, point, options->seed)) ||
         run(&t, figures)) {
-        return 1; /* others may be anywhere: the world's end frees the rest */
+        return 1; /* other PEs may be in other calls, so no collective frees the rest: the world's end does */
     }
     bench_copies_destroy(&t.copies);
     bench_arrays_destroy(&t.arrays, backend);

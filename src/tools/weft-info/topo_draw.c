@@ -239,7 +239,7 @@ static void draw_row(const info_topo *all, const wefti_topo_plan *plan, const in
     (void)fputs("</TR>\n", to);
 }
 
-/* Below the host's tree, which it does not pull at. */
+/* Place the table below the host's tree, by invisible lines that do not move the tree. */
 static void tie_table(const wefti_topo_plan *plan, FILE *to)
 {
     for (int i = 0; i < plan->use_count; i++) {

@@ -21,7 +21,7 @@ int perf_report_open(perf_report *report, const perf_options *options, int pe, i
     return 0;
 }
 
-/* Those whom the case is about. */
+/* How many PEs the case measures. */
 static int pes_of(const perf_case *c)
 {
     int is_pair = perf_kind_of(c->op) <= PERF_RATE && !c->everyone;

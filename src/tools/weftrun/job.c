@@ -140,7 +140,7 @@ static void pass_signals(run_job *job)
         int is_for_group = got.ssi_signo != SIGUSR1 && got.ssi_signo != SIGUSR2;
         signal_all(job, (int)got.ssi_signo, is_for_group);
         if (is_for_group) {
-            signal_all(job, SIGCONT, 1); /* who is stopped gets no other signal */
+            signal_all(job, SIGCONT, 1); /* a stopped process acts on no other signal before this one */
         }
     }
 }

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 typedef enum run_binding {
-    RUN_BIND_SHARES = 0, /* pin where the PEs are a multiple of the cores, more than one each */
+    RUN_BIND_SHARES = 0, /* pin if the PEs are a multiple of the cores, and each core gets more than one */
     RUN_BIND,
     RUN_FLOAT
 } run_binding;

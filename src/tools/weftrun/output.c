@@ -116,7 +116,7 @@ void run_source_fini(run_source *source)
     source->line = NULL;
 }
 
-/* Move the kept beginning and `count` more bytes to the sink as one line, which ends so. */
+/* Move the kept beginning and `count` more bytes to the sink as one line, followed by `end`. */
 static void finish_line(run_source *source, const char *bytes, size_t count, const char *end)
 {
     append(source->sink, source->prefix, strlen(source->prefix));
