@@ -35,7 +35,7 @@ void crew_tell(const crew *c, int pe, int is_end, weft_status status, uint64_t s
 /* Read the next report; 0 when none comes until the monotonic time until_ns. */
 int crew_hear(const crew *c, crew_report *report, uint64_t until_ns);
 
-/* How much later than its deadline a PE may be: a second, more where others have the processors. */
+/* How long after its deadline a PE may return: a second, more on a loaded machine. */
 uint64_t crew_late_ns(void);
 
 /* Kill and collect all of them. */

@@ -181,7 +181,7 @@ static int64_t draw_wrong(uint64_t *state, const ep_case *one)
     const int64_t wrong[] = {-2, INT32_MIN, INT32_MAX, one->setup->config.experts};
     int64_t id = wrong[random_below(state, 4)];
     if (one->id_type == WEFT_EP_INT64 && id == INT32_MAX) {
-        return (INT64_C(1) << 32) + 1; /* not to be cut to 1 */
+        return (INT64_C(1) << 32) + 1; /* an id that would be 1 if its upper half were lost */
     }
     return one->id_type == WEFT_EP_INT64 && id == INT32_MIN ? INT64_MIN : id;
 }
@@ -220,14 +220,15 @@ int ep_is_many(int ranks)
     return ranks > (few != NULL ? atoi(few) : 32);
 }
 
-/* Let choice k be rank k where it was any, and perhaps number the tokens to each rank in another order. */
+/* Turn the choices into destinations: choice k becomes rank k or -1. Perhaps number the tokens to each rank in another
+ * order. */
 static void draw_destinations(uint64_t *state, ep_case *one, int rank)
 {
     int ranks = one->plan.topk;
     int tokens = one->tokens[rank];
     int64_t *ids = one->ids[rank];
     int drawn = ep_draw_one_in(state, 2);
-    int on_device = one->setup->config.on_device; /* where all ranks number tokens, or none, and not if they are many */
+    int on_device = one->setup->config.on_device; /* then all ranks number tokens or none, and none if many */
     int numbered = on_device && ep_is_many(ranks) ? 0 : on_device && rank > 0 ? one->positions[0] != NULL : drawn;
     int32_t *positions = numbered ? malloc(((size_t)tokens * (size_t)ranks + 1) * sizeof *positions) : NULL;
     one->positions[rank] = positions;

@@ -151,7 +151,7 @@ static void count(ep_routing *routing, const token_to *to)
     }
     for (int k = to->first; k < one->plan.topk; k++) {
         if (ep_owner_of(one, to->source, to->token, k) == to->owner) {
-            *place_of(routing, to->source, to->token, k) = 0; /* soon: which */
+            *place_of(routing, to->source, to->token, k) = 0; /* the row itself is set later */
         }
     }
 }

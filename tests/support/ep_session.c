@@ -186,7 +186,7 @@ static void run_call(ep_session *session, session_group *group, session_route *r
     }
 }
 
-/* Each rank but the masked ones says that a rank is masked; and that one of all others, since it is to end alone. */
+/* Each rank that is not masked masks one rank; and that one masks all others, since it goes on alone. */
 static void mask_one(ep_session *session, session_group *group)
 {
     int lost = (int)random_below(&session->common, (unsigned)session->ranks);
@@ -280,7 +280,7 @@ static int has_grown(const session_group *group)
             limits.scale_bytes_max >= most->scale_bytes_max);
 }
 
-/* With another call, on another route, between its halves? All ranks call halves then. */
+/* Draw whether a call on another route is made between the halves of this one, which all ranks then make by halves. */
 static void draw_nest(ep_session *session, int g, int r, session_call call)
 {
     int has_halves = call == CALL_DISPATCH || call == CALL_FRESH_DISPATCH || call == CALL_COMBINE;
@@ -351,7 +351,7 @@ static int open_route(ep_session *session, session_group *group, session_route *
     return 1;
 }
 
-/* The map of a group that was not told one is what the group says; of another it says what it was told. */
+/* Learn the map of domains from a group that was given none; of a group that was given one, check that it has that. */
 static int learn_domains(const ep_session *session, session_group *group)
 {
     int domain[EP_RANKS_MAX];

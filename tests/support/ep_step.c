@@ -88,7 +88,7 @@ void ep_step_cover_rows(const ep_step *step, const ep_payload *payload, const ep
 
 /* ---- rows ---- */
 
-/* Rows of `to` become the payload's; `side`: those that have a source. */
+/* Filling rows of `to` with the payload; with `side` only rows that have a source. */
 typedef struct filling {
     int rank;
     const ep_row_array *to;

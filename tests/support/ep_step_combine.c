@@ -40,7 +40,7 @@ static void create_ids(const ep_step *step, const ep_combining *combining, optio
         } else if (combining->absent[i]) {
             narrow[i] = -1;
         } else if (one->id_type == WEFT_EP_INT32 && narrow[i] == -1) {
-            narrow[i] = 0; /* any value but -1 says as it was, even if that was none */
+            narrow[i] = 0; /* any value but -1 keeps the choice of the route, also a choice that was none */
         }
     }
     of->options.id_type = one->id_type;

@@ -16,7 +16,7 @@ typedef struct ep_memory {
     void *(*place)(void *context, const void *image, size_t bytes, unsigned random);
     /* Read back what lies at `there`. */
     void (*fetch)(void *context, void *image, const void *there, size_t bytes);
-    /* Overwrite and free: who still reads or writes it is wrong. */
+    /* Overwrite and free, so that a late read or write shows. */
     void (*release)(void *context, void *there, size_t bytes);
 } ep_memory;
 

@@ -14,11 +14,11 @@ weft_world_config pes_config(weft_threads *threads, int pe, int pes);
 
 weft_threads *pes_meeting(int pes);
 
-/* From now on the waits of this PE have this deadline; returns the one before. A world is made with a long one, in
- * which who is merely slow arrives; a short one is for the call to which somebody certainly does not come. */
+/* From now on the waits of this PE have this deadline; returns the one before. A world is created with a long one,
+ * in which slow PEs arrive; a short one is for calls to which a PE certainly does not come. */
 uint64_t pes_set_deadline(weft_world *world, uint64_t deadline_ns);
 
-/* Return when `wanted` have come here, who share *arrived: then none of them is late in what they begin together. */
+/* Return when `wanted` threads, which share *arrived, have called: what they begin together then begins at once. */
 void pes_gather(int *arrived, int wanted);
 
 /* What became of one PE's creation. */
