@@ -172,7 +172,7 @@ weft_status weft_uid_create(const char *interface, weft_uid *uid)
     wefti_uid_body body;
     wefti_os_identity own;
     if (uid == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_uid_create needs a place for the id");
+        return wefti_error_null("weft_uid_create", "uid");
     }
     memset(&body, 0, sizeof body);
     body.magic = WEFTI_UID_MAGIC;
@@ -195,7 +195,7 @@ weft_status weft_uid_discard(const weft_uid *uid)
     wefti_uid_body body;
     int claim;
     if (uid == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_uid_discard needs an id");
+        return wefti_error_null("weft_uid_discard", "uid");
     }
     WEFT_TRY(wefti_uid_read(uid, &body));
     if (body.is_of_host) {
