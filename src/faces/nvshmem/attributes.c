@@ -24,8 +24,10 @@ int nvshmemx_set_attr_uniqueid_args(const int myrank, const int nranks, const nv
                                     nvshmemx_init_attr_t *attributes)
 {
     if (uniqueid == NULL || attributes == NULL || nranks < 1 || myrank < 0 || myrank >= nranks) {
-        return wefti_nv_refuse(__func__, NVSHMEMX_ERROR_INVALID_VALUE,
-                               "needs an id, attributes, and a rank of 0 to the number of ranks - 1");
+        return wefti_nv_refuse(
+            __func__, NVSHMEMX_ERROR_INVALID_VALUE,
+            "give arguments 'uniqueid' and 'attributes' that are not NULL, 'nranks' of at least 1, and "
+            "'myrank' of 0 to nranks - 1");
     }
     attributes->args.uid_args.version = WEFT_NVSHMEM_VERSIONED(1, nvshmemx_uniqueid_args_t);
     attributes->args.uid_args.id = (nvshmemx_uniqueid_t *)(uintptr_t)uniqueid;
@@ -37,8 +39,9 @@ int nvshmemx_set_attr_uniqueid_args(const int myrank, const int nranks, const nv
 int nvshmemx_set_attr_mpi_comm_args(void *mpi_comm, nvshmemx_init_attr_t *attributes)
 {
     if (mpi_comm == NULL || attributes == NULL) {
-        return wefti_nv_refuse(__func__, NVSHMEMX_ERROR_INVALID_VALUE,
-                               "needs the address of a communicator, and attributes");
+        return wefti_nv_refuse(
+            __func__, NVSHMEMX_ERROR_INVALID_VALUE,
+            "give arguments 'mpi_comm', the address of a communicator, and 'attributes', neither NULL");
     }
     attributes->mpi_comm = mpi_comm;
     return NVSHMEMX_SUCCESS;
@@ -95,7 +98,7 @@ int nvshmemx_get_uniqueid(nvshmemx_uniqueid_t *uniqueid)
 {
     weft_uid uid;
     if (uniqueid == NULL) {
-        return wefti_nv_refuse(__func__, NVSHMEMX_ERROR_INVALID_VALUE, "needs a place for the id");
+        return wefti_nv_refuse(__func__, NVSHMEMX_ERROR_INVALID_VALUE, "argument 'uniqueid' is NULL");
     }
     weft_status status = make_short(&uid);
     if (status != WEFT_OK) {

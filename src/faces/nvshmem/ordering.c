@@ -67,7 +67,8 @@ int nvshmemx_team_sync_on_stream(nvshmem_team_t team, cudaStream_t cstrm)
 int nvshmemx_qp_create(int num_qps, nvshmemx_qp_handle_t **out_qp_array)
 {
     if (num_qps < 1 || out_qp_array == NULL) {
-        return wefti_nv_refuse(__func__, NVSHMEMX_ERROR_INVALID_VALUE, "needs a positive number and a place");
+        return wefti_nv_refuse(__func__, NVSHMEMX_ERROR_INVALID_VALUE,
+                               "give argument 'num_qps' of at least 1, and 'out_qp_array' that is not NULL");
     }
     nvshmemx_qp_handle_t *const handles = calloc((size_t)num_qps, sizeof *handles);
     if (handles == NULL) {

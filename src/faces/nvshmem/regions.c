@@ -18,8 +18,9 @@ static int check_hints(const char *call, uint32_t hints)
 {
     return hints <= NVSHMEMX_REGION_HINT_BATCH_RMA
                ? NVSHMEMX_SUCCESS
-               : wefti_nv_refuse(call, NVSHMEMX_ERROR_INVALID_VALUE,
-                                 "no such hint; give NVSHMEMX_REGION_HINT_NONE or NVSHMEMX_REGION_HINT_BATCH_RMA");
+               : wefti_nv_refuse(
+                     call, NVSHMEMX_ERROR_INVALID_VALUE,
+                     "there is no such hint; give NVSHMEMX_REGION_HINT_NONE or NVSHMEMX_REGION_HINT_BATCH_RMA");
 }
 
 int nvshmemx_region_start(nvshmemx_region_handle_t *handle, const nvshmemx_region_attrs_t *attrs)
@@ -30,7 +31,8 @@ int nvshmemx_region_start(nvshmemx_region_handle_t *handle, const nvshmemx_regio
     }
     if (handle == NULL || region.handle != 0) {
         return wefti_nv_refuse(__func__, NVSHMEMX_ERROR_INVALID_VALUE,
-                               handle == NULL ? "needs a place for the handle" : "stop the region that is open first");
+                               handle == NULL ? "argument 'handle' is NULL"
+                                              : "a region is open; call nvshmemx_region_stop first");
     }
     const int result = check_hints(__func__, hints);
     if (result == NVSHMEMX_SUCCESS) {
@@ -43,7 +45,8 @@ int nvshmemx_region_start(nvshmemx_region_handle_t *handle, const nvshmemx_regio
 int nvshmemx_region_stop(nvshmemx_region_handle_t handle)
 {
     if (handle == 0 || handle != region.handle) {
-        return wefti_nv_refuse(__func__, NVSHMEMX_ERROR_INVALID_VALUE, "this handle's region is not open");
+        return wefti_nv_refuse(__func__, NVSHMEMX_ERROR_INVALID_VALUE,
+                               "argument 'handle' is none of an open region; give that of nvshmemx_region_start");
     }
     region.handle = 0;
     return wefti_nv_result(__func__, WEFT_OK);
@@ -52,7 +55,7 @@ int nvshmemx_region_stop(nvshmemx_region_handle_t handle)
 int nvshmemx_region_is_active(uint32_t hint, int *active)
 {
     if (active == NULL) {
-        return wefti_nv_refuse(__func__, NVSHMEMX_ERROR_INVALID_VALUE, "needs a place for the answer");
+        return wefti_nv_refuse(__func__, NVSHMEMX_ERROR_INVALID_VALUE, "argument 'active' is NULL");
     }
     const int result = check_hints(__func__, hint);
     if (result == NVSHMEMX_SUCCESS) {

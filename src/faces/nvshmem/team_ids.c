@@ -64,7 +64,7 @@ void wefti_nv_team_ids_close(void)
 int nvshmemx_team_get_uniqueid(nvshmemx_team_uniqueid_t *uniqueid)
 {
     if (uniqueid == NULL || WORLD == NULL) {
-        return uniqueid == NULL ? wefti_nv_refuse(__func__, NVSHMEMX_ERROR_INVALID_VALUE, "needs a place for the id")
+        return uniqueid == NULL ? wefti_nv_refuse(__func__, NVSHMEMX_ERROR_INVALID_VALUE, "argument 'uniqueid' is NULL")
                                 : wefti_nv_fail(__func__, WEFT_ERR_STATE);
     }
     wefti_nv_lock();
@@ -151,7 +151,8 @@ int nvshmemx_team_init(nvshmem_team_t *team, nvshmem_team_config_t *config, long
     static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
     if (team == NULL || config == NULL || (config_mask & NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID) == 0) {
         return wefti_nv_refuse(__func__, NVSHMEMX_ERROR_INVALID_VALUE,
-                               "needs a place, and a config with an id, which NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID says");
+                               "give arguments 'team' and 'config' that are not NULL, and 'config_mask' with "
+                               "NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID");
     }
     *team = NVSHMEM_TEAM_INVALID;
     if (WORLD == NULL) {
@@ -160,9 +161,10 @@ int nvshmemx_team_init(nvshmem_team_t *team, nvshmem_team_config_t *config, long
     const uint64_t id = config->uniqueid;
     if (npes < 1 || npes > weft_world_pes(WORLD) || pe_idx_in_team < 0 || pe_idx_in_team >= npes || id >> 60 != 0 ||
         ROOT_OF(id) >= weft_world_pes(WORLD) || (ROOT_OF(id) == weft_world_pe(WORLD) && given[TABLE_OF(id)] != id)) {
-        return wefti_nv_refuse(__func__, NVSHMEMX_ERROR_INVALID_VALUE,
-                               "needs an id of nvshmemx_team_get_uniqueid that has no team yet, at most as many PEs as "
-                               "there are, and a place among them");
+        return wefti_nv_refuse(
+            __func__, NVSHMEMX_ERROR_INVALID_VALUE,
+            "give config->uniqueid of nvshmemx_team_get_uniqueid that has no team yet, argument 'npes' "
+            "of 1 to the number of PEs, and 'pe_idx_in_team' of 0 to npes - 1");
     }
     (void)pthread_mutex_lock(&one_at_a_time);
     const int result = make_team(__func__, team, config, config_mask, npes, pe_idx_in_team);

@@ -77,7 +77,8 @@ int nvshmem_team_translate_pe(nvshmem_team_t src_team, int src_pe, nvshmem_team_
 void nvshmem_team_get_config(nvshmem_team_t team, nvshmem_team_config_t *config)
 {
     if (wefti_nv_members(team) == NULL || config == NULL) {
-        wefti_nv_latch_refusal(__func__, NVSHMEMX_ERROR_INVALID_VALUE, "needs a team of this PE, and a place");
+        wefti_nv_latch_refusal(__func__, NVSHMEMX_ERROR_INVALID_VALUE,
+                               "give argument 'team' of which this PE is a member, and 'config' that is not NULL");
         return;
     }
     *config = (nvshmem_team_config_t)NVSHMEM_TEAM_CONFIG_INITIALIZER;
@@ -121,7 +122,8 @@ void nvshmem_team_destroy(nvshmem_team_t team)
         return;
     }
     if (team < NVSHMEM_TEAMS_MIN || members == NULL) {
-        wefti_nv_latch_refusal(__func__, NVSHMEMX_ERROR_INVALID_VALUE, "no team of this program's making");
+        wefti_nv_latch_refusal(__func__, NVSHMEMX_ERROR_INVALID_VALUE,
+                               "argument 'team' is none that the program has made, or was destroyed");
         return;
     }
     if (wefti_nvshmem.teams[team].scratch != NULL) {

@@ -127,8 +127,9 @@ static int rest(const short_wait *wait, unsigned look)
 static int is_possible(const short_wait *wait)
 {
     if (WORLD == NULL || wait->cmp < NVSHMEM_CMP_EQ || wait->cmp > NVSHMEM_CMP_GE) {
-        wefti_nv_latch_refusal(wait->call, NVSHMEMX_ERROR_INVALID_VALUE,
-                               "needs a comparison of NVSHMEM_CMP_EQ to NVSHMEM_CMP_GE, between init and finalize");
+        wefti_nv_latch_refusal(
+            wait->call, NVSHMEMX_ERROR_INVALID_VALUE,
+            "give argument 'cmp' of NVSHMEM_CMP_EQ to NVSHMEM_CMP_GE, and call it between init and finalize");
         return 0;
     }
     return 1;
