@@ -6,11 +6,12 @@
  *
  * Memory. Stores to symmetric memory wait in a buffer of their PE and land late, in any order that overlap, release,
  * fences and quiet allow; bulk copies land in pieces. A load that is no acquire of what it depends on may return a
- * value that has been overwritten. Plain accesses of the program itself are immediate. Time. Virtual: it jumps when all
- * PEs sleep, so that deadlines cost nothing. Sockets. PEs that meet over sockets (WEFT_BOOTSTRAP_LOCAL, _UID) do so on
- * a network of the simulator: bytes come late and in parts, calls are interrupted or find nothing, connections come in
- * any order. A run that leaves a socket open, or uses one that is closed, fails. Faults. PEs can be killed and stalled,
- * connections cut, allocations made to fail, and messages between link domains are split, delayed and reordered. */
+ * value that has been overwritten. Plain accesses of the program itself are immediate. Time is virtual: it jumps
+ * when all PEs sleep, so that deadlines cost nothing. Sockets. PEs that meet over sockets (WEFT_BOOTSTRAP_LOCAL,
+ * _UID) do so on a network of the simulator: bytes come late and in parts, calls are interrupted or find nothing,
+ * connections come in any order. A run that leaves a socket open, or uses one that is closed, fails. Faults. PEs can
+ * be killed and stalled, connections cut, allocations made to fail, and messages between link domains are split,
+ * delayed and reordered. */
 #ifndef WEFT_SIM_H
 #define WEFT_SIM_H
 
@@ -24,7 +25,7 @@
 extern "C" {
 #endif
 
-/* What happens when nothing can run, land or arrive. */
+/* What happens when no PE can run, no store can become visible and no message can arrive. */
 typedef enum weft_sim_deadlock {
     WEFT_SIM_DEADLOCK_FAIL = 0, /* the run fails at once and prints who waits for what */
     WEFT_SIM_DEADLOCK_ADVANCE = 1 /* the clock jumps, so that deadlines expire */

@@ -27,8 +27,8 @@ typedef struct weft_slab weft_slab;
 WEFT_API weft_status weft_slab_create(void *block, size_t bytes, weft_slab **slab) WEFT_MUST_CHECK;
 
 /* Take the first piece of at least `bytes` bytes that is free, its address a multiple of `alignment`, a power of two;
- * 0: 64, the least. *piece is NULL, and the status WEFT_OK, if there is none, or bytes is 0: take other memory then,
- * whose rows are received in a group's memory and copied. Any thread. WEFT_ERR_ARGUMENT: a NULL, or no power of two.
+ * 0: 64, the least. *piece is NULL, and the status WEFT_OK, if there is none, or bytes is 0: take other memory then;
+ * rows for it are received in a group's memory and copied. Any thread. WEFT_ERR_ARGUMENT: a NULL, or no power of two.
  * WEFT_ERR_MEMORY: no memory for the record of the piece. */
 WEFT_API weft_status weft_slab_alloc(weft_slab *slab, size_t bytes, size_t alignment, void **piece) WEFT_MUST_CHECK;
 
@@ -36,7 +36,7 @@ WEFT_API weft_status weft_slab_alloc(weft_slab *slab, size_t bytes, size_t align
  * WEFT_ERR_ARGUMENT: it is no piece of the slab. */
 WEFT_API weft_status weft_slab_free(weft_slab *slab, void *piece);
 
-/* 1: the address lies in the slab, so that what is there is one's to free here; else 0, as of a NULL slab. Any
+/* 1: the address lies in the slab, so that weft_slab_free is what frees a piece there; else 0, as of a NULL slab. Any
  * thread. */
 WEFT_API int weft_slab_contains(const weft_slab *slab, const void *address);
 

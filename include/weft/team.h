@@ -71,7 +71,7 @@ WEFT_API weft_status weft_team_destroy(weft_team *team) WEFT_MUST_CHECK;
 WEFT_API int weft_team_pe(const weft_team *team);
 WEFT_API int weft_team_pes(const weft_team *team);
 
-/* What a user says of a team. Start from WEFT_TEAM_CONFIG_INIT. */
+/* What a program tells of its use of a team. Start from WEFT_TEAM_CONFIG_INIT. */
 typedef struct weft_team_config {
     size_t size; /* sizeof(weft_team_config) */
     /* Contexts that will be alive at once; advice, their number is bounded by memory only. 0: not known. */
@@ -80,8 +80,8 @@ typedef struct weft_team_config {
 
 #define WEFT_TEAM_CONFIG_INIT WEFTI_SIZED(weft_team_config)
 
-/* Say it, and ask what was said. Local. WEFT_ERR_ARGUMENT: a NULL, a wrong size, a negative number. WEFT_ERR_STATE:
- * destroyed. (OpenSHMEM 1.5, 9.4.3 shmem_team_get_config.) */
+/* Set a team's config, and read the one that was set. Local. WEFT_ERR_ARGUMENT: a NULL, a wrong size, a negative
+ * number. WEFT_ERR_STATE: destroyed. (OpenSHMEM 1.5, 9.4.3 shmem_team_get_config.) */
 WEFT_API weft_status weft_team_configure(weft_team *team, const weft_team_config *config);
 WEFT_API weft_status weft_team_query(const weft_team *team, weft_team_config *config);
 

@@ -96,7 +96,7 @@ typedef struct weft_transport_plugin {
     weft_status (*open)(const weft_transport_setup *setup, void *address, void **state);
     /* Once, afterwards: all + i * address_bytes is what PE i filled in; zeroes, if its open failed. May block. */
     weft_status (*connect)(void *state, const void *all);
-    /* Once, after the last operation, also where connect failed or was not called. Waits for nobody who is gone. */
+    /* Once, after the last operation, also where connect failed or was not called. It waits for no PE that is gone. */
     void (*close)(void *state);
     /* The source may be reused on return; the data may arrive later, without a further call, and puts may overtake each
      * other. bytes > 0. */

@@ -69,7 +69,7 @@ typedef struct weft_world_config {
     void *interrupted_context;
 } weft_world_config;
 
-/* No deadline. A wait then ends otherwise than well only when a PE that it needs is gone, with WEFT_ERR_PEER and its
+/* No deadline. A wait then fails only when a PE that it needs is gone, with WEFT_ERR_PEER and its
  * name: a collective call, when a member has ended, or left the world, before it did its part; a lock, when the PE that
  * holds it or stands before this one has; a wait for a variable, when any PE of the world has ended without destroying
  * its world, since nobody knows who would have written it. Of a PE of another node that has left the world nobody knows
@@ -103,8 +103,8 @@ WEFT_INLINE weft_status weft_world_create_many(const weft_world_config *configs,
  * who may be gone; where there are several nodes it delivers what this PE has sent and tells the others, for about two
  * seconds at most. NULL is allowed. A peer that still works in the world reads and writes the destroyed PE's heap as
  * before; a collective call there meets its deadline. The caller's other threads must have left the world. In builds
- * with assertions calls take a world that was destroyed lately for NULL, which gives WEFT_ERR_ARGUMENT, and its
- * predefined teams give WEFT_ERR_STATE; others do until its memory is used again, on which nobody can count. In a
+ * with assertions a call on a world that was destroyed lately gives WEFT_ERR_ARGUMENT, as for NULL, and one on its
+ * predefined teams WEFT_ERR_STATE. Other builds give these only until the memory is used again: do not rely on it. In a
  * process that was forked from the PE's this does nothing and is WEFT_OK, as the end of all other handles is, and
  * other calls are WEFT_ERR_STATE: see docs/processes.md. */
 WEFT_API weft_status weft_world_destroy(weft_world *world);
