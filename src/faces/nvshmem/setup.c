@@ -226,8 +226,9 @@ static void end(const char *call)
 int nvshmem_init_thread(int requested, int *provided)
 {
     if (requested < NVSHMEM_THREAD_SINGLE || requested > NVSHMEM_THREAD_MULTIPLE) {
-        return wefti_nv_refuse(__func__, NVSHMEMX_ERROR_INVALID_VALUE,
-                               "no such thread level; give one of NVSHMEM_THREAD_SINGLE to NVSHMEM_THREAD_MULTIPLE");
+        return wefti_nv_refuse(
+            __func__, NVSHMEMX_ERROR_INVALID_VALUE,
+            "argument 'requested' is no thread level; give one of NVSHMEM_THREAD_SINGLE to NVSHMEM_THREAD_MULTIPLE");
     }
     int result = begin_locked(__func__, 0, NULL);
     if (result == NVSHMEMX_SUCCESS) {

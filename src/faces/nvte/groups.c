@@ -284,7 +284,8 @@ static int is_alive(const weft_nvte_group *group)
 
 static weft_status check_alive(const char *call, const weft_nvte_group *group)
 {
-    return is_alive(group) ? WEFT_OK : nvte_fail(WEFT_ERR_ARGUMENT, "%s: the group is none, or was destroyed", call);
+    return is_alive(group) ? WEFT_OK
+                           : nvte_fail(WEFT_ERR_ARGUMENT, "%s: argument 'group' is no group, or was destroyed", call);
 }
 
 static weft_status destroy(weft_nvte_group *group)

@@ -68,7 +68,7 @@ weft_team *wefti_shmem_active_set(const char *call, int start, int log_stride, i
 {
     const int stride = size == 1 || log_stride < 0 || log_stride > 30 ? 1 : 1 << log_stride;
     if (log_stride < 0 || log_stride > 30) {
-        wefti_shmem_refuse(call, "logPE_stride is the logarithm of a stride; give one of 0 to 30");
+        wefti_shmem_refuse(call, "argument 'logPE_stride' is the logarithm to base 2 of a stride; give 0 to 30");
     }
     if (start == 0 && stride == 1 && size == weft_world_pes(wefti_shmem.world)) {
         return wefti_shmem.teams[(uintptr_t)SHMEM_TEAM_WORLD];

@@ -328,7 +328,9 @@ static void init(const char *call, int level, int *provided)
 int pshmem_init_thread(int requested, int *provided)
 {
     if (requested < SHMEM_THREAD_SINGLE || requested > SHMEM_THREAD_MULTIPLE) {
-        wefti_shmem_refuse(__func__, "no such thread level; give one of SHMEM_THREAD_SINGLE to SHMEM_THREAD_MULTIPLE");
+        wefti_shmem_refuse(
+            __func__,
+            "argument 'requested' is no thread level; give one of SHMEM_THREAD_SINGLE to SHMEM_THREAD_MULTIPLE");
     }
     init(__func__, requested, provided);
     return 0;

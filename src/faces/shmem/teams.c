@@ -209,7 +209,8 @@ WEAK_pshmem_team_create_ctx
     pshmem_ctx_destroy(shmem_ctx_t ctx)
 {
     if (ctx == SHMEM_CTX_DEFAULT) {
-        wefti_shmem_refuse(__func__, "the default context lives as long as the library");
+        wefti_shmem_refuse(__func__, "argument 'ctx' is SHMEM_CTX_DEFAULT, which shmem_finalize ends; destroy contexts "
+                                     "of shmem_ctx_create only");
     }
     if (ctx != SHMEM_CTX_INVALID) {
         CHECK(weft_ctx_destroy(CTX(ctx)), 1);

@@ -24,7 +24,7 @@ static int compare(const char *call, int seen, int cmp, int value)
     case SHMEM_CMP_LE:
         return seen <= value;
     default:
-        wefti_shmem_refuse(call, "no such comparison; give one of SHMEM_CMP_EQ to SHMEM_CMP_LE");
+        wefti_shmem_refuse(call, "argument 'cmp' is no comparison; give one of SHMEM_CMP_EQ to SHMEM_CMP_LE");
     }
 }
 

@@ -59,7 +59,9 @@ int main(void)
     EXPECT(nvte_ep_combine(&memory, NULL, none, NULL, NULL), "libcuda.so.1", "current");
     EXPECT(nvte_ep_dispatch_bwd(&memory, NULL, none, NULL, none, NULL, NULL, NULL), "libcuda.so.1", "current");
     EXPECT(nvte_ep_combine_bwd(&memory, NULL, none, NULL, none, NULL), "libcuda.so.1", "current");
-    EXPECT((void)weft_nvte_group_select((weft_nvte_group *)(void *)&memory), "the group is none", "the group is none");
-    EXPECT((void)weft_nvte_group_destroy((weft_nvte_group *)(void *)&memory), "the group is none", "the group is none");
+    EXPECT((void)weft_nvte_group_select((weft_nvte_group *)(void *)&memory), "argument 'group' is no group",
+           "argument 'group' is no group");
+    EXPECT((void)weft_nvte_group_destroy((weft_nvte_group *)(void *)&memory), "argument 'group' is no group",
+           "argument 'group' is no group");
     return failures != 0;
 }

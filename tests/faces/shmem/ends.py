@@ -111,7 +111,7 @@ class Ends(unittest.TestCase):
     def test_calls_outside_of_init_and_finalize(self):
         self.one_line("early malloc", "shmem_malloc: called before shmem_init", of_all=True)
         self.one_line("after malloc", "shmem_malloc: called after the last shmem_finalize", "PE ", of_all=True)
-        self.assertNotIn("PE -1", self.one_line("level", "shmem_init_thread: no such thread level", of_all=True))
+        self.assertNotIn("PE -1", self.one_line("level", "shmem_init_thread: argument 'requested' is no thread level", of_all=True))
 
     def test_a_dead_pe_ends_the_program(self):
         done = self.run_it("killed", 4)
