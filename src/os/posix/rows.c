@@ -69,7 +69,7 @@ static weft_status take_row(wefti_os_rows *rows, const char *path)
             return refuse(path, strerror(errno));
         }
     }
-    return refuse(path, "all its rows are taken");
+    return refuse(path, "all its rows are taken; end other processes that use it");
 }
 
 weft_status wefti_os_rows_open(wefti_os_rows *rows, const char *name)
