@@ -557,6 +557,29 @@ CASE(weft_ep_route_weigh)
     party_fini(&p, s);
 }
 
+CASE(weft_ep_route_pad)
+{
+    party p;
+    uint64_t mark[2] = {0, 0};
+    party_init(&p, s);
+    weft_ep_received bad = p.received;
+    CHECK_STATUS(weft_ep_route_pad(NULL, &p.received, mark, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_pad(p.route, NULL, mark, NULL), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_pad(p.unrouted, &p.received, mark, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_route_pad(p.route, &p.received, (uint64_t *)(void *)((char *)mark + 4), NULL),
+                 WEFT_ERR_ARGUMENT);
+    bad.rows.hidden = INT_MAX;
+    CHECK_STATUS(weft_ep_route_pad(p.route, &bad, mark, NULL), WEFT_ERR_ARGUMENT);
+    bad = p.received;
+    bad.size++;
+    CHECK_STATUS(weft_ep_route_pad(p.route, &bad, mark, NULL), WEFT_ERR_ARGUMENT);
+    CHECK(mark[0] == 0 && mark[1] == 0);
+    CHECK_OK(weft_ep_route_pad(p.route, &p.received, mark, NULL));
+    CHECK_OK(weft_ep_route_pad(p.route, &p.received, NULL, NULL));
+    CHECK_OK(weft_ep_dispatch(p.route, &p.in, &p.received, NULL));
+    party_fini(&p, s);
+}
+
 COVERED(weft_ep_dispatch_recv)
 COVERED(weft_ep_combine_send)
 COVERED(weft_ep_combine_recv)
