@@ -643,7 +643,7 @@ static void test_mistyped_variables(void **state)
     CHECK_SAY(strstr(log, "did you mean WEFT_DEADLINE?") != NULL, "\"%s\"", log);
     setenv("WEFT_HAEP", "1M", 1);
     log_of_creation(3, log, sizeof log);
-    CHECK_SAY(count_lines(log, "\n") == 1 && strstr(log, "1 more") != NULL, "\"%s\"", log);
+    CHECK_SAY(count_lines(log, "\n") == 1 && strstr(log, "Others unknown like it: 1.") != NULL, "\"%s\"", log);
     /* Also who is not met says it. */
     log_of_creation(2, log, sizeof log);
     CHECK_SAY(count_lines(log, "did you mean") == 2, "\"%s\"", log);
