@@ -38,7 +38,9 @@
     X(owner, tokens *topk * ep->device->kind->owner_bytes, 1)                                                          \
     X(order, tokens *ranks, 1)                                                                                         \
     X(records, ep->device->received_max *(uint64_t)wefti_cuda_ep_record_words(plan->topk, by_expert), 1)
-#define TABLES_FIELDS 31
+#define COUNT(field, number, is_there) +1
+enum { TABLES_FIELDS = 0 TABLES(COUNT) };
+#undef COUNT
 
 /* Set the pointers of the route tables at `memory`, which is not touched and may be 0. Returns its bytes. */
 static size_t lay_out(wefti_cuda_ep_tables *tables, const weft_ep *ep, const weft_ep_plan *plan, uint64_t memory)
