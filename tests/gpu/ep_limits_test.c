@@ -301,10 +301,44 @@ static void lose(weft_world *world, int which)
     ep_rig_close_alone(&rig);
 }
 
+/* The first routing of positions, whose plan needs more choices a token than the group was made for. */
+static void grow_positions(weft_world *world, int which)
+{
+    ep_rig rig;
+    weft_ep_route *route = NULL;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    int32_t positions[EP_RIG_TOKENS * EP_RIG_PES];
+    const int tokens = 3;
+    plan.topk = EP_RIG_PES;
+    plan.layout = WEFT_EP_RANK_MAJOR;
+    plan.flags = WEFT_EP_DESTINATIONS;
+    open_rig(&rig, world, WEFT_EP_RANK_MAJOR, 0, 0);
+    CHECK_OK(weft_ep_route_create(rig.ep, &plan, NULL, &route));
+    for (int i = 0; i < EP_RIG_TOKENS * EP_RIG_PES; i++) { /* each token to both, the last one first */
+        positions[i] = tokens - 1 - i / EP_RIG_PES;
+    }
+    rig.choices.ids = NULL;
+    rig.choices.positions = positions;
+    rig.choices.tokens = tokens;
+    if (which == 0) {
+        CHECK_OK(weft_ep_route_update(route, &rig.choices, NULL));
+        CHECK_OK(dispatch(&rig, route, EP_RIG_HIDDEN));
+    } else {
+        fresh(&rig, route, tokens, EP_RIG_HIDDEN);
+    }
+    expect_limits(&rig, tokens, EP_RIG_PES, sizeof(ep_rig_row));
+    for (int i = 0; i < tokens; i++) {
+        CHECK_SAY(rig.there[i][0] == (float)(100 + tokens - 1 - i), "row %d begins with %g", i, rig.there[i][0]);
+    }
+    combine(&rig, route, tokens, EP_RIG_HIDDEN);
+    CHECK_OK(weft_ep_route_destroy(route));
+    ep_rig_close(&rig);
+}
+
 static void growth(void **state)
 {
-    static const ep_rig_case cases[] = {{grow, 4},    {refuse, 1},      {grow_pairs, 1},
-                                        {capture, 1}, {grow_memory, 2}, {lose, 2}};
+    static const ep_rig_case cases[] = {{grow, 4},        {refuse, 1}, {grow_pairs, 1},     {capture, 1},
+                                        {grow_memory, 2}, {lose, 2},   {grow_positions, 2}};
     (void)state;
     ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});
 }

@@ -37,8 +37,7 @@ weft_status wefti_cuda_ep_begin_choices(const weft_ep_route *route, const weft_e
 {
     wefti_ep_device_route *of = route->device;
     *before = of->by_position;
-    if (fresh != NULL && fresh->positions != NULL &&
-        route->ep->device->kernel[WEFTI_CUDA_EP_WAY_POSITIONS][0][WEFTI_CUDA_EP_WORK_DISPATCH][0] == NULL) {
+    if (fresh != NULL && fresh->positions != NULL && route->ep->device->kind->positions_families == 0) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,
                            "%s: positions are not there on GPUs in groups of more than %d ranks; give destinations, or "
                            "route on the host (config.on_device 0)",
