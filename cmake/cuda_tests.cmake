@@ -216,6 +216,9 @@ weft_add_on_host_test(ep_hosts.threads.1x2 "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=1"
     ${PROJECT_BINARY_DIR}/tests/ep_hosts_on_host -t 2)
 weft_add_on_host_test(ep_hosts.threads.2x2 "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=2"
     ${PROJECT_BINARY_DIR}/tests/ep_hosts_on_host -t 4)
+# Where kernels do not store to the others' host heaps.
+weft_add_on_host_test(ep_hosts.threads.proxy "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=1;WEFT_EP_MAPPED=0;WEFT_EP_CHANNELS=2"
+    ${PROJECT_BINARY_DIR}/tests/ep_hosts_on_host -t 2)
 if(TARGET weftrun AND WEFT_OFI AND NOT WEFT_SANITIZE)
     weft_add_on_host_test(ep_hosts.nodes "WEFT_FAKE_SMS=8;FI_PROVIDER=tcp" $<TARGET_FILE:weftrun> -n 3
         ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh 2+1 ${PROJECT_BINARY_DIR}/tests/ep_hosts_on_host -c 2)

@@ -46,6 +46,7 @@ if [ "${2:-}" = --fake ]; then
 else
     test="$build/gpu/test_ep_hosts"
     run "2 threads" env WEFT_CUDA_DOMAIN=1 "$test" -t 2
+    run "2 threads, by the proxy" env WEFT_CUDA_DOMAIN=1 WEFT_EP_MAPPED=0 "$test" -t 2
     run "4 threads, two a domain" env WEFT_CUDA_DOMAIN=2 "$test" -t 4 -c 4
     run "2 processes" env WEFT_CUDA_DOMAIN=1 "$build/weftrun" -n 2 "$test"
     run "2 processes as 2 nodes over tcp" "${loopback[@]}" "$build/weftrun" -n 2 "$nodes" 1 "$test" -c 4

@@ -212,6 +212,8 @@ uint64_t wefti_cuda_heap_reach(const wefti_cuda *cuda, uint32_t index);
 void wefti_cuda_place_heap(wefti_cuda *cuda);
 /* Let kernels reach the host memory that the near PEs have reserved by now. The context is current. */
 weft_status wefti_cuda_reach_host(wefti_cuda *cuda);
+/* The same for that of any PE of this host. */
+weft_status wefti_cuda_reach_host_of(wefti_cuda *cuda, int pe);
 
 /* ---- heap/find.c: this PE's device ---- */
 

@@ -9,10 +9,12 @@
  * A row crosses with what goes with it, its *tail*: where it comes from, and the choices. It keeps that in the inner
  * dispatch, to which all of it is one row.
  *
- * Rings are those of weft/protocol/ep_ring.h, in the host heaps. Their chunks are counted through all calls: chunk i
- * lies in slot i mod slots, its flag is i + 1, and a credit is how many have been taken, ever. So a sender needs to
- * know nothing of the receiver's call: what it sends early waits in the ring. Kernels fill chunks in pinned memory, and
- * post what is to be moved (cuda/proxy/move.h) to the PE's proxy. */
+ * Rings are those of weft/protocol/ep_ring.h, in the host heaps; a line has several, its *channels*. Chunk j of a call
+ * goes by channel j mod channels; how many there are follows from the rows, which the first says. The chunks of a
+ * channel are counted through all calls: chunk i lies in slot i mod slots, its flag is i + 1 and the number of the
+ * call, and a credit is how many have been taken, ever. So a sender needs to know nothing of the receiver's call: what
+ * it sends early waits in the ring. A kernel stores chunks, flags and credits to host heaps of its own host; for those
+ * of others it fills chunks in pinned memory, and posts what is to be moved (cuda/proxy/move.h) to the PE's proxy. */
 #ifndef WEFTI_CUDA_EP_HOSTS_H
 #define WEFTI_CUDA_EP_HOSTS_H
 
@@ -22,30 +24,52 @@
 
 #define WEFTI_CUDA_EP_HOSTS_TILE 256 /* (source, token) pairs whose rows a block places at once */
 #define WEFTI_CUDA_EP_HOSTS_ENDS 64 /* of rings that a block serves */
+#define WEFTI_CUDA_EP_HOSTS_CHANNELS 16 /* of a line, at most */
+#define WEFTI_CUDA_EP_HOSTS_SLOTS 4 /* of each of several channels, at most */
+#define WEFTI_CUDA_EP_HOSTS_RING_BYTES ((wefti_u64)8 << 20) /* of all channels one way, unless one a line is more */
 #define WEFTI_CUDA_EP_HOSTS_CHUNK 16 /* bytes of a chunk before its rows */
 
-/* One end of a ring: who is at the other. */
+/* One end of a line: who is at the other. */
 typedef struct wefti_cuda_ep_hosts_end {
     wefti_i32 pe;
     wefti_i32 rank;
     wefti_u32 line; /* of this rank there */
-    wefti_u32 unused;
+    wefti_u32 is_mapped; /* kernels here load and store its host heap */
+    wefti_i64 delta; /* from an address in this rank's to the same in that */
 } wefti_cuda_ep_hosts_end;
 
-/* Offsets in a rank's block of host memory, D domains, at most `lines` sources that a rank forwards for. */
+/* A chunk begins with this. */
+typedef struct wefti_cuda_ep_hosts_chunk {
+    wefti_u32 call; /* what is called, equal on all ranks */
+    wefti_i32 total; /* rows of the call by this line */
+    wefti_u64 unused;
+} wefti_cuda_ep_hosts_chunk;
+
+/* Offsets in a rank's block of host memory, D domains, at most `lines` sources that a rank forwards for, C channels. */
 typedef struct wefti_cuda_ep_hosts_rings {
-    wefti_u64 flags[2]; /* outward [lines][slots], and back [D][slots]; written by senders */
-    wefti_u64 credits[2]; /* [D], and [lines]; written by receivers */
+    wefti_u64 flags[2]; /* outward [lines][C][slots], and back [D][C][slots]; written by senders */
+    wefti_u64 credits[2]; /* [D][C], and [lines][C]; written by receivers */
     wefti_u64 cleared_bytes; /* must be zero before first use */
     wefti_u64 in[2]; /* chunks, as flags */
-    wefti_u64 out[2]; /* where those that are sent are filled: [D][slots], and [lines][slots] */
+    wefti_u64 out[2]; /* where those for the proxy are filled: [D][C][slots], and [lines][C][slots] */
     wefti_u64 bytes;
 } wefti_cuda_ep_hosts_rings;
 
-WEFTI_CUDA_EP_FN wefti_cuda_ep_hosts_rings wefti_cuda_ep_hosts_rings_of(const wefti_ep_ring_shape *shape)
+/* Channels of a line: as many as are wanted, as far as they have room. */
+WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_hosts_channels(const wefti_ep_ring_shape *shape, wefti_u64 wanted)
+{
+    const wefti_u64 slots = shape->slots < WEFTI_CUDA_EP_HOSTS_SLOTS ? shape->slots : WEFTI_CUDA_EP_HOSTS_SLOTS;
+    const wefti_u64 room = WEFTI_CUDA_EP_HOSTS_RING_BYTES / (shape->lines * slots * shape->chunk_bytes);
+    const wefti_u64 most = room < WEFTI_CUDA_EP_HOSTS_CHANNELS ? room : WEFTI_CUDA_EP_HOSTS_CHANNELS;
+    const wefti_u64 channels = wanted < most ? wanted : most;
+    return channels < 1 ? 1 : (wefti_u32)channels;
+}
+
+WEFTI_CUDA_EP_FN wefti_cuda_ep_hosts_rings wefti_cuda_ep_hosts_rings_of(const wefti_ep_ring_shape *shape,
+                                                                        wefti_u32 channels)
 {
     wefti_cuda_ep_hosts_rings at;
-    const wefti_u64 ends = shape->lines; /* at least D */
+    const wefti_u64 ends = shape->lines * channels; /* lines: at least D */
     const wefti_u64 chunks = ends * shape->slots;
     wefti_u64 end = 0;
     for (int back = 0; back < 2; back++) {
@@ -82,8 +106,10 @@ WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_hosts_row_bytes(wefti_u64 row_bytes, in
 typedef struct wefti_cuda_ep_hosts_control {
     wefti_u32 failed; /* 0, or -status of the first failure: no call works any more */
     wefti_u32 missing[WEFTI_CUDA_EP_MANY_WORDS]; /* ranks waited for in vain, as bits */
-    wefti_u32 sent[2][WEFTI_CUDA_EP_MANY_MAX]; /* chunks, by domain, and back by line */
-    wefti_u32 taken[2][WEFTI_CUDA_EP_MANY_MAX]; /* by line, and back by domain */
+    wefti_u32 calls; /* dispatches and backwards of combines, ever; equal on all ranks */
+    /* Chunks of each channel, by domain, and back by line; and by line, and back by domain. */
+    wefti_u32 sent[2][WEFTI_CUDA_EP_MANY_MAX * WEFTI_CUDA_EP_HOSTS_CHANNELS];
+    wefti_u32 taken[2][WEFTI_CUDA_EP_MANY_MAX * WEFTI_CUDA_EP_HOSTS_CHANNELS];
 } wefti_cuda_ep_hosts_control;
 
 typedef struct wefti_cuda_ep_hosts_group {
@@ -100,8 +126,9 @@ typedef struct wefti_cuda_ep_hosts_group {
     wefti_i32 experts;
     wefti_i32 first_expert; /* this rank's, and how many it has */
     wefti_i32 local_experts;
-    wefti_u32 slots; /* of a ring */
-    wefti_u32 chunk_rows;
+    wefti_u32 channels; /* of a line */
+    wefti_u32 slots; /* of a channel */
+    wefti_u32 chunk_rows; /* a chunk has fewer only where all rows, or the bytes, are fewer */
     wefti_u64 chunk_bytes;
     const wefti_cuda_ep_hosts_end *forwarders; /* [D] */
     const wefti_cuda_ep_hosts_end *sources; /* [lines] */
@@ -130,11 +157,11 @@ typedef struct wefti_cuda_ep_hosts_tables {
     wefti_i32 *before_source; /* [R] tokens received from the sources before */
     wefti_i32 *inner_tokens; /* [1] rows that this rank sends in its domain */
     wefti_i32 *sent_count; /* [D] tokens that cross to each domain */
-    wefti_i32 *line_count; /* [lines] tokens that came */
+    wefti_i32 *line_count; /* [lines] tokens that came; -1: not known yet */
     wefti_u64 *counted;
     wefti_i32 *ids; /* [T][K] this rank's choices, or -1 */
     float *weights; /* [T][K] */
-    wefti_i32 *sent_token; /* [D][T] which they are, in their order */
+    wefti_i32 *sent_token; /* [D][T] which they are, in any order */
     wefti_i32 *line_row; /* [lines][T] where they are in `rows` */
     wefti_i32 *inner_ids; /* [T'][K] choices of what this rank sends in its domain */
     wefti_i32 *row; /* [M][K] of each received token the row of each choice here, or -1; by source one for all */

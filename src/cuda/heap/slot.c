@@ -98,18 +98,22 @@ void wefti_cuda_place_heap(wefti_cuda *cuda)
                      __ATOMIC_RELEASE); /* other threads read it, the proxy for far PEs */
 }
 
+weft_status wefti_cuda_reach_host_of(wefti_cuda *cuda, int pe)
+{
+    weft_world *world = cuda->world;
+    const wefti_control *control = wefti_peer_address(world, world->control, pe);
+    const uint64_t bytes = wefti_ld64(&control->reserved, WEFTI_RELAXED);
+    return wefti_cuda_window_register(cuda->window, world->window, (size_t)world->team_node.pes,
+                                      wefti_world_slot(world, pe), bytes);
+}
+
 weft_status wefti_cuda_reach_host(wefti_cuda *cuda)
 {
     weft_world *world = cuda->world;
-    const size_t slots = (size_t)world->team_node.pes;
     for (uint32_t i = 0; i < cuda->near_count; i++) {
-        const int pe = (int)(cuda->near_first + i);
-        if (cuda->group[i] < 0 || wefti_cuda_is_abroad(cuda, i)) {
-            continue;
+        if (cuda->group[i] >= 0 && !wefti_cuda_is_abroad(cuda, i)) {
+            WEFT_TRY(wefti_cuda_reach_host_of(cuda, (int)(cuda->near_first + i)));
         }
-        const wefti_control *control = wefti_peer_address(world, world->control, pe);
-        uint64_t bytes = wefti_ld64(&control->reserved, WEFTI_RELAXED);
-        WEFT_TRY(wefti_cuda_window_register(cuda->window, world->window, slots, wefti_world_slot(world, pe), bytes));
     }
-    return wefti_cuda_window_register_head(cuda->window, world->window, slots);
+    return wefti_cuda_window_register_head(cuda->window, world->window, (size_t)world->team_node.pes);
 }

@@ -29,6 +29,7 @@ typedef enum wefti_ep_between_kernel {
 typedef struct wefti_ep_between {
     wefti_cuda *cuda;
     wefti_ep_ring_shape ring;
+    uint32_t channels; /* of a line */
     int lines_max; /* the most sources that a rank of this domain forwards for */
     weft_team *team; /* the ranks of this domain */
     weft_ep *inner; /* their group */

@@ -20,11 +20,16 @@ static weft_status launch(const weft_ep *ep, wefti_ep_between_kernel kernel, int
     return wefti_cuda_check(&cuda->driver, result, call);
 }
 
+static int ends_of(const wefti_ep_between *between)
+{
+    return (between->group.lines + between->group.domains) * (int)between->channels;
+}
+
 /* Find how many multiprocessors a call takes; fewer than its rings need are an error. */
 static weft_status find_sms(const weft_ep_route *route, const char *call, int *sms)
 {
     const wefti_ep_between *between = route->ep->between;
-    const int ends = between->group.lines + between->group.domains;
+    const int ends = ends_of(between);
     *sms = wefti_cuda_ep_sms_of(route->between->inner);
     if (*sms * WEFTI_CUDA_EP_HOSTS_ENDS < ends) {
         return wefti_error(WEFT_ERR_STATE,
@@ -37,7 +42,7 @@ static weft_status find_sms(const weft_ep_route *route, const char *call, int *s
 
 static int cross_blocks(const weft_ep *ep, int sms)
 {
-    const int ends = ep->between->group.lines + ep->between->group.domains;
+    const int ends = ends_of(ep->between);
     return sms < ends ? sms : ends;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/env.h"
 #include "cuda/ep/host/hosts.h"
 #include "ep/agreement.h"
 #include "weft.h"
@@ -78,11 +79,15 @@ static int ascending(const int *sources, int count, int source)
 }
 
 /* What sizes the group's memory. */
-static void set_shape(weft_ep *ep)
+static weft_status set_shape(weft_ep *ep)
 {
     wefti_ep_between *between = ep->between;
     int most = 1;
     int lines = 0;
+    uint64_t channels;
+    uint64_t rows;
+    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_CHANNELS, &channels));
+    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_CHUNK_ROWS, &rows));
     for (int rank = 0; rank < ep->ranks; rank++) {
         const int count = list_sources(&ep->domains, rank, NULL, &most);
         lines = count > lines ? count : lines;
@@ -90,7 +95,13 @@ static void set_shape(weft_ep *ep)
     between->lines_max = lines;
     between->ring = wefti_ep_ring_shape_of((size_t)ep->domains.count, (size_t)lines, (size_t)most, wide_max(ep),
                                            (size_t)ep->config.topk_max, (size_t)ep->config.tokens_max);
-    between->group.at = wefti_cuda_ep_hosts_rings_of(&between->ring);
+    between->channels = wefti_cuda_ep_hosts_channels(&between->ring, channels);
+    if (between->channels > 1 && between->ring.slots > WEFTI_CUDA_EP_HOSTS_SLOTS) {
+        between->ring.slots = WEFTI_CUDA_EP_HOSTS_SLOTS;
+    }
+    between->ring.tokens = rows > 0 && rows < between->ring.tokens ? rows : between->ring.tokens;
+    between->group.at = wefti_cuda_ep_hosts_rings_of(&between->ring, between->channels);
+    return WEFT_OK;
 }
 
 /* ---- private device memory ---- */
@@ -189,6 +200,23 @@ static int pe_of(const weft_ep *ep, int rank)
     return weft_team_translate(ep->team, rank, weft_team_world(ep->world));
 }
 
+/* Kernels store to the rings of PEs of this host, whose host heaps are mapped here. */
+static weft_status map_end(const weft_ep *ep, wefti_cuda_ep_hosts_end *end)
+{
+    weft_world *world = ep->world;
+    uint64_t maps;
+    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_MAPPED, &maps));
+    if (maps == 0 || end->rank == ep->rank || !wefti_pe_is_near(&world->view, end->pe)) {
+        return WEFT_OK;
+    }
+    WEFT_TRY(wefti_cuda_enter(ep->between->cuda));
+    weft_status status = wefti_cuda_reach_host_of(ep->between->cuda, end->pe);
+    wefti_cuda_leave(ep->between->cuda);
+    end->is_mapped = status == WEFT_OK;
+    end->delta = (int64_t)((uintptr_t)wefti_peer_address(world, world->heap, end->pe) - (uintptr_t)world->heap);
+    return status;
+}
+
 /* Between domains there is the proxy, inside load and store. */
 static weft_status check_reach(const weft_ep *ep)
 {
@@ -266,6 +294,9 @@ static weft_status write_tables(weft_ep *ep)
     find_ends(ep, forwarders, forwarders + domains);
     find_experts(ep, numbers, numbers + experts);
     weft_status status = wefti_cuda_clear(device, group->control, sizeof *group->control);
+    for (size_t i = 0; i < domains + (size_t)group->lines && status == WEFT_OK; i++) {
+        status = map_end(ep, &forwarders[i]);
+    }
     const struct {
         const void *to;
         const void *from;
@@ -324,6 +355,7 @@ static void set_group(weft_ep *ep)
     group->experts = ep->config.experts;
     group->first_expert = ep->owners.first[ep->rank];
     group->local_experts = wefti_ep_local_experts(ep);
+    group->channels = between->channels;
     group->slots = (uint32_t)between->ring.slots;
     group->chunk_rows = (uint32_t)between->ring.tokens;
     group->chunk_bytes = between->ring.chunk_bytes;
@@ -356,9 +388,11 @@ static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
     memset(&between, 0, sizeof between);
     WEFT_TRY(check_limits(ep));
     ep->between = &between;
-    set_shape(ep);
+    weft_status status = set_shape(ep);
     int *counts = wefti_alloc((size_t)ep->ranks * sizeof *counts);
-    weft_status status = counts == NULL ? wefti_error(WEFT_ERR_MEMORY, "weft_ep_bytes: no memory") : WEFT_OK;
+    if (counts == NULL) {
+        status = wefti_error(WEFT_ERR_MEMORY, "weft_ep_bytes: no memory");
+    }
     if (status == WEFT_OK) {
         int size;
         (void)members_of(ep, &size);
@@ -387,8 +421,7 @@ static weft_status group_init(weft_ep *ep)
     }
     ep->between->cuda = wefti_cuda_of(ep->world->device);
     WEFT_TRY(check_reach(ep));
-    set_shape(ep);
-    return WEFT_OK;
+    return set_shape(ep);
 }
 
 static void group_fini(weft_ep *ep)

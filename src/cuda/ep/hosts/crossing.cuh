@@ -2,24 +2,27 @@
  * with one of its experts, and takes those that it forwards; back it sends the sums of these, and takes those of its
  * own. The kernels: crossing.cu.
  *
- * Each block serves some ends of rings, one after another, and waits for none: what it waits for is that any of them
+ * Each block serves some ends of channels, one after another, and waits for none: what it waits for is that any of them
  * can go on. So a rank takes what comes whatever becomes of what it sends, and no circle of ranks waits for each other.
  *
- * Grid: a block an end of a ring, or as many as there are multiprocessors for the call; they must be able to run
+ * Grid: a block an end of a channel, or as many as there are multiprocessors for the call; they must be able to run
  *     together. End e is of block e mod gridDim.x: first those that send, then those that receive.
- * Warps: the first finds the tokens of the next chunk; thread 0 fills headers and descriptors, posts chunks, looks at
- *     flags and gives credits; all threads copy rows.
+ * Warps: thread 0 plans chunks, fills headers and descriptors, looks at flags and credits, and stores or posts them;
+ *     all copy rows, a warp 32 * EP_HOSTS_STEPS words at a time.
  * Shared memory: how far each end is, and the chunk that is being moved; static.
- * Flags: a chunk's flag, credits, `filled` of the proxy's ring ("Words between domains" in docs/ep-gpu-ordering.md).
+ * Flags: a chunk's flag, credits, `filled` of the proxy's ring, `line_count` ("Words between domains" in
+ *     docs/ep-gpu-ordering.md).
  *
  *     block      of each of its ends in turn, until all are done:
- *                an end that sends: if a slot is free by the credits, a chunk of rows to pinned memory, posted
+ *                an end that sends: if a slot is free by the credits, a chunk of rows: to the slot and its flag where
+ *                the other's host heap is mapped, else to pinned memory, posted
  *                an end that receives: if the next chunk's flag is there, its rows out of the slot; a credit when half
  *                of the slots are free
  *
- * Bytes: a row a (token, domain) each way, outward with its scales and tail: read on the GPU, written to pinned memory,
- * put by the transport, read from pinned memory and written on the GPU. Floor: these bytes over the rate at which the
- * transport puts, or the GPU and the host exchange them, whichever is lower. */
+ * Bytes: a row a (token, domain) each way, outward with its scales and tail: read on the GPU, written to host memory
+ * and read from there, and written on the GPU; between hosts also put by the transport. Floor: these bytes over the
+ * rate at which a GPU and the host exchange them, each way at once, or at which the transport puts, whichever is
+ * lower. */
 #ifndef WEFTI_CUDA_EP_HOSTS_CROSSING_CUH
 #define WEFTI_CUDA_EP_HOSTS_CROSSING_CUH
 
@@ -27,173 +30,234 @@
 #include "cuda/proxy/move.h"
 #include "weft/device/far.cuh"
 
+#define EP_HOSTS_STEPS 8 /* words of 16 bytes that a lane has under way */
+
+/* There is no chunk to fill or take now; there will be none in this call. */
+enum { EP_HOSTS_NONE = -1, EP_HOSTS_NEVER = -2 };
+
 /* How far an end is: in shared memory. */
 typedef struct ep_hosts_progress {
     wefti_i32 is_done;
-    wefti_i32 next; /* the next token */
-    wefti_i32 count; /* rows that have passed so far */
-    wefti_u32 chunks; /* ever */
+    wefti_i32 total; /* rows of the call by this line; -1: not known yet */
+    wefti_i32 chunk; /* of the call, the next by this channel */
+    wefti_u32 number; /* of that, ever, by this channel */
+    wefti_u32 credit; /* of an end that sends, as last seen */
 } ep_hosts_progress;
 
 typedef struct ep_hosts_crossing {
     ep_hosts_progress of[WEFTI_CUDA_EP_HOSTS_ENDS];
-    wefti_i32 token[WEFTI_EP_RING_TOKENS_MAX]; /* of the chunk being filled */
-    wefti_i32 rows; /* of it; -1: there is none to fill or take now */
-    wefti_u32 first; /* where they go */
-    wefti_u32 is_last;
+    wefti_i32 rows; /* of the chunk, EP_HOSTS_NONE or EP_HOSTS_NEVER */
+    wefti_u32 row; /* where they go */
     wefti_i32 progress; /* whether any end has gone on in this round */
     wefti_i32 failed;
     wefti_u32 looks;
     wefti_u64 start_ns;
 } ep_hosts_crossing;
 
-EP_DEVICE wefti_ep_ring_shape ep_hosts_shape(const ep_hosts_group &group)
+/* An end of this call: who is at the other, by which channel. */
+typedef struct ep_hosts_place {
+    wefti_cuda_ep_hosts_end to;
+    wefti_i32 peer; /* a domain or a line */
+    wefti_i32 channel;
+    wefti_u32 ring; /* here */
+    bool sends;
+} ep_hosts_place;
+
+EP_DEVICE int ep_hosts_peers(const ep_hosts_group &group, bool back)
 {
-    wefti_ep_ring_shape shape = {};
-    shape.slots = group.slots;
-    return shape;
+    return back ? group.lines : group.domains;
+}
+
+EP_DEVICE int ep_hosts_ends(const ep_hosts_group &group)
+{
+    return (group.lines + group.domains) * (int)group.channels;
+}
+
+/* End number `end` of this call. */
+EP_DEVICE ep_hosts_place ep_hosts_place_of(const ep_hosts_group &group, bool back, int end)
+{
+    const int sends = ep_hosts_peers(group, back);
+    const int number = end / (int)group.channels;
+    ep_hosts_place place;
+    place.sends = number < sends;
+    place.peer = place.sends ? number : number - sends;
+    place.channel = end % (int)group.channels;
+    place.ring = (wefti_u32)place.peer * group.channels + (wefti_u32)place.channel;
+    place.to = (back == place.sends ? group.sources : group.forwarders)[place.peer];
+    return place;
+}
+
+/* Rows of each chunk but the last: as many as spread them over all channels, within limits. */
+EP_DEVICE int ep_hosts_chunk_rows(const ep_hosts_group &group, wefti_u64 row_bytes, int total)
+{
+    const int fit = (int)((group.chunk_bytes - WEFTI_CUDA_EP_HOSTS_CHUNK) / row_bytes);
+    const int share = (total + (int)group.channels - 1) / (int)group.channels;
+    const int rows = share < (int)group.chunk_rows ? (int)group.chunk_rows : share;
+    return rows < fit ? rows : fit;
+}
+
+/* Whether chunk `chunk` of a call with `total` rows is behind the last. Outward there is a first in any case, which
+ * tells how many there are. */
+template <bool BACK> EP_DEVICE bool ep_hosts_is_behind(int chunk, int rows, int total)
+{
+    return (BACK || chunk > 0) && (wefti_i64)chunk * rows >= total;
 }
 
 /* ---- one thread ---- */
 
-EP_DEVICE wefti_u64 ep_hosts_chunk_at(const ep_hosts_group &group, wefti_u64 of, wefti_u32 line, wefti_u32 number)
+EP_DEVICE wefti_u64 ep_hosts_slot(const ep_hosts_group &group, wefti_u32 ring, wefti_u32 number)
 {
-    const wefti_ep_ring_shape shape = ep_hosts_shape(group);
-    return of + wefti_ep_ring_slot(&shape, line, number) * group.chunk_bytes;
+    wefti_ep_ring_shape shape = {};
+    shape.slots = group.slots;
+    return wefti_ep_ring_slot(&shape, ring, number);
 }
 
-EP_DEVICE wefti_u64 ep_hosts_flag_at(const ep_hosts_group &group, wefti_u64 of, wefti_u32 line, wefti_u32 number)
+EP_DEVICE wefti_u64 ep_hosts_chunk_at(const ep_hosts_group &group, wefti_u64 of, wefti_u32 ring, wefti_u32 number)
 {
-    const wefti_ep_ring_shape shape = ep_hosts_shape(group);
-    return of + wefti_ep_ring_slot(&shape, line, number) * 8;
+    return of + ep_hosts_slot(group, ring, number) * group.chunk_bytes;
 }
 
-/* Have a chunk moved that lies at `from` of this rank's block: to its slot at the other end, whose flag is set
- * after. */
-EP_DEVICE_SLOW bool ep_hosts_post(const ep_hosts_group *group, int back, wefti_cuda_ep_hosts_end to, wefti_u64 from,
-                                  wefti_u64 bytes, wefti_u32 number)
+EP_DEVICE wefti_u64 ep_hosts_flag_at(const ep_hosts_group &group, wefti_u64 of, wefti_u32 ring, wefti_u32 number)
 {
+    return of + ep_hosts_slot(group, ring, number) * 8;
+}
+
+/* The flag of a chunk of this call. A channel may have none, and then one of the next call, early. */
+EP_DEVICE wefti_u64 ep_hosts_flag(const ep_hosts_group &group, wefti_u32 number)
+{
+    return (wefti_u64)group.control->calls << 32 | (wefti_u32)(number + 1);
+}
+
+/* The ring at the other end. */
+EP_DEVICE wefti_u32 ep_hosts_ring_there(const ep_hosts_group &group, const ep_hosts_place &place)
+{
+    return place.to.line * group.channels + (wefti_u32)place.channel;
+}
+
+/* Where chunk `number` is filled: in its slot, or here. */
+EP_DEVICE wefti_u64 ep_hosts_fill_at(const ep_hosts_group &group, int back, const ep_hosts_place &place,
+                                     wefti_u32 number)
+{
+    return place.to.is_mapped != 0
+               ? group.memory + (wefti_u64)place.to.delta +
+                     ep_hosts_chunk_at(group, group.at.in[back], ep_hosts_ring_there(group, place), number)
+               : group.memory + ep_hosts_chunk_at(group, group.at.out[back], place.ring, number);
+}
+
+/* The other end may have the chunk: its flag is set once all of it is there. False: it cannot be moved. */
+EP_DEVICE_SLOW bool ep_hosts_post(const ep_hosts_group *group, int back, const ep_hosts_place *place, wefti_u64 bytes,
+                                  wefti_u32 number)
+{
+    const wefti_u32 ring = ep_hosts_ring_there(*group, *place);
+    const wefti_u64 at = ep_hosts_flag_at(*group, group->at.flags[back], ring, number);
     const wefti_u64 base = group->memory - group->heap;
+    if (place->to.is_mapped != 0) {
+        wefti_st_release((wefti_u64 *)(group->memory + (wefti_u64)place->to.delta + at), ep_hosts_flag(*group, number));
+        return true;
+    }
     const wefti_u64 ticket = wefti_far_claim(&group->dev);
     if (ticket == WEFTI_NO_TICKET) {
         return false;
     }
     wefti_dev_entry *entry = wefti_far_entry(&group->dev, ticket);
     wefti_dev_move *what = (wefti_dev_move *)entry->request.data;
-    what->from = base + from;
+    what->from = base + ep_hosts_chunk_at(*group, group->at.out[back], place->ring, number);
     what->bytes = bytes;
-    what->signal = base + ep_hosts_flag_at(*group, group->at.flags[back], to.line, number);
-    what->value = (wefti_u64)number + 1;
+    what->signal = base + at;
+    what->value = ep_hosts_flag(*group, number);
     wefti_far_fill(
         entry, WEFTI_DEV_REQUEST_MOVE,
-        WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_HOST, base + ep_hosts_chunk_at(*group, group->at.in[back], to.line, number)),
+        WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_HOST, base + ep_hosts_chunk_at(*group, group->at.in[back], ring, number)),
         bytes);
-    wefti_far_post(entry, ticket, to.pe);
+    wefti_far_post(entry, ticket, place->to.pe);
     return true;
 }
 
-EP_DEVICE_SLOW bool ep_hosts_give_credit(const ep_hosts_group *group, int back, wefti_cuda_ep_hosts_end to,
+EP_DEVICE_SLOW bool ep_hosts_give_credit(const ep_hosts_group *group, int back, const ep_hosts_place *place,
                                          wefti_u32 taken)
 {
-    const wefti_u64 place =
-        WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_HOST, group->memory - group->heap + group->at.credits[back] + to.line * 8);
-    return wefti_far_word(&group->dev, wefti_far_ask(WEFTI_DEV_REQUEST_SIGNAL, WEFT_SIGNAL_SET, 64, 0), place, taken, 0,
-                          to.pe) != WEFTI_NO_TICKET;
+    const wefti_u64 at = group->at.credits[back] + ep_hosts_ring_there(*group, *place) * 8;
+    if (place->to.is_mapped != 0) {
+        wefti_st_release((wefti_u64 *)(group->memory + (wefti_u64)place->to.delta + at), (wefti_u64)taken);
+        return true;
+    }
+    return wefti_far_word(&group->dev, wefti_far_ask(WEFTI_DEV_REQUEST_SIGNAL, WEFT_SIGNAL_SET, 64, 0),
+                          WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_HOST, group->memory - group->heap + at), taken, 0,
+                          place->to.pe) != WEFTI_NO_TICKET;
+}
+
+/* ---- rows ---- */
+
+/* Rows of `bytes` bytes, a multiple of 16: row i is at number i, or at the number that `to_at` or `from_at` says. All
+ * threads. */
+EP_DEVICE void ep_hosts_copy_rows(int rows, wefti_u64 bytes, unsigned char *to, const wefti_i32 *to_at,
+                                  const unsigned char *from, const wefti_i32 *from_at)
+{
+    const int words = (int)(bytes / 16);
+    const int parts = (words + 32 * EP_HOSTS_STEPS - 1) / (32 * EP_HOSTS_STEPS);
+    for (int unit = ep_warp(); unit < rows * parts; unit += ep_warps()) {
+        const int row = unit / parts;
+        const int first = unit % parts * 32 * EP_HOSTS_STEPS + ep_lane();
+        const uint4 *in = (const uint4 *)(from + (wefti_u64)(from_at == NULL ? row : from_at[row]) * bytes);
+        uint4 *out = (uint4 *)(to + (wefti_u64)(to_at == NULL ? row : to_at[row]) * bytes);
+        uint4 values[EP_HOSTS_STEPS];
+#pragma unroll
+        for (int i = 0; i < EP_HOSTS_STEPS; i++) {
+            if (first + i * 32 < words) {
+                values[i] = in[first + i * 32];
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < EP_HOSTS_STEPS; i++) {
+            if (first + i * 32 < words) {
+                out[first + i * 32] = values[i];
+            }
+        }
+    }
 }
 
 /* ---- sending ---- */
 
-/* The first token from `token` on that goes to the domain, or T. A warp. */
-EP_DEVICE int ep_hosts_next_token(const ep_hosts &args, int domain, int token)
-{
-    const int tokens = args.tables.route_header->tokens;
-    while (token < tokens) {
-        const int mine = token + ep_lane();
-        const wefti_u32 goes = __ballot_sync(~0u, mine < tokens && ep_hosts_goes(args, mine, domain));
-        if (goes != 0) {
-            return token + __ffs((int)goes) - 1;
-        }
-        token += 32;
-    }
-    return tokens;
-}
-
-/* What the next chunk to `end` holds, if there is a slot for it. The first warp. */
 template <bool BACK>
-EP_DEVICE void ep_hosts_plan_chunk(const ep_hosts &args, ep_hosts_crossing *state, ep_hosts_progress *of, int end)
-{
-    const ep_hosts_group &group = args.group;
-    const wefti_u64 *credit = (const wefti_u64 *)(group.memory + group.at.credits[BACK]) + end;
-    const wefti_ep_ring_shape shape = ep_hosts_shape(group);
-    const bool has_room =
-        __any_sync(~0u, wefti_ep_ring_has_room(&shape, of->chunks, (wefti_u32)wefti_ld_acquire(credit)) != 0);
-    __syncwarp(); /* behind the acquire */
-    int rows = -1;
-    int next = of->next;
-    if (has_room && BACK) {
-        const int left = args.tables.line_count[end] - of->count;
-        rows = left < (int)group.chunk_rows ? left : (int)group.chunk_rows;
-        if (ep_lane() < rows) {
-            state->token[ep_lane()] =
-                args.tables.line_row[(wefti_u64)end * (wefti_u64)group.tokens_max + (wefti_u64)(of->count + ep_lane())];
-        }
-        state->is_last = rows == left;
-    } else if (has_room) {
-        next = ep_hosts_next_token(args, end, next);
-        for (rows = 0; rows < (int)group.chunk_rows && next < args.tables.route_header->tokens; rows++) {
-            state->token[rows] = next;
-            next = ep_hosts_next_token(args, end, next + 1);
-        }
-        state->is_last = next >= args.tables.route_header->tokens;
-    }
-    __syncwarp();
-    if (ep_lane() == 0) {
-        state->rows = rows;
-        of->next = next;
-    }
-}
-
-template <bool BACK>
-EP_DEVICE void ep_hosts_send(const ep_hosts &args, ep_hosts_crossing *state, ep_hosts_progress *of, int end)
+EP_DEVICE void ep_hosts_send(const ep_hosts &args, ep_hosts_crossing *state, ep_hosts_progress *of,
+                             const ep_hosts_place &place)
 {
     const ep_hosts_group &group = args.group;
     const wefti_u64 row_bytes = BACK ? args.row_bytes : args.wide_bytes;
-    if (ep_warp() == 0) {
-        ep_hosts_plan_chunk<BACK>(args, state, of, end);
+    const int chunk_rows = ep_hosts_chunk_rows(group, row_bytes, of->total);
+    const int first = of->chunk * chunk_rows;
+    if (threadIdx.x == 0) {
+        wefti_ep_ring_shape shape = {};
+        shape.slots = group.slots;
+        if (!wefti_ep_ring_has_room(&shape, of->number, of->credit)) {
+            of->credit =
+                (wefti_u32)wefti_ld_acquire((const wefti_u64 *)(group.memory + group.at.credits[BACK]) + place.ring);
+        }
+        state->rows = !wefti_ep_ring_has_room(&shape, of->number, of->credit) ? EP_HOSTS_NONE
+                      : of->total - first < chunk_rows                        ? of->total - first
+                                                                              : chunk_rows;
     }
     __syncthreads();
     const int rows = state->rows;
     if (rows >= 0) {
-        const wefti_u64 from = ep_hosts_chunk_at(group, group.at.out[BACK], (wefti_u32)end, of->chunks);
-        unsigned char *chunk = (unsigned char *)(group.memory + from);
-        for (int i = 0; i < rows; i++) {
-            unsigned char *to = chunk + WEFTI_CUDA_EP_HOSTS_CHUNK + (wefti_u64)i * row_bytes;
-            const int token = state->token[i];
-            ep_hosts_copy(ep_hosts_block_threads(), to, (BACK ? group.sums : group.rows) + (wefti_u64)token * row_bytes,
-                          row_bytes);
-            if (!BACK && threadIdx.x == 0) {
-                args.tables.sent_token[(wefti_u64)end * (wefti_u64)group.tokens_max + (wefti_u64)(of->count + i)] =
-                    token;
-            }
-        }
+        unsigned char *chunk = (unsigned char *)ep_hosts_fill_at(group, BACK, place, of->number);
+        const wefti_i32 *numbers = (BACK ? args.tables.line_row : args.tables.sent_token) +
+                                   (wefti_u64)place.peer * (wefti_u64)group.tokens_max + (wefti_u64)first;
+        ep_hosts_copy_rows(rows, row_bytes, chunk + WEFTI_CUDA_EP_HOSTS_CHUNK, NULL, BACK ? group.sums : group.rows,
+                           numbers);
         if (threadIdx.x == 0) {
-            wefti_ep_chunk_header *header = (wefti_ep_chunk_header *)chunk;
-            header->tokens = (uint32_t)rows;
-            header->is_last = state->is_last;
-            header->bytes = (uint32_t)(WEFTI_CUDA_EP_HOSTS_CHUNK + (wefti_u64)rows * row_bytes);
-            header->call = args.call;
+            const wefti_cuda_ep_hosts_chunk header = {args.call, of->total, 0};
+            *(wefti_cuda_ep_hosts_chunk *)chunk = header;
         }
         __syncthreads(); /* all of it is there before it is posted by release */
         if (threadIdx.x == 0) {
-            const wefti_cuda_ep_hosts_end to = BACK ? group.sources[end] : group.forwarders[end];
-            wefti_fence_acq_rel();
-            if (!ep_hosts_post(&group, BACK, to, from, WEFTI_CUDA_EP_HOSTS_CHUNK + (wefti_u64)rows * row_bytes,
-                               of->chunks)) {
+            if (!ep_hosts_post(&group, BACK, &place, WEFTI_CUDA_EP_HOSTS_CHUNK + (wefti_u64)rows * row_bytes,
+                               of->number)) {
                 state->failed = -(int)WEFT_ERR_TIMEOUT;
             }
-            of->chunks++;
-            of->count += rows;
-            of->is_done = (int)state->is_last;
+            of->number++;
+            of->chunk += (int)group.channels;
+            of->is_done = ep_hosts_is_behind<BACK>(of->chunk, chunk_rows, of->total);
             state->progress = 1;
         }
     }
@@ -202,56 +266,93 @@ EP_DEVICE void ep_hosts_send(const ep_hosts &args, ep_hosts_crossing *state, ep_
 
 /* ---- receiving ---- */
 
+/* Whether the next chunk is there, or will never be. Thread 0. */
 template <bool BACK>
-EP_DEVICE void ep_hosts_take(const ep_hosts &args, ep_hosts_crossing *state, ep_hosts_progress *of, int end)
+EP_DEVICE void ep_hosts_look(const ep_hosts &args, ep_hosts_crossing *state, ep_hosts_progress *of,
+                             const ep_hosts_place &place, const unsigned char *chunk)
+{
+    const ep_hosts_group &group = args.group;
+    const wefti_u64 row_bytes = BACK ? args.row_bytes : args.wide_bytes;
+    const wefti_u64 *flag =
+        (const wefti_u64 *)(group.memory + ep_hosts_flag_at(group, group.at.flags[BACK], place.ring, of->number));
+    wefti_i32 *count = BACK ? NULL : &args.tables.line_count[place.peer];
+    const bool is_here = wefti_ld_acquire(flag) == ep_hosts_flag(group, of->number);
+    state->rows = EP_HOSTS_NONE;
+    if (is_here && of->chunk == place.channel) { /* of this call the first by this channel */
+        const wefti_cuda_ep_hosts_chunk header = *(const wefti_cuda_ep_hosts_chunk *)chunk;
+        if (header.call != args.call || header.total < 0 || header.total > group.tokens_max ||
+            (BACK && header.total != of->total)) {
+            state->failed = -(int)WEFT_ERR_MISMATCH;
+            return;
+        }
+        of->total = header.total;
+        if (!BACK && place.channel == 0) {
+            wefti_st_relaxed((wefti_u32 *)count, (wefti_u32)header.total);
+        }
+    } else if (!BACK && !is_here && of->total < 0) {
+        of->total = (wefti_i32)wefti_ld_relaxed((const wefti_u32 *)count);
+    }
+    if (of->total >= 0) {
+        const int chunk_rows = ep_hosts_chunk_rows(group, row_bytes, of->total);
+        const int left = of->total - of->chunk * chunk_rows;
+        state->rows = ep_hosts_is_behind<BACK>(of->chunk, chunk_rows, of->total) ? EP_HOSTS_NEVER
+                      : !is_here                                                 ? EP_HOSTS_NONE
+                      : left < chunk_rows                                        ? left
+                                                                                 : chunk_rows;
+    }
+    if (!BACK && state->rows > 0) {
+        state->row = atomicAdd((wefti_u32 *)args.tables.inner_tokens, (wefti_u32)state->rows);
+    }
+}
+
+template <bool BACK>
+EP_DEVICE void ep_hosts_take(const ep_hosts &args, ep_hosts_crossing *state, ep_hosts_progress *of,
+                             const ep_hosts_place &place)
 {
     const ep_hosts_group &group = args.group;
     const wefti_u64 row_bytes = BACK ? args.row_bytes : args.wide_bytes;
     unsigned char *chunk =
-        (unsigned char *)(group.memory + ep_hosts_chunk_at(group, group.at.in[BACK], (wefti_u32)end, of->chunks));
+        (unsigned char *)(group.memory + ep_hosts_chunk_at(group, group.at.in[BACK], place.ring, of->number));
     if (threadIdx.x == 0) {
-        const wefti_u64 *flag = (const wefti_u64 *)(group.memory + ep_hosts_flag_at(group, group.at.flags[BACK],
-                                                                                    (wefti_u32)end, of->chunks));
-        const wefti_ep_chunk_header *header = (const wefti_ep_chunk_header *)chunk;
-        const bool is_here = wefti_ld_acquire(flag) == (wefti_u64)of->chunks + 1;
-        const int most = BACK ? args.tables.sent_count[end] : group.tokens_max;
-        state->rows = -1;
-        if (is_here && (header->call != args.call || (int)header->tokens > most - of->count)) {
-            state->failed = -(int)WEFT_ERR_MISMATCH;
-        } else if (is_here) {
-            state->rows = (int)header->tokens;
-            state->is_last = header->is_last;
-            state->first = BACK ? 0 : atomicAdd((wefti_u32 *)args.tables.inner_tokens, header->tokens);
-        }
+        ep_hosts_look<BACK>(args, state, of, place, chunk);
     }
     __syncthreads();
     const int rows = state->rows;
-    for (int i = 0; i < rows; i++) {
-        unsigned char *from = chunk + WEFTI_CUDA_EP_HOSTS_CHUNK + (wefti_u64)i * row_bytes;
-        const wefti_u64 at = (wefti_u64)end * (wefti_u64)group.tokens_max;
-        const wefti_u64 number = at + (wefti_u64)(of->count + i);
-        const wefti_u32 row = state->first + (wefti_u32)i;
-        if (BACK) {
-            ep_hosts_copy(ep_hosts_block_threads(),
-                          group.domain_sums + (at + (wefti_u64)args.tables.sent_token[number]) * row_bytes, from,
-                          row_bytes);
-        } else {
-            ep_hosts_copy(ep_hosts_block_threads(), group.rows + (wefti_u64)row * row_bytes, from, row_bytes);
-            ep_hosts_choose_inner(args, ep_hosts_block_threads(), row, ep_hosts_ids(ep_hosts_tail(args, from)));
-            if (threadIdx.x == 0) {
-                args.tables.line_row[number] = (wefti_i32)row;
+    if (rows < 0 || state->failed != 0) {
+        if (threadIdx.x == 0 && rows == EP_HOSTS_NEVER) {
+            of->is_done = 1;
+        }
+        __syncthreads(); /* the state has been read */
+        return;
+    }
+    const int chunk_rows = ep_hosts_chunk_rows(group, row_bytes, of->total);
+    const wefti_u64 at = (wefti_u64)place.peer * (wefti_u64)group.tokens_max;
+    const wefti_u64 first = at + (wefti_u64)(of->chunk * chunk_rows);
+    const unsigned char *from = chunk + WEFTI_CUDA_EP_HOSTS_CHUNK;
+    if (BACK) {
+        ep_hosts_copy_rows(rows, row_bytes, group.domain_sums + at * row_bytes, args.tables.sent_token + first, from,
+                           NULL);
+    } else {
+        ep_hosts_copy_rows(rows, row_bytes, group.rows + (wefti_u64)state->row * row_bytes, NULL, from, NULL);
+        for (int i = ep_warp(); i < rows; i += ep_warps()) {
+            const wefti_u32 row = state->row + (wefti_u32)i;
+            unsigned char *tail = (unsigned char *)ep_hosts_tail(args, chunk + WEFTI_CUDA_EP_HOSTS_CHUNK);
+            ep_hosts_choose_inner(args, ep_hosts_lanes(), row,
+                                  ep_hosts_ids((wefti_cuda_ep_hosts_tail *)(tail + (wefti_u64)i * row_bytes)));
+            if (ep_lane() == 0) {
+                args.tables.line_row[first + (wefti_u64)i] = (wefti_i32)row;
             }
         }
     }
     __syncthreads(); /* all of it has been read before the slot is given back */
-    if (threadIdx.x == 0 && rows >= 0) {
-        const wefti_cuda_ep_hosts_end to = BACK ? group.forwarders[end] : group.sources[end];
-        const wefti_ep_ring_shape shape = ep_hosts_shape(group);
-        of->chunks++;
-        of->count += rows;
-        of->is_done = (int)state->is_last;
+    if (threadIdx.x == 0) {
+        wefti_ep_ring_shape shape = {};
+        shape.slots = group.slots;
+        of->number++;
+        of->chunk += (int)group.channels;
+        of->is_done = ep_hosts_is_behind<BACK>(of->chunk, chunk_rows, of->total);
         state->progress = 1;
-        if (wefti_ep_ring_gives_credit(&shape, of->chunks) && !ep_hosts_give_credit(&group, BACK, to, of->chunks)) {
+        if (wefti_ep_ring_gives_credit(&shape, of->number) && !ep_hosts_give_credit(&group, BACK, &place, of->number)) {
             state->failed = -(int)WEFT_ERR_TIMEOUT;
         }
     }
@@ -260,19 +361,11 @@ EP_DEVICE void ep_hosts_take(const ep_hosts &args, ep_hosts_crossing *state, ep_
 
 /* ---- all of it ---- */
 
-/* Who is at end number `end` of this call; the first `sends` of them send. */
-EP_DEVICE wefti_cuda_ep_hosts_end ep_hosts_end_of(const ep_hosts_group &group, bool back, int end)
-{
-    const int sends = back ? group.lines : group.domains;
-    const bool is_source = back == (end < sends);
-    const int number = end < sends ? end : end - sends;
-    return is_source ? group.sources[number] : group.forwarders[number];
-}
-
 /* Nothing has gone on: whether to look again. Thread 0. */
-template <bool BACK> EP_DEVICE_SLOW void ep_hosts_rest(const ep_hosts *args, ep_hosts_crossing *state, int ends)
+template <bool BACK> EP_DEVICE_SLOW void ep_hosts_rest(const ep_hosts *args, ep_hosts_crossing *state)
 {
     const ep_hosts_group &group = args->group;
+    const int ends = ep_hosts_ends(group);
     EP_PAUSE();
     if (++state->looks % WEFTI_DEV_LOOKS != 0) {
         return;
@@ -284,7 +377,7 @@ template <bool BACK> EP_DEVICE_SLOW void ep_hosts_rest(const ep_hosts *args, ep_
     state->start_ns = state->start_ns == 0 ? wefti_time_ns() : state->start_ns;
     const int status = wefti_dev_pause_slow(&group.dev, state->start_ns);
     for (int i = 0; status == WEFT_ERR_TIMEOUT && (int)blockIdx.x + i * (int)gridDim.x < ends; i++) {
-        const int rank = ep_hosts_end_of(group, BACK, (int)blockIdx.x + i * (int)gridDim.x).rank;
+        const int rank = ep_hosts_place_of(group, BACK, (int)blockIdx.x + i * (int)gridDim.x).to.rank;
         if (!state->of[i].is_done) {
             atomicOr(&group.control->missing[rank >> 5], 1u << (rank & 31));
         }
@@ -292,23 +385,36 @@ template <bool BACK> EP_DEVICE_SLOW void ep_hosts_rest(const ep_hosts *args, ep_
     state->failed = status == WEFT_OK ? 0 : -status;
 }
 
+/* How far an end is when the kernel begins. Thread 0. */
+template <bool BACK> EP_DEVICE ep_hosts_progress ep_hosts_start(const ep_hosts &args, const ep_hosts_place &place)
+{
+    const ep_hosts_group &group = args.group;
+    const wefti_u64 row_bytes = BACK ? args.row_bytes : args.wide_bytes;
+    const bool is_forwarder = BACK != place.sends; /* the other; else it is a source */
+    ep_hosts_progress of = {};
+    of.chunk = place.channel;
+    of.number = (place.sends ? group.control->sent : group.control->taken)[BACK][place.ring];
+    of.credit = of.number - group.slots; /* as far as is known: what there is, is looked at first */
+    of.total = is_forwarder ? args.tables.sent_count[place.peer] : BACK ? args.tables.line_count[place.peer] : -1;
+    of.is_done = is_forwarder && place.peer == group.domain;
+    if (!of.is_done && of.total >= 0) {
+        of.is_done = ep_hosts_is_behind<BACK>(of.chunk, ep_hosts_chunk_rows(group, row_bytes, of.total), of.total);
+    }
+    return of;
+}
+
 template <bool BACK> EP_DEVICE void ep_hosts_cross(const ep_hosts &args)
 {
     EP_SHARED(ep_hosts_crossing, state);
     const ep_hosts_group &group = args.group;
-    const int sends = BACK ? group.lines : group.domains;
-    const int ends = group.lines + group.domains;
-    wefti_cuda_ep_hosts_control *control = group.control;
+    const int ends = ep_hosts_ends(group);
     if (threadIdx.x == 0) {
-        for (int i = 0, end = (int)blockIdx.x; end < ends; i++, end += (int)gridDim.x) {
-            const bool is_own = end == (BACK ? group.lines : 0) + group.domain;
-            ep_hosts_progress fresh = {is_own, 0, 0,
-                                       end < sends ? control->sent[BACK][end] : control->taken[BACK][end - sends]};
-            state.of[i] = fresh;
-        }
         state.failed = ep_hosts_is_well(group) ? 0 : -(int)WEFT_ERR_TIMEOUT;
         state.looks = 0;
         state.start_ns = 0;
+        for (int i = 0, end = (int)blockIdx.x; end < ends && state.failed == 0; i++, end += (int)gridDim.x) {
+            state.of[i] = ep_hosts_start<BACK>(args, ep_hosts_place_of(group, BACK, end));
+        }
     }
     for (;;) {
         int left = 0;
@@ -324,10 +430,11 @@ template <bool BACK> EP_DEVICE void ep_hosts_cross(const ep_hosts &args)
                 continue;
             }
             left++;
-            if (end < sends) {
-                ep_hosts_send<BACK>(args, &state, &state.of[i], end);
+            const ep_hosts_place place = ep_hosts_place_of(group, BACK, end);
+            if (place.sends) {
+                ep_hosts_send<BACK>(args, &state, &state.of[i], place);
             } else {
-                ep_hosts_take<BACK>(args, &state, &state.of[i], end - sends);
+                ep_hosts_take<BACK>(args, &state, &state.of[i], place);
             }
         }
         if (left == 0) {
@@ -336,22 +443,20 @@ template <bool BACK> EP_DEVICE void ep_hosts_cross(const ep_hosts &args)
         if (threadIdx.x == 0 && state.progress != 0) {
             state.start_ns = 0;
         } else if (threadIdx.x == 0 && state.failed == 0) {
-            ep_hosts_rest<BACK>(&args, &state, ends);
+            ep_hosts_rest<BACK>(&args, &state);
         }
         __syncthreads();
     }
-    if (threadIdx.x == 0 && state.failed != 0) {
-        ep_hosts_fail(&group, -state.failed);
+    if (threadIdx.x != 0) {
+        return;
     }
-    for (int i = 0, end = (int)blockIdx.x; end < ends && threadIdx.x == 0; i++, end += (int)gridDim.x) {
-        if (end < sends) {
-            control->sent[BACK][end] = state.of[i].chunks;
-        } else {
-            control->taken[BACK][end - sends] = state.of[i].chunks;
-        }
-        if (!BACK) {
-            (end < sends ? args.tables.sent_count[end] : args.tables.line_count[end - sends]) = state.of[i].count;
-        }
+    if (state.failed != 0) {
+        ep_hosts_fail(&group, -state.failed);
+        return;
+    }
+    for (int i = 0, end = (int)blockIdx.x; end < ends; i++, end += (int)gridDim.x) {
+        const ep_hosts_place place = ep_hosts_place_of(group, BACK, end);
+        (place.sends ? group.control->sent : group.control->taken)[BACK][place.ring] = state.of[i].number;
     }
 }
 

@@ -11,7 +11,8 @@
  * Flags: `failed`, this rank's and that of its inner group; none is waited for.
  *
  *     dispatch_begins   block 0: choices and T; all: the tables of the last routing are cleared
- *     dispatch_packs    a warp a token: its row, scales and tail as they go, its choices for the inner group
+ *     dispatch_packs    a warp a token: its row, scales and tail as they go, its choices for the inner group; the
+ *                       lists of what goes to each other domain
  *     dispatch_indexes  a thread a received row: where its (source, token) is; rows of each source and expert
  *     dispatch_counts   a block a tile, a thread a local expert: its rows there; by source one thread
  *     dispatch_scans    a thread an expert: prefix over tiles; first rows of experts and sources; counts told
@@ -84,6 +85,12 @@ EP_DEVICE void ep_hosts_begin(const ep_hosts &args)
     for (int i = threads.number; i < group.ranks; i += threads.count) {
         args.tables.rows_of_source[i] = 0;
     }
+    for (int i = threads.number; i < group.domains; i += threads.count) {
+        args.tables.sent_count[i] = 0;
+    }
+    for (int i = threads.number; i < group.lines; i += threads.count) {
+        args.tables.line_count[i] = -1;
+    }
     if (blockIdx.x == 0) {
         if ((args.flags & WEFTI_CUDA_EP_FRESH) != 0) {
             ep_hosts_begin_routing(args);
@@ -91,6 +98,7 @@ EP_DEVICE void ep_hosts_begin(const ep_hosts &args)
         __syncthreads();
         if (threadIdx.x == 0) {
             *args.tables.inner_tokens = args.tables.route_header->tokens;
+            group.control->calls++;
         }
     }
 }
@@ -158,8 +166,25 @@ EP_DEVICE void ep_hosts_pack_row(const ep_hosts &args, unsigned char *to, int to
     }
 }
 
-/* This rank's own tokens: rows, scales and tails as they go, and their choices for the inner group. Warps take
- * tokens. */
+/* Note a token for each other domain with one of its experts. A warp. */
+EP_DEVICE void ep_hosts_list(const ep_hosts &args, int token, const wefti_i32 *ids)
+{
+    const ep_hosts_group &group = args.group;
+    for (int k = ep_lane(); k < args.topk; k += 32) {
+        const int domain = ids[k] < 0 ? group.domain : group.domain_of[ids[k]];
+        bool is_first = domain != group.domain;
+        for (int i = 0; i < k && is_first; i++) {
+            is_first = ids[i] < 0 || group.domain_of[ids[i]] != domain;
+        }
+        if (is_first) {
+            const wefti_u32 at = atomicAdd((wefti_u32 *)&args.tables.sent_count[domain], 1u);
+            args.tables.sent_token[(wefti_u64)domain * (wefti_u64)group.tokens_max + at] = token;
+        }
+    }
+}
+
+/* This rank's own tokens: rows, scales and tails as they go, their choices for the inner group, and where they go.
+ * Warps take tokens. */
 EP_DEVICE void ep_hosts_pack(const ep_hosts &args)
 {
     const ep_warp_group warps = ep_hosts_warps();
@@ -182,6 +207,7 @@ EP_DEVICE void ep_hosts_pack(const ep_hosts &args)
             ep_hosts_weights(args, tail)[k] = args.tables.weights[first + (wefti_u64)k];
         }
         ep_hosts_choose_inner(args, ep_hosts_lanes(), (wefti_u32)token, args.tables.ids + first);
+        ep_hosts_list(args, token, args.tables.ids + first);
     }
 }
 
