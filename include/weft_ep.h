@@ -301,10 +301,10 @@ WEFT_API weft_status weft_ep_destroy(weft_ep *ep) WEFT_MUST_CHECK;
  * agree on the next; where one completed a call in which another failed, their next calls may differ, which is
  * WEFT_ERR_MISMATCH, and then they are in step again. A rank may be named only because it waited for one that is gone:
  * say of it that it is alive. Arrays given to the failed call may still be read and written by ranks that are late,
- * until the next call has succeeded. On GPUs, in a group of up to 32 ranks, a masked rank no more writes into them, nor
- * into those of later calls, once weft_ep_mask has returned: it takes some milliseconds, and, where that rank is inside
- * a call which failed here, until it has left that, at most three deadlines; without a deadline until then, or until
- * the world is aborted (WEFT_ERR_ABORTED, and nobody is masked). In a group of more it may still write.
+ * until the next call has succeeded. On GPUs a masked rank no more writes into them, nor into those of later calls, once
+ * weft_ep_mask has returned: it takes some milliseconds, and, where that rank is inside a call which failed here, until
+ * it has left that, at most three deadlines; without a deadline until then, or until the world is aborted
+ * (WEFT_ERR_ABORTED, and nobody is masked).
  *
  * A rank that was masked is unmasked only when it has made every collective call of the group that the others have
  * made, failed ones counted; else its calls are told from theirs and it times out. Errors: WEFT_ERR_ARGUMENT (NULL,
@@ -331,7 +331,7 @@ WEFT_API weft_status weft_ep_mask_words(const weft_ep *ep, const uint64_t **word
  * joins and they say of it that it is alive (weft_ep_mask). Joining revives a group that is dead by timeout and unmasks
  * all ranks here; routes need new routings. Local. WEFT_ERR_ARGUMENT: fewer calls than this rank has made;
  * WEFT_ERR_STATE: between the halves of a call, or the group is dead otherwise. On GPUs when the streams of the group's
- * calls have ended; WEFT_ERR_UNSUPPORTED: more than 32 ranks, several domains, pairs_max 2, or bytes_max. */
+ * calls have ended; WEFT_ERR_UNSUPPORTED: several domains, pairs_max 2, or bytes_max. */
 WEFT_API weft_status weft_ep_calls(const weft_ep *ep, uint64_t *calls) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_ep_rejoin(weft_ep *ep, uint64_t calls) WEFT_MUST_CHECK;
 

@@ -14,6 +14,12 @@
 #include "cuda/ep/host/hosts.h"
 #include "gpu/support/ep_rig.h"
 
+/* Whether the rig's groups have the kernels of groups of many ranks. */
+static int is_of_many(void)
+{
+    return getenv("WEFT_EP_FEW_RANKS") != NULL;
+}
+
 /* ---- a rank that does not come ---- */
 
 /* The routing that the others did not agree on is none when they go on. */
@@ -107,6 +113,43 @@ static void *begin_later(void *argument)
     return NULL;
 }
 
+/* Where rank 1's area is, which it tells: both ranks are threads. */
+static uint64_t area_of_other;
+
+static void tell_area(const ep_rig *rig)
+{
+    if (rig->rank == 1) {
+        area_of_other = wefti_cuda_ep_own_area(rig->ep, 0);
+    }
+    CHECK_OK(weft_barrier(rig->world));
+}
+
+/* Words of a call header in a rank's memory. */
+static size_t header_words(const wefti_cuda_ep_group *group)
+{
+    return WEFTI_CUDA_EP_HEADER_WORDS + (is_of_many() ? 1 + (size_t)group->at.local_max : EP_RIG_PES);
+}
+
+/* Of rank 0's words in the memory of rank 1, those that are not 0: of both call headers, and, of many ranks, of its
+ * answer. */
+static int words_left(const ep_rig *rig)
+{
+    const wefti_cuda_ep_group *group = wefti_cuda_ep_group_of(rig->ep);
+    const uint64_t *headers = (const uint64_t *)(uintptr_t)(area_of_other + group->at.headers);
+    const uint64_t *answer = (const uint64_t *)(uintptr_t)(area_of_other + group->at.counts);
+    const size_t count = header_words(group);
+    const size_t answered = is_of_many() ? WEFTI_CUDA_EP_REPLY_WORDS + (size_t)group->at.local_max : 0;
+    int left = 0;
+    for (size_t i = 0; i < count; i++) {
+        left += headers[i] != 0;
+        left += headers[EP_RIG_PES * count + i] != 0;
+    }
+    for (size_t i = 0; i < answered; i++) {
+        left += answer[i] != 0;
+    }
+    return left;
+}
+
 static double now_s(void)
 {
     struct timespec now;
@@ -119,7 +162,7 @@ static wefti_cuda_ep_control *fail_beside(ep_rig *rig)
 {
     weft_ep_host_counts counts;
     const wefti_cuda_ep_group *group = wefti_cuda_ep_group_of(rig->ep);
-    wefti_cuda_ep_control *theirs = (wefti_cuda_ep_control *)(uintptr_t)(group->area[1] + group->at.control);
+    wefti_cuda_ep_control *theirs = (wefti_cuda_ep_control *)(uintptr_t)(area_of_other + group->at.control);
     CHECK_OK(weft_ep_dispatch(rig->route, &rig->in, &rig->received, NULL));
     CHECK_STATUS(weft_ep_route_query(rig->route, NULL, &counts), WEFT_ERR_TIMEOUT);
     theirs->begun = 1;
@@ -138,7 +181,7 @@ static void masked_in_a_call(weft_world *world, int which)
     ep_rig_open(&rig, world, WEFT_EP_RANK_MAJOR, 0);
     ep_rig_expect_step(&rig);
     CHECK_OK(weft_device_deadline(world, UINT64_C(200000000)));
-    CHECK_OK(weft_barrier(world));
+    tell_area(&rig);
     if (rig.rank == 0) {
         wefti_cuda_ep_control *theirs = fail_beside(&rig);
         wefti_cuda_ep_control before = *theirs;
@@ -150,9 +193,11 @@ static void masked_in_a_call(weft_world *world, int which)
             CHECK(pthread_create(&rig.thread, NULL, begin_later, &rig) == 0);
         }
         CHECK_OK(weft_device_deadline(world, deadlines_ns[which]));
+        CHECK(words_left(&rig) > 0);
         const double start = now_s();
         CHECK_OK(weft_ep_mask(rig.ep, 1, 0));
         const double took = now_s() - start;
+        CHECK(words_left(&rig) == 0);
         CHECK(which == 2 ? took >= 0.6 : took < 20);
         CHECK(!is_later || took >= 0.1);
         CHECK(!is_later || pthread_join(rig.thread, NULL) == 0);
@@ -169,7 +214,7 @@ static void aborted_in_a_mask(weft_world *world, int which)
     ep_rig_open(&rig, world, WEFT_EP_RANK_MAJOR, 0);
     ep_rig_expect_step(&rig);
     CHECK_OK(weft_device_deadline(world, UINT64_C(200000000)));
-    CHECK_OK(weft_barrier(world));
+    tell_area(&rig);
     if (rig.rank == 0) {
         int masked = -1;
         (void)fail_beside(&rig);
@@ -187,6 +232,50 @@ static void aborted_in_a_mask(weft_world *world, int which)
     }
     CHECK_OK(weft_ep_route_destroy(rig.route));
     CHECK_OK(weft_ep_destroy(rig.ep));
+}
+
+/* A rank that was masked between two calls is not waited for, and comes back when it has missed some. */
+static void back_in_step(weft_world *world, int which)
+{
+    ep_rig rig;
+    weft_ep_host_counts counts;
+    static uint64_t calls; /* told by rank 0 */
+    uint64_t own;
+    ep_rig_open(&rig, world, (weft_ep_layout)which, 0);
+    ep_rig_expect_step(&rig);
+    CHECK_OK(weft_device_deadline(world, UINT64_C(200000000)));
+    CHECK_OK(weft_barrier(world));
+    if (rig.rank == 0) {
+        CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
+        CHECK_STATUS(weft_ep_route_query(rig.route, NULL, &counts), WEFT_ERR_TIMEOUT);
+        CHECK_OK(weft_device_deadline(world, UINT64_C(100000000000)));
+        const double start = now_s();
+        CHECK_OK(weft_ep_mask(rig.ep, 1, 0));
+        ep_rig_choose(&rig, 0);
+        for (int i = 0; i < 2; i++) {
+            CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
+            CHECK_OK(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
+            CHECK_STATUS(ep_rig_status(&rig), WEFT_OK);
+        }
+        CHECK(now_s() - start < 50);
+        CHECK_OK(weft_ep_calls(rig.ep, &calls));
+        CHECK_OK(weft_ep_mask(rig.ep, 1, 1));
+    }
+    CHECK_OK(weft_barrier(world));
+    CHECK_OK(weft_device_deadline(world, UINT64_C(30000000000)));
+    if (rig.rank == 1) {
+        CHECK_OK(weft_ep_calls(rig.ep, &own));
+        CHECK(own + 3 == calls);
+        CHECK_STATUS(weft_ep_rejoin(rig.ep, own - 1), WEFT_ERR_ARGUMENT);
+        CHECK_OK(weft_ep_mask(rig.ep, 0, 0)); /* as it may have; joining takes it back */
+        CHECK_OK(weft_ep_rejoin(rig.ep, calls));
+        CHECK_STATUS(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL), WEFT_ERR_STATE);
+    }
+    CHECK_OK(weft_barrier(world));
+    for (int i = 0; i < 3; i++) {
+        ep_rig_expect_step(&rig);
+    }
+    ep_rig_close(&rig);
 }
 
 /* ---- blocks of this rank itself that do not come ---- */
@@ -211,18 +300,12 @@ static void *put_back(void *argument)
     return NULL;
 }
 
-/* Whether the rig's groups have the kernels of groups of many ranks. */
-static int is_of_many(void)
-{
-    return getenv("WEFT_EP_FEW_RANKS") != NULL;
-}
-
 /* As if the block that posts this rank's call header to itself had not come yet. */
 static void take_own_header(const ep_rig *rig, own_header *header)
 {
     const wefti_cuda_ep_group *group = wefti_cuda_ep_group_of(rig->ep);
     const uint64_t parity = ep_rig_control(rig)->epoch & 1;
-    header->count = WEFTI_CUDA_EP_HEADER_WORDS + (is_of_many() ? 1 + (size_t)group->at.local_max : EP_RIG_PES);
+    header->count = header_words(group);
     header->there = (uint64_t *)(uintptr_t)(wefti_cuda_ep_own_area(rig->ep, 0) + group->at.headers) +
                     (parity * EP_RIG_PES + (uint64_t)rig->rank) * header->count;
     CHECK(header->count <= sizeof header->words / sizeof header->words[0]);
@@ -339,14 +422,16 @@ static void after_a_fault_between(weft_world *world, int which)
 static void alone(void **state)
 {
     static const ep_rig_case cases[] = {{go_on_alone, 8},     {combine_alone, 2},    {fail_between_halves, 1},
-                                        {own_blocks_late, 2}, {masked_in_a_call, 4}, {after_a_fault, 2}};
+                                        {own_blocks_late, 2}, {masked_in_a_call, 4}, {after_a_fault, 2},
+                                        {back_in_step, 2}};
     (void)state;
     ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});
 }
 
 static void alone_of_many(void **state)
 {
-    static const ep_rig_case cases[] = {{own_blocks_late, 2}, {after_a_fault, 2}};
+    static const ep_rig_case cases[] = {
+        {own_blocks_late, 2}, {masked_in_a_call, 4}, {after_a_fault, 2}, {back_in_step, 2}};
     (void)state;
     (void)setenv("WEFT_EP_FEW_RANKS", "0", 1);
     ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});

@@ -96,7 +96,7 @@ static int many_is_missing(const uint64_t *told, uint64_t failed, int rank)
     .low_latency_needs = "slots of few tokens (slot_tokens_max, and memory for low latency)", .owner_bytes = 1,        \
     .takes_weights = 1, .layout = few_layout, .set_experts = few_set_experts, .set_rank = few_set_rank,                \
     .write_directory = few_write_directory, .plan = wefti_cuda_ep_plan_few, .is_missing = few_is_missing,              \
-    .mask = wefti_cuda_ep_mask_few
+    .revoke = wefti_cuda_ep_revoke_few, .tell_masked = wefti_cuda_ep_tell_masked_few
 
 static const wefti_cuda_ep_kind few = {OF_FEW(LOW_LATENCY)};
 static const wefti_cuda_ep_kind passing = {OF_FEW(PASSING)};
@@ -105,7 +105,6 @@ static const wefti_cuda_ep_kind many = {
     .low_latency = WEFTI_CUDA_EP_SETS,
     .families = FAMILY(ALL) | FAMILY(MANY),
     .low_latency_needs = "at most 32 ranks",
-    .out_of_step = "of more than 32 ranks",
     .owner_bytes = sizeof(int16_t),
     .all_in_one = 1,
     .layout = many_layout,
@@ -114,7 +113,8 @@ static const wefti_cuda_ep_kind many = {
     .write_directory = many_write_directory,
     .plan = wefti_cuda_ep_plan_many,
     .is_missing = many_is_missing,
-    .mask = wefti_cuda_ep_mask_many,
+    .revoke = wefti_cuda_ep_revoke_many,
+    .tell_masked = wefti_cuda_ep_tell_masked_many,
 };
 
 weft_status wefti_cuda_ep_find_kind(const weft_ep *ep, const wefti_cuda_ep_kind **kind)

@@ -24,7 +24,6 @@ typedef struct wefti_cuda_ep_kind {
     unsigned low_latency_families; /* those of low latency */
     unsigned positions_families; /* those of routes of positions; 0: there are no such routes */
     const char *low_latency_needs; /* what groups lack that have no calls of low latency */
-    const char *out_of_step; /* which groups cannot rejoin; NULL: these can */
     size_t owner_bytes; /* of an element of the tables' `owner` */
     int takes_weights; /* a dispatch may bring new weights for the routing that there is */
     /* A kernel is whole, send and recv of its call, with options or without, and none comes before a combine with
@@ -46,8 +45,10 @@ typedef struct wefti_cuda_ep_kind {
     /* Whether a kernel waited in vain for `rank`: by what it told the host, of which `failed` is one word. */
     int (*is_missing)(const uint64_t *told, uint64_t failed, int rank);
 
-    /* These ranks are to be masked on a channel, beside the control words; is_new: `rank` was not. */
-    weft_status (*mask)(const weft_ep *ep, int channel, int rank, const uint32_t *masked, int is_new);
+    /* Take what this rank has told `rank` on a channel back: its kernels that begin from now on store nothing here. */
+    weft_status (*revoke)(const weft_ep *ep, int channel, int rank);
+    /* Who is masked on a channel, to where kernels look beside the control words. */
+    weft_status (*tell_masked)(const weft_ep *ep, int channel, const uint32_t *masked);
 } wefti_cuda_ep_kind;
 
 /* The kind of a group of which config and ranks are known. */
@@ -56,8 +57,10 @@ weft_status wefti_cuda_ep_find_kind(const weft_ep *ep, const wefti_cuda_ep_kind 
 /* What the kinds do differently, where it is more than a few lines: plan.c, masks.c. */
 void wefti_cuda_ep_plan_few(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan);
 void wefti_cuda_ep_plan_many(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan);
-weft_status wefti_cuda_ep_mask_few(const weft_ep *ep, int channel, int rank, const uint32_t *masked, int is_new);
-weft_status wefti_cuda_ep_mask_many(const weft_ep *ep, int channel, int rank, const uint32_t *masked, int is_new);
+weft_status wefti_cuda_ep_revoke_few(const weft_ep *ep, int channel, int rank);
+weft_status wefti_cuda_ep_revoke_many(const weft_ep *ep, int channel, int rank);
+weft_status wefti_cuda_ep_tell_masked_few(const weft_ep *ep, int channel, const uint32_t *masked);
+weft_status wefti_cuda_ep_tell_masked_many(const weft_ep *ep, int channel, const uint32_t *masked);
 
 /* Load the modules whose kernels the group may launch, and find these (find.c). */
 weft_status wefti_cuda_ep_find_kernels(weft_ep *ep);

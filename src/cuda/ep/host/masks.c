@@ -42,10 +42,18 @@ static void forget_failure(weft_ep *ep)
 
 /* ---- what the masked rank may still do ---- */
 
+/* A rank's area, as this one addresses it. */
+static uint64_t area_of(const weft_ep *ep, int channel, int rank)
+{
+    uint64_t left;
+    const wefti_ep_device *device = ep->device;
+    return wefti_cuda_locate(&device->cuda->base, device->area, device->pe_of[rank], &left) +
+           (uint64_t)channel * device->group[0].at.bytes;
+}
+
 static wefti_cuda_ep_control *control_at(const weft_ep *ep, int channel, int rank)
 {
-    const wefti_cuda_ep_group *group = &ep->device->group[channel];
-    return (void *)(uintptr_t)(group->area[rank] + group->at.control);
+    return (void *)(uintptr_t)(area_of(ep, channel, rank) + ep->device->group[channel].at.control);
 }
 
 static weft_status read_control(const weft_ep *ep, int channel, int rank, wefti_cuda_ep_control *control)
@@ -92,18 +100,42 @@ static int have_ended(call_range then, const wefti_cuda_ep_control *now)
     return now->failed != 0 || now->epoch > then.last || (now->epoch == then.last && now->begun != 0);
 }
 
-/* Take this rank's call headers back from a rank's memory. */
-static weft_status revoke(const weft_ep *ep, int channel, int rank)
+static weft_status take_back(const weft_ep *ep, uint64_t there, uint64_t words)
 {
-    static const uint64_t none[WEFTI_CUDA_EP_HEADER_WORDS + WEFTI_CUDA_EP_RANKS_MAX];
-    const wefti_cuda_ep_group *group = &ep->device->group[channel];
-    const uint64_t bytes = (WEFTI_CUDA_EP_HEADER_WORDS + (uint64_t)ep->ranks) * sizeof *none;
-    for (uint64_t parity = 0; parity < 2; parity++) {
-        const uint64_t number = parity * (uint64_t)ep->ranks + (uint64_t)ep->rank;
-        void *there = (void *)(uintptr_t)(group->area[rank] + group->at.headers + number * bytes);
-        WEFT_TRY(wefti_cuda_copy(&ep->device->cuda->base, there, none, bytes));
+    static const uint64_t none[512];
+    const uint64_t most = sizeof none / sizeof *none;
+    for (uint64_t i = 0; i < words; i += most) {
+        const uint64_t count = words - i < most ? words - i : most;
+        WEFT_TRY(wefti_cuda_copy(&ep->device->cuda->base, (void *)(uintptr_t)(there + i * sizeof *none), none,
+                                 count * sizeof *none));
     }
     return WEFT_OK;
+}
+
+/* Of the call headers in a rank's memory, [2][R] of so many words, those of this rank. */
+static weft_status take_headers_back(const weft_ep *ep, int channel, int rank, uint64_t words)
+{
+    const uint64_t headers = area_of(ep, channel, rank) + ep->device->group[channel].at.headers;
+    for (uint64_t parity = 0; parity < 2; parity++) {
+        const uint64_t number = parity * (uint64_t)ep->ranks + (uint64_t)ep->rank;
+        WEFT_TRY(take_back(ep, headers + number * words * sizeof(uint64_t), words));
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_cuda_ep_revoke_few(const weft_ep *ep, int channel, int rank)
+{
+    return take_headers_back(ep, channel, rank, WEFTI_CUDA_EP_HEADER_WORDS + (uint64_t)ep->ranks);
+}
+
+/* Of many ranks also what this one, as an owner, has answered. */
+weft_status wefti_cuda_ep_revoke_many(const weft_ep *ep, int channel, int rank)
+{
+    const wefti_cuda_ep_layout *at = &ep->device->group[channel].at;
+    const uint64_t words = WEFTI_CUDA_EP_REPLY_WORDS + (uint64_t)at->local_max;
+    const uint64_t answer = at->counts + (uint64_t)ep->rank * words * sizeof(uint64_t);
+    WEFT_TRY(take_headers_back(ep, channel, rank, WEFTI_CUDA_EP_HEADER_WORDS + 1 + (uint64_t)at->local_max));
+    return take_back(ep, area_of(ep, channel, rank) + answer, words);
 }
 
 /* WEFT_FOREVER where kernels wait without a deadline: their wait for a PE that is gone ends all the same
@@ -118,14 +150,14 @@ static weft_status find_patience(const weft_ep *ep, uint64_t *patience_ns)
     return WEFT_OK;
 }
 
-/* After this a rank stores nothing where call headers of this rank's said, on a channel. */
+/* After this a rank stores nothing where words of this rank's said, on a channel. */
 static weft_status shut_out(const weft_ep *ep, int channel, int rank, call_range open)
 {
     wefti_cuda_ep_control theirs;
     uint64_t patience_ns;
     const int pe = ep->device->pe_of[rank];
     WEFT_TRY(find_patience(ep, &patience_ns));
-    WEFT_TRY(revoke(ep, channel, rank));
+    WEFT_TRY(ep->device->kind->revoke(ep, channel, rank));
     wefti_os_sleep_ns(SETTLE_NS);
     WEFT_TRY(read_control(ep, channel, rank, &theirs));
     const call_range then = running(&theirs);
@@ -148,11 +180,17 @@ static weft_status shut_out(const weft_ep *ep, int channel, int rank, call_range
 
 /* ---- the mask ---- */
 
-/* The masked ranks, and nothing missing, to the directory. No call header has to be taken back. */
-weft_status wefti_cuda_ep_mask_many(const weft_ep *ep, int channel, int rank, const uint32_t *masked, int is_new)
+weft_status wefti_cuda_ep_tell_masked_few(const weft_ep *ep, int channel, const uint32_t *masked)
 {
-    (void)rank;
-    (void)is_new;
+    (void)ep;
+    (void)channel;
+    (void)masked;
+    return WEFT_OK; /* the control words say it */
+}
+
+/* Who is masked, and that nobody is missing, to the directory. */
+weft_status wefti_cuda_ep_tell_masked_many(const weft_ep *ep, int channel, const uint32_t *masked)
+{
     const wefti_ep_device *device = ep->device;
     wefti_cuda_ep_directory *there =
         (void *)(uintptr_t)(wefti_cuda_ep_own_area(ep, channel) + device->group[channel].at.meta_ready);
@@ -161,23 +199,16 @@ weft_status wefti_cuda_ep_mask_many(const weft_ep *ep, int channel, int rank, co
     return wefti_cuda_copy(&device->cuda->base, there->masked, words, sizeof words);
 }
 
-/* What the rank may still do, it has done. */
-weft_status wefti_cuda_ep_mask_few(const weft_ep *ep, int channel, int rank, const uint32_t *masked, int is_new)
-{
-    call_range open;
-    (void)masked;
-    WEFT_TRY(find_incomplete(ep, channel, &open));
-    return is_new ? shut_out(ep, channel, rank, open) : WEFT_OK;
-}
-
-/* Mask a rank in one channel. */
+/* Mask a rank in one channel. What it may still do, it has done. */
 static weft_status mask_channel(const weft_ep *ep, int channel, int rank, const uint32_t *masked, int is_new)
 {
-    wefti_ep_device *device = ep->device;
+    const wefti_ep_device *device = ep->device;
     const wefti_cuda_ep_control control = {.masked = masked[0]};
-    WEFT_TRY(device->kind->mask(ep, channel, rank, masked, is_new));
-    wefti_cuda_ep_control *own =
-        (void *)(uintptr_t)(wefti_cuda_ep_own_area(ep, channel) + device->group[channel].at.control);
+    call_range open;
+    WEFT_TRY(find_incomplete(ep, channel, &open));
+    WEFT_TRY(is_new ? shut_out(ep, channel, rank, open) : WEFT_OK);
+    WEFT_TRY(device->kind->tell_masked(ep, channel, masked));
+    wefti_cuda_ep_control *own = control_at(ep, channel, ep->rank);
     return wefti_cuda_copy(&device->cuda->base, &own->masked, &control.masked,
                            offsetof(wefti_cuda_ep_control, waits) - offsetof(wefti_cuda_ep_control, masked));
 }
@@ -227,12 +258,9 @@ weft_status wefti_cuda_ep_launch_masks(const weft_ep *ep, weft_stream *stream, c
 
 static weft_status check_step(const weft_ep *ep, const char *call)
 {
-    const char *out_of_step = ep->device->kind->out_of_step;
-    if (out_of_step != NULL || wefti_ep_channels(ep) != 1 || wefti_ep_grows(ep)) {
+    if (wefti_ep_channels(ep) != 1 || wefti_ep_grows(ep)) {
         return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: on GPUs not there for groups %s", call,
-                           out_of_step != NULL          ? out_of_step
-                           : wefti_ep_channels(ep) != 1 ? "with pairs_max 2"
-                                                        : "whose limits grow (bytes_max)");
+                           wefti_ep_channels(ep) != 1 ? "with pairs_max 2" : "whose limits grow (bytes_max)");
     }
     return WEFT_OK;
 }
@@ -258,6 +286,7 @@ weft_status wefti_cuda_ep_rejoin(weft_ep *ep, uint64_t calls)
     own = (wefti_cuda_ep_control){.epoch = calls, .half_epoch = calls, .waits = own.waits};
     WEFT_TRY(wefti_cuda_copy(&device->cuda->base, control_at(ep, 0, ep->rank), &own, sizeof own));
     memset(device->masked, 0, sizeof device->masked);
+    WEFT_TRY(device->kind->tell_masked(ep, 0, device->masked));
     device->failed_epoch[0] = device->failed_last[0] = 0;
     forget_failure(ep);
     for (weft_ep_route *route = ep->routes; route != NULL; route = route->next) {

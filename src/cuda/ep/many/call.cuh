@@ -62,7 +62,10 @@ EP_DEVICE ep_warp_group ep_many_warps()
 EP_DEVICE_SLOW void ep_many_fail(const ep_group *group, int status)
 {
     const ep_directory *directory = ep_directory_of(*group);
-    atomicCAS(&ep_many_control(*group)->failed, 0u, (wefti_u32)-status);
+    wefti_cuda_ep_control *control = ep_many_control(*group);
+    if (atomicCAS(&control->failed, 0u, (wefti_u32)-status) == 0) { /* as ep_fail */
+        wefti_st_relaxed(&control->failed_epoch, wefti_ld_relaxed(&control->epoch));
+    }
     for (int i = 0; i < WEFTI_CUDA_EP_MANY_WORDS / 2; i++) {
         wefti_st_relaxed(&group->host_status[WEFTI_CUDA_EP_HOST_STATUS_MISSING + i],
                          (wefti_u64)wefti_ld_relaxed(&directory->missing[2 * i + 1]) << 32 |
