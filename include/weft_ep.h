@@ -205,10 +205,11 @@ typedef struct weft_ep_config {
      * once; a routing that is there stays good.
      *
      * On GPUs each call of such a group but a recv, a send too, waits on the CPU until all ranks' CPUs have made it, at
-     * most the world's deadline, and tells a mismatch itself; it does not wait for its stream, but for the streams of
-     * the group's calls when limits grow, and when a route has its first routing after that. Under capture it waits for
-     * nobody: all ranks capture a call, or none does. weft_ep_route_attach, weft_ep_calls and weft_ep_rejoin are
-     * WEFT_ERR_UNSUPPORTED, and groups of several domains. */
+     * most the world's deadline, and tells a mismatch itself; where a rank cannot launch its part, all learn so at once:
+     * that one by its error, the others by WEFT_ERR_STATE, which names it, and all may make the call again. It does not
+     * wait for its stream, but for the streams of the group's calls when limits grow, and when a route has its first
+     * routing after that. Under capture it waits for nobody: all ranks capture a call, or none does.
+     * weft_ep_route_attach is WEFT_ERR_UNSUPPORTED, and groups of several domains. */
     size_t bytes_max;
     /* Symmetric memory that the group lends: so many windows of so many bytes each (weft_ep_window), 0 and 0: none.
      * They stay as they are while limits grow. */
@@ -331,7 +332,8 @@ WEFT_API weft_status weft_ep_mask_words(const weft_ep *ep, const uint64_t **word
  * joins and they say of it that it is alive (weft_ep_mask). Joining revives a group that is dead by timeout and unmasks
  * all ranks here; routes need new routings. Local. WEFT_ERR_ARGUMENT: fewer calls than this rank has made;
  * WEFT_ERR_STATE: between the halves of a call, or the group is dead otherwise. On GPUs when the streams of the group's
- * calls have ended; WEFT_ERR_UNSUPPORTED: several domains, pairs_max 2, or bytes_max. */
+ * calls have ended; WEFT_ERR_UNSUPPORTED: several domains, pairs_max 2. Where limits grow (bytes_max) the number on GPUs
+ * has two counts in it: it says nothing by itself. */
 WEFT_API weft_status weft_ep_calls(const weft_ep *ep, uint64_t *calls) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_ep_rejoin(weft_ep *ep, uint64_t calls) WEFT_MUST_CHECK;
 

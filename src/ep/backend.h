@@ -16,6 +16,7 @@ typedef struct wefti_ep_meeting {
     const weft_ep_plan *plan; /* of a call that routes, else NULL */
     int tokens; /* T of such a call; becomes the most of all ranks */
     unsigned holds; /* WEFTI_EP_HOLD_...; becomes those of all ranks */
+    int refused_rank; /* becomes a rank with WEFTI_EP_HOLD_REFUSED, if there is one */
 } wefti_ep_meeting;
 
 struct wefti_ep_backend {

@@ -19,7 +19,9 @@ typedef struct wefti_ep_need {
 enum {
     WEFTI_EP_HOLD_MASKED = 1, /* a rank is masked, which has no part in it */
     WEFTI_EP_HOLD_PAIR = 2, /* another pair of halves is outstanding */
-    WEFTI_EP_HOLD_CAPTURED = 4 /* a graph has calls of the group */
+    WEFTI_EP_HOLD_CAPTURED = 4, /* a graph has calls of the group */
+    /* In a meeting (ep/backend.h): the rank does not make the call, though it compares it. */
+    WEFTI_EP_HOLD_REFUSED = 8
 };
 
 /* Of a routing of so many tokens; of rows, beside what there is. */

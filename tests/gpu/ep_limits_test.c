@@ -269,13 +269,12 @@ static void grow_memory(weft_world *world, int which)
 static void lose(weft_world *world, int which)
 {
     ep_rig rig;
-    uint64_t calls;
-    const int masks = which == 1;
+    static uint64_t calls; /* of rank 0 */
+    const int masks = which % 2;
     open_rig(&rig, world, WEFT_EP_SLOTS_EXPERT, 0, masks ? WEFT_EP_MASK_ON_TIMEOUT : 0);
     rig.choices.tokens = EP_RIG_TOKENS;
     fresh(&rig, rig.route, 4, EP_RIG_HIDDEN);
     CHECK_STATUS(ep_rig_status(&rig), WEFT_OK);
-    CHECK_STATUS(weft_ep_calls(rig.ep, &calls), WEFT_ERR_UNSUPPORTED);
     CHECK_OK(weft_barrier(world));
     if (rig.rank == 0) {
         unsigned char masked[EP_RIG_PES];
@@ -297,8 +296,70 @@ static void lose(weft_world *world, int which)
         CHECK_STATUS(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL), WEFT_ERR_RANGE);
         expect_reason("a rank is masked");
         (void)pes_set_deadline(world, long_ns);
+        CHECK_OK(weft_ep_calls(rig.ep, &calls));
     }
-    ep_rig_close_alone(&rig);
+    if (which < 2) {
+        ep_rig_close_alone(&rig);
+        return;
+    }
+    CHECK_OK(weft_barrier(world));
+    if (rig.rank == 1) { /* it comes back, and limits grow again */
+        CHECK_STATUS(weft_ep_rejoin(rig.ep, 1), WEFT_ERR_ARGUMENT);
+        CHECK_OK(weft_ep_rejoin(rig.ep, calls));
+    } else {
+        CHECK_OK(weft_ep_mask(rig.ep, 1, 1));
+    }
+    CHECK_OK(weft_barrier(world));
+    for (int tokens = 1; tokens <= EP_RIG_TOKENS; tokens += 7) {
+        fresh(&rig, rig.route, tokens, EP_RIG_HIDDEN);
+        combine(&rig, rig.route, tokens, EP_RIG_HIDDEN);
+        CHECK_STATUS(ep_rig_status(&rig), WEFT_OK);
+    }
+    ep_rig_close(&rig);
+}
+
+/* A rank that cannot make a call, since others have all multiprocessors (which 0), or since its rows would need memory
+ * that the group has not, before limits grow (1) or as they do (2): all learn so at once, and the choice stays. */
+static void refused_by_one(weft_world *world, int which)
+{
+    ep_rig rig;
+    weft_ep_config config = ep_rig_config();
+    const weft_status why = which == 0 ? WEFT_ERR_STATE : WEFT_ERR_UNSUPPORTED;
+    const size_t rows_bytes = EP_RIG_ROWS * sizeof(ep_rig_row);
+    ep_rig_row *elsewhere = aligned_alloc(64, rows_bytes);
+    int taken = 0;
+    config.tokens_max = 1;
+    config.bytes_max = (size_t)8 << 20;
+    config.flags = which == 0 ? 0 : WEFT_EP_NO_STAGING;
+    ep_rig_open_with(&rig, world, WEFT_EP_RANK_MAJOR, &config, 0);
+    for (int i = 0; i < EP_RIG_TOKENS; i++) {
+        rig.ids[i * EP_RIG_TOPK] = 0;
+        rig.ids[i * EP_RIG_TOPK + 1] = 2;
+    }
+    fresh(&rig, rig.route, 1, EP_RIG_HIDDEN);
+    CHECK_STATUS(ep_rig_status(&rig), WEFT_OK);
+    rig.choices.tokens = which == 2 ? EP_RIG_TOKENS : 1;
+    CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
+    CHECK_OK(weft_barrier(world));
+    while (rig.rank == 1 && which == 0 && weft_device_sms_take(world, 1) == WEFT_OK) {
+        taken++;
+    }
+    rig.in = rows_of(rig.tokens, EP_RIG_HIDDEN);
+    rig.received.rows = rows_of(rig.rank == 1 && which != 0 ? elsewhere : rig.there, EP_RIG_HIDDEN);
+    CHECK_STATUS(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL),
+                 rig.rank == 1 || which == 2 ? why : WEFT_ERR_STATE);
+    if (rig.rank == 0) {
+        expect_reason(which == 2 ? "rank 1 failed with WEFT_ERR_UNSUPPORTED" : "rank 1 cannot make the call");
+    }
+    CHECK_OK(weft_barrier(world));
+    if (taken > 0) {
+        CHECK_OK(weft_device_sms_give(world, taken));
+    }
+    CHECK_OK(dispatch(&rig, rig.route, EP_RIG_HIDDEN));
+    CHECK_STATUS(ep_rig_status(&rig), WEFT_OK);
+    expect_limits(&rig, which == 2 ? EP_RIG_TOKENS : 1, EP_RIG_TOPK, sizeof(ep_rig_row));
+    free(elsewhere);
+    ep_rig_close(&rig);
 }
 
 /* The first routing of positions, whose plan needs more choices a token than the group was made for. */
@@ -338,7 +399,7 @@ static void grow_positions(weft_world *world, int which)
 static void growth(void **state)
 {
     static const ep_rig_case cases[] = {{grow, 4},        {refuse, 1}, {grow_pairs, 1},     {capture, 1},
-                                        {grow_memory, 2}, {lose, 2},   {grow_positions, 2}};
+                                        {grow_memory, 2}, {lose, 4},   {refused_by_one, 3}, {grow_positions, 2}};
     (void)state;
     ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});
 }

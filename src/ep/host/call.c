@@ -32,6 +32,7 @@ wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_
         call.header.signature = wefti_ep_signature(&forwarded);
     }
     call.mismatched_rank = -1;
+    call.refused_rank = -1;
     call.holds = wefti_ep_grows(ep) ? wefti_ep_holds(ep) : 0;
     return call;
 }
@@ -85,11 +86,13 @@ weft_status wefti_ep_call_post_all(const wefti_ep_call *call)
 }
 
 /* In a group whose limits grow calls that route have T in place of a routing. */
-static int is_same_route(wefti_ep_call *call, const wefti_ep_call_header *header)
+static int is_same_route(wefti_ep_call *call, int rank, const wefti_ep_call_header *header)
 {
     const int tokens = (int)(header->route & ROUTE_MASK);
     if (wefti_ep_grows(call->ep)) {
-        call->holds |= (unsigned)(header->route >> ROUTE_BITS);
+        const unsigned holds = (unsigned)(header->route >> ROUTE_BITS);
+        call->holds |= holds;
+        call->refused_rank = (holds & WEFTI_EP_HOLD_REFUSED) != 0 ? rank : call->refused_rank;
     }
     if (header->plan == 0 || !wefti_ep_grows(call->ep)) {
         return ((header->route ^ call->header.route) & ROUTE_MASK) == 0;
@@ -105,7 +108,7 @@ int wefti_ep_call_compare(wefti_ep_call *call, int rank, wefti_ep_call_header *h
                                                               : wefti_ep_call_at(&ep->host->layout, rank);
     wefti_copy(header, ep->host->base + at, offsetof(wefti_ep_call_header, epoch));
     if (header->signature == call->header.signature && header->plan == call->header.plan &&
-        is_same_route(call, header)) {
+        is_same_route(call, rank, header)) {
         return 1;
     }
     if (call->mismatched_rank < 0 || rank < call->mismatched_rank) {

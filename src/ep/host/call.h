@@ -24,6 +24,7 @@ typedef struct wefti_ep_call {
     /* In a group whose limits grow, of all ranks whose headers have come: what holds them, and T of a call that
      * routes. */
     unsigned holds;
+    int refused_rank; /* one that does not make the call */
     int tokens_most;
     int mismatched_rank; /* the first rank found whose header differs, or -1 */
     wefti_ep_call_header mismatched_header;

@@ -98,5 +98,6 @@ weft_status wefti_ep_host_meet(weft_ep *ep, wefti_ep_meeting *meeting, const cha
     WEFT_TRY(wefti_ep_call_wait_headers(&own));
     meeting->tokens = own.tokens_most > meeting->tokens ? own.tokens_most : meeting->tokens;
     meeting->holds = own.holds;
+    meeting->refused_rank = own.refused_rank;
     return end_without_moving(&own);
 }

@@ -64,11 +64,13 @@ weft_status wefti_cuda_ep_chosen(weft_ep_route *route, const weft_ep_choices *ch
 weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep_launch_plan *plan, const void *args,
                                  weft_stream *stream, const char *call);
 
-/* Before a call is made of which all local checks are done: WEFT_OK, or what kernels have found out since the last one
- * (wefti_cuda_ep_host_status). Where limits grow, all ranks' hosts compare the call, and the group has memory for it.
- * `rows`: two kinds of rows that move, or NULL. */
+/* Before a call is made of which the arguments are checked: WEFT_OK, what kernels have found out since the last one
+ * (wefti_cuda_ep_host_status), or why it cannot be launched. Where limits grow, all ranks' hosts compare the call, also
+ * if it cannot, so that all learn so; then the group has memory for it. `rows`: two kinds of rows that move, or NULL. */
 typedef struct wefti_cuda_ep_beginning {
     weft_ep_route *route;
+    wefti_cuda_ep_kernel kernel; /* what is launched first, but for its rows' bytes */
+    const char *staging; /* why it needs the area's rows, unless it is one of low latency; NULL: it does not */
     const weft_ep_choices *fresh; /* of a call that routes, else NULL */
     unsigned kind; /* a wefti_ep_kind */
     unsigned flags; /* of a signature of protocol/ep_layout.h */
@@ -87,18 +89,17 @@ weft_status wefti_cuda_ep_combine_prepare(weft_ep_route *route, const weft_ep_ro
                                           wefti_cuda_ep_combine_args *args, wefti_cuda_ep_work *work,
                                           weft_stream *stream);
 
-/* Whether the group has the memory that it needs. */
-weft_status wefti_cuda_ep_check_dispatch(const weft_ep_route *route, const wefti_cuda_ep_launch_plan *plan,
-                                         const wefti_cuda_ep_dispatch_args *args, const char *call);
-weft_status wefti_cuda_ep_check_combine(const weft_ep *ep, const wefti_cuda_ep_launch_plan *plan, const char *call);
-
 /* The plan of a part of it, which the arguments take over. */
 wefti_cuda_ep_launch_plan wefti_cuda_ep_dispatch_plan(const weft_ep_route *route, wefti_cuda_ep_work work,
                                                       wefti_cuda_ep_phase phase, wefti_cuda_ep_dispatch_args *args);
 wefti_cuda_ep_launch_plan wefti_cuda_ep_combine_plan(const weft_ep_route *route, wefti_cuda_ep_work work,
                                                      wefti_cuda_ep_phase phase, wefti_cuda_ep_combine_args *args);
 
-/* Before a call is launched that needs the area's rows unless it is one of low latency: whether the group has them. */
+/* Whether a kernel can be launched on a stream now: as what is claimed of multiprocessors, and other pairs. */
+weft_status wefti_cuda_ep_check_launch(const weft_ep_route *route, const wefti_cuda_ep_launch_plan *plan,
+                                       const weft_stream *stream, const char *call);
+
+/* Whether a call that needs the area's rows, unless it is one of low latency, has them. */
 weft_status wefti_cuda_ep_check_staging(const weft_ep *ep, const wefti_cuda_ep_launch_plan *plan, const char *why,
                                         const char *call);
 

@@ -48,8 +48,15 @@ static unsigned flags_of(const weft_ep_route *route, const wefti_ep_combining *c
     return flags | (route->plan.order == WEFT_EP_ORDER_CHOICE ? WEFTI_CUDA_EP_BY_CHOICE : 0);
 }
 
-static weft_status add_options(wefti_cuda_ep_combine_args *args, const weft_ep_route *route,
-                               const wefti_ep_combining *combining)
+static weft_status check_biases(const weft_ep_route *route, const wefti_ep_combining *combining, const char *call)
+{
+    for (int i = 0; i < combining->biases; i++) {
+        WEFT_TRY(wefti_ep_rows_held(&combining->bias[i], route->device->tokens_least, call, "options.bias"));
+    }
+    return WEFT_OK;
+}
+
+static void add_options(wefti_cuda_ep_combine_args *args, const wefti_ep_combining *combining)
 {
     args->options.weights = combining->weights;
     args->options.ids = combining->ids;
@@ -58,12 +65,21 @@ static weft_status add_options(wefti_cuda_ep_combine_args *args, const weft_ep_r
     args->options.wide = combining->ids_are_wide;
     for (int i = 0; i < combining->biases; i++) {
         const weft_ep_rows *bias = &combining->bias[i];
-        WEFT_TRY(wefti_ep_rows_held(bias, route->device->tokens_least, "weft_ep_combine", "options.bias"));
         args->options.bias[i] = bias->data;
         args->options.bias_pitch[i] = wefti_cuda_ep_pitch(bias);
     }
-    return WEFT_OK;
 }
+
+/* By expert a half that sends waits for nobody, so that it cannot have the others' own choices; and values travel as
+ * rows that are packed do. */
+static int may_be_low_latency(unsigned flags, const weft_ep_route *route, wefti_cuda_ep_phase phase)
+{
+    const int has_choices = (flags & (WEFTI_CUDA_EP_COMBINE_WEIGHTS | WEFTI_CUDA_EP_COMBINE_IDS)) != 0;
+    const int needs_choices = has_choices && wefti_cuda_ep_is_by_expert(route) && phase != WEFTI_CUDA_EP_FUSED;
+    return !needs_choices && (flags & WEFTI_CUDA_EP_VALUES) == 0;
+}
+
+static const char staging[] = "rows come back to memory of the group to be added up";
 
 weft_status wefti_cuda_ep_combine_prepare(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
                                           const wefti_ep_combining *combining, wefti_cuda_ep_call call,
@@ -73,26 +89,25 @@ weft_status wefti_cuda_ep_combine_prepare(weft_ep_route *route, const weft_ep_ro
     static const char name[] = "weft_ep_combine";
     const unsigned own = wefti_ep_combining_has_choices(combining) ? WEFTI_EP_COMBINE_CHOICES : 0;
     const unsigned values = combining->values_in != NULL ? WEFTI_EP_GRADIENTS : 0;
+    const wefti_cuda_ep_phase phase = call == WEFTI_CUDA_EP_COMBINE_HALVES ? WEFTI_CUDA_EP_SEND : WEFTI_CUDA_EP_FUSED;
+    const unsigned flags = flags_of(route, combining);
     WEFT_TRY(wefti_ep_rows_held(out, route->device->tokens_least, name, "out"));
+    WEFT_TRY(check_biases(route, combining, name));
+    *work = work_of(route, combining, in, out);
     WEFT_TRY(wefti_cuda_ep_begin(
         &(wefti_cuda_ep_beginning){
-            .route = route, .kind = WEFTI_EP_COMBINE, .flags = combining->flags | own | values, .in = in},
+            .route = route,
+            .kernel = {.work = *work, .phase = phase, .may_be_low_latency = may_be_low_latency(flags, route, phase)},
+            .staging = staging,
+            .kind = WEFTI_EP_COMBINE,
+            .flags = combining->flags | own | values,
+            .in = in},
         stream, name));
-    *work = work_of(route, combining, in, out);
     *args = combine_args(route, in, out);
-    args->flags = flags_of(route, combining);
+    args->flags = flags;
     args->signature = signature_of(args, route, call, in);
-    return add_options(args, route, combining);
-}
-
-/* By expert a half that sends waits for nobody, so that it cannot have the others' own choices; and values travel as
- * rows that are packed do. */
-static int may_be_low_latency(const wefti_cuda_ep_combine_args *args, const weft_ep_route *route,
-                              wefti_cuda_ep_phase phase)
-{
-    const int has_choices = (args->flags & (WEFTI_CUDA_EP_COMBINE_WEIGHTS | WEFTI_CUDA_EP_COMBINE_IDS)) != 0;
-    const int needs_choices = has_choices && wefti_cuda_ep_is_by_expert(route) && phase != WEFTI_CUDA_EP_FUSED;
-    return !needs_choices && (args->flags & WEFTI_CUDA_EP_VALUES) == 0;
+    add_options(args, combining);
+    return WEFT_OK;
 }
 
 wefti_cuda_ep_launch_plan wefti_cuda_ep_combine_plan(const weft_ep_route *route, wefti_cuda_ep_work work,
@@ -101,16 +116,11 @@ wefti_cuda_ep_launch_plan wefti_cuda_ep_combine_plan(const weft_ep_route *route,
     const wefti_cuda_ep_kernel kernel = {.work = work,
                                          .phase = phase,
                                          .row_bytes = phase != WEFTI_CUDA_EP_SEND ? args->row_bytes : 0,
-                                         .may_be_low_latency = may_be_low_latency(args, route, phase),
+                                         .may_be_low_latency = may_be_low_latency(args->flags, route, phase),
                                          .counted = WEFTI_CUDA_EP_COUNTED_COMBINE};
     const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_plan_launch(route, kernel);
     wefti_cuda_ep_combine_take_plan(args, &plan);
     return plan;
-}
-
-weft_status wefti_cuda_ep_check_combine(const weft_ep *ep, const wefti_cuda_ep_launch_plan *plan, const char *call)
-{
-    return wefti_cuda_ep_check_staging(ep, plan, "rows come back to memory of the group to be added up", call);
 }
 
 weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
@@ -121,7 +131,6 @@ weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, 
     wefti_cuda_ep_work work;
     WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, combining, WEFTI_CUDA_EP_COMBINE, &args, &work, stream));
     const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_combine_plan(route, work, WEFTI_CUDA_EP_FUSED, &args);
-    WEFT_TRY(wefti_cuda_ep_check_combine(route->ep, &plan, call));
     WEFT_TRY(wefti_cuda_ep_launch_order(route, work, &args, stream, call));
     return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
 }
@@ -138,6 +147,8 @@ weft_status wefti_cuda_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows 
                                                      : WEFTI_CUDA_EP_WORK_COMBINE;
     WEFT_TRY(wefti_ep_rows_held(grad_in, route->device->tokens_least, call, "grad_in"));
     WEFT_TRY(wefti_cuda_ep_begin(&(wefti_cuda_ep_beginning){.route = route,
+                                                            .kernel = {.work = work},
+                                                            .staging = staging,
                                                             .kind = WEFTI_EP_DISPATCH_BWD,
                                                             .flags = grad_weights != NULL ? WEFTI_EP_GRADIENTS : 0,
                                                             .in = grad_in},
@@ -159,7 +170,6 @@ weft_status wefti_cuda_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows 
     args.signature = signature_of(&args, route, WEFTI_CUDA_EP_DISPATCH_BWD, grad_received);
     const wefti_cuda_ep_launch_plan plan =
         wefti_cuda_ep_plan_launch(route, (wefti_cuda_ep_kernel){.work = work, .row_bytes = args.row_bytes});
-    WEFT_TRY(wefti_cuda_ep_check_combine(route->ep, &plan, call));
     WEFT_TRY(wefti_cuda_ep_launch_order(route, work, &args, stream, call));
     wefti_cuda_ep_combine_take_plan(&args, &plan);
     return wefti_cuda_ep_launch(route, &plan, &args, stream, call);

@@ -136,9 +136,34 @@ static void add_scales(wefti_cuda_ep_dispatch_args *args, const weft_ep_rows *in
                                       .is_ue8m0 = out->scale_type != WEFT_EP_SCALE_F32};
 }
 
-/* Add the rows that move and where they go. `capacity`: how many rows `out` holds; UINT32_MAX: any number. */
+/* Where the rows of `out` are for all ranks, if they are. */
+typedef struct target {
+    int is_common;
+    wefti_u64 place;
+    uint64_t held; /* bytes from there on */
+} target;
+
+/* `capacity`: how many rows `out` holds; UINT32_MAX: any number. */
+static target find_target(const weft_ep_route *route, const weft_ep_rows *out, size_t capacity)
+{
+    const weft_ep *ep = route->ep;
+    const uint64_t row_bytes = wefti_cuda_ep_row_bytes(out);
+    const uint64_t slots = (uint64_t)wefti_ep_slot_rows(&route->plan, ep->ranks, wefti_ep_local_experts(ep));
+    const uint64_t least = capacity < UINT32_MAX ? capacity : slots;
+    const uint64_t bytes = least > 0 ? (least - 1) * wefti_cuda_ep_pitch(out) + row_bytes : row_bytes;
+    target to = {.is_common = 0};
+    to.is_common = wefti_cuda_ep_find_place(ep, out->data, bytes, capacity >= UINT32_MAX, &to.place, &to.held);
+    return to;
+}
+
+static const char *staging_of(const target *to)
+{
+    return to->is_common ? NULL : "its rows do not arrive in symmetric memory";
+}
+
+/* Add the rows that move and where they go. */
 static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route, const weft_ep_rows *in,
-                     const weft_ep_rows *out, size_t capacity)
+                     const weft_ep_rows *out, const target *to, size_t capacity)
 {
     const weft_ep *ep = route->ep;
     args->flags |= WEFTI_CUDA_EP_MOVE;
@@ -152,14 +177,10 @@ static void add_rows(wefti_cuda_ep_dispatch_args *args, const weft_ep_route *rou
     if (out->scale_type != WEFT_EP_SCALE_NONE) {
         add_scales(args, in, out);
     }
-    const uint64_t slots = (uint64_t)wefti_ep_slot_rows(&route->plan, ep->ranks, wefti_ep_local_experts(ep));
-    const uint64_t least = capacity < UINT32_MAX ? capacity : slots;
-    uint64_t held = 0;
-    if (wefti_cuda_ep_find_place(ep, args->out,
-                                 least > 0 ? (least - 1) * args->out_pitch + args->row_bytes : args->row_bytes,
-                                 capacity >= UINT32_MAX, &args->place, &held)) {
+    if (to->is_common) {
         const uint64_t rows =
-            (held - args->row_bytes) / args->out_pitch + 1; /* no rank may write behind the memory that is found */
+            (to->held - args->row_bytes) / args->out_pitch + 1; /* no rank may write behind the memory that is found */
+        args->place = to->place;
         args->capacity = rows < args->capacity ? (wefti_u32)rows : args->capacity;
     } else {
         args->flags |= WEFTI_CUDA_EP_STAGE;
@@ -190,16 +211,17 @@ static uint64_t signature_of(const wefti_cuda_ep_dispatch_args *args, const weft
 
 static weft_status update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream, const char *call)
 {
-    WEFT_TRY(wefti_cuda_ep_begin(&(wefti_cuda_ep_beginning){.route = route, .fresh = choices, .kind = WEFTI_EP_UPDATE},
-                                 stream, call));
+    const wefti_cuda_ep_kernel kernel = {.work = WEFTI_CUDA_EP_WORK_DISPATCH, .is_fresh = 1};
+    WEFT_TRY(wefti_cuda_ep_begin(
+        &(wefti_cuda_ep_beginning){.route = route, .kernel = kernel, .fresh = choices, .kind = WEFTI_EP_UPDATE}, stream,
+        call));
     wefti_cuda_ep_dispatch_args args = dispatch_args(route);
     args.flags = WEFTI_CUDA_EP_FRESH;
     args.choices = choices_of(route, choices);
     args.told = wefti_cuda_ep_told_of(route, route->device->tables.counted);
     args.signature = wefti_cuda_ep_signature(WEFTI_CUDA_EP_DISPATCH, args.flags | wefti_cuda_ep_layout_flags(route), 0,
                                              hidden_bits(route), (unsigned)args.topk);
-    const wefti_cuda_ep_launch_plan plan =
-        wefti_cuda_ep_plan_launch(route, (wefti_cuda_ep_kernel){.work = WEFTI_CUDA_EP_WORK_DISPATCH, .is_fresh = 1});
+    const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_plan_launch(route, kernel);
     wefti_cuda_ep_dispatch_take_plan(&args, &plan);
     WEFT_TRY(wefti_cuda_ep_launch_destinations(route, &args, stream, call));
     return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
@@ -246,17 +268,28 @@ weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_c
                                            weft_stream *stream)
 {
     static const char name[] = "weft_ep_dispatch";
+    const int brings_weights = fresh == NULL && route->is_weighed;
     WEFT_TRY(check_dispatch(route, fresh, in, out, name));
-    WEFT_TRY(wefti_cuda_ep_begin(&(wefti_cuda_ep_beginning){.route = route,
-                                                            .fresh = fresh,
-                                                            .kind = WEFTI_EP_DISPATCH,
-                                                            .flags = fresh != NULL ? WEFTI_EP_FRESH : 0,
-                                                            .in = in,
-                                                            .out = &out->rows},
-                                 stream, name));
+    const target to = find_target(route, &out->rows, out->rows_capacity);
     *work = work_of(in, &out->rows);
+    WEFT_TRY(wefti_cuda_ep_begin(
+        &(wefti_cuda_ep_beginning){
+            .route = route,
+            .kernel = {.work = *work,
+                       .phase = call == WEFTI_CUDA_EP_DISPATCH_HALVES ? WEFTI_CUDA_EP_SEND : WEFTI_CUDA_EP_FUSED,
+                       .may_be_low_latency = !brings_weights,
+                       .is_fresh = fresh != NULL},
+            .staging = staging_of(&to),
+            .fresh = fresh,
+            .kind = WEFTI_EP_DISPATCH,
+            .flags = fresh != NULL    ? WEFTI_EP_FRESH
+                     : brings_weights ? WEFTI_EP_NEW_WEIGHTS
+                                      : 0,
+            .in = in,
+            .out = &out->rows},
+        stream, name));
     *args = dispatch_args(route);
-    add_rows(args, route, in, &out->rows, out->rows_capacity);
+    add_rows(args, route, in, &out->rows, &to, out->rows_capacity);
     args->arrays =
         (wefti_cuda_ep_arrays){.weights = out->weights,
                                .experts = out->experts,
@@ -268,7 +301,7 @@ weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_c
         args->flags |= WEFTI_CUDA_EP_FRESH;
         args->choices = choices_of(route, fresh);
         args->told = wefti_cuda_ep_told_of(route, route->device->tables.counted);
-    } else if (route->is_weighed) {
+    } else if (brings_weights) {
         args->flags |= WEFTI_CUDA_EP_NEW_WEIGHTS;
         args->choices.weights = route->weights;
         args->choices.all_weights = (route->plan.flags & WEFT_EP_ALL_WEIGHTS) != 0;
@@ -296,14 +329,6 @@ wefti_cuda_ep_launch_plan wefti_cuda_ep_dispatch_plan(const weft_ep_route *route
     return plan;
 }
 
-weft_status wefti_cuda_ep_check_dispatch(const weft_ep_route *route, const wefti_cuda_ep_launch_plan *plan,
-                                         const wefti_cuda_ep_dispatch_args *args, const char *call)
-{
-    return (args->flags & WEFTI_CUDA_EP_STAGE) != 0
-               ? wefti_cuda_ep_check_staging(route->ep, plan, "its rows do not arrive in symmetric memory", call)
-               : WEFT_OK;
-}
-
 static weft_status dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                             const weft_ep_received *out, weft_stream *stream, const char *call)
 {
@@ -311,7 +336,6 @@ static weft_status dispatch(weft_ep_route *route, const weft_ep_choices *fresh, 
     wefti_cuda_ep_work work;
     WEFT_TRY(wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH, &args, &work, stream));
     const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_dispatch_plan(route, work, WEFTI_CUDA_EP_FUSED, &args);
-    WEFT_TRY(wefti_cuda_ep_check_dispatch(route, &plan, &args, call));
     WEFT_TRY(wefti_cuda_ep_launch_destinations(route, &args, stream, call));
     return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
 }
@@ -335,15 +359,18 @@ weft_status wefti_cuda_ep_combine_bwd(weft_ep_route *route, const weft_ep_rows *
     int computes = flags != 0 || route->plan.layout == WEFT_EP_SLOTS_EXPERT;
     wefti_cuda_ep_work work = computes ? WEFTI_CUDA_EP_WORK_COMBINE_BWD : WEFTI_CUDA_EP_WORK_DISPATCH;
     WEFT_TRY(wefti_ep_rows_held(grad_out, route->device->tokens_least, call, "grad_out"));
+    const target to = find_target(route, grad_rows, UINT32_MAX);
     WEFT_TRY(
         wefti_cuda_ep_begin(&(wefti_cuda_ep_beginning){.route = route,
+                                                       .kernel = {.work = work},
+                                                       .staging = staging_of(&to),
                                                        .kind = WEFTI_EP_COMBINE_BWD,
                                                        .flags = flags | (grad_weights != NULL ? WEFTI_EP_GRADIENTS : 0),
                                                        .in = grad_out,
                                                        .out = grad_rows},
                             stream, call));
     wefti_cuda_ep_dispatch_args args = dispatch_args(route);
-    add_rows(&args, route, grad_out, grad_rows, UINT32_MAX);
+    add_rows(&args, route, grad_out, grad_rows, &to, UINT32_MAX);
     args.backward.dtype = grad_out->dtype;
     args.flags |= (flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0;
     if (grad_weights != NULL) {
@@ -355,7 +382,6 @@ weft_status wefti_cuda_ep_combine_bwd(weft_ep_route *route, const weft_ep_rows *
     args.signature = signature_of(&args, route, WEFTI_CUDA_EP_COMBINE_BWD, grad_out, grad_rows);
     const wefti_cuda_ep_launch_plan plan =
         wefti_cuda_ep_plan_launch(route, (wefti_cuda_ep_kernel){.work = work, .row_bytes = args.row_bytes});
-    WEFT_TRY(wefti_cuda_ep_check_dispatch(route, &plan, &args, call));
     wefti_cuda_ep_dispatch_take_plan(&args, &plan);
     return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
 }

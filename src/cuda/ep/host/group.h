@@ -136,6 +136,9 @@ static inline int wefti_cuda_ep_sms_asked(const weft_ep *ep, const weft_ep_plan 
 /* Limits that grow (growth.c). A group in which calls are compared; ending it. */
 weft_status wefti_cuda_ep_open_meeting(weft_ep *ep);
 weft_status wefti_cuda_ep_close_meeting(const weft_ep *ep);
+/* How many calls have been compared there; be in step with ranks that have compared so many. */
+uint64_t wefti_cuda_ep_meetings(const weft_ep *ep);
+weft_status wefti_cuda_ep_rejoin_meeting(weft_ep *ep, uint64_t meetings);
 int wefti_cuda_ep_is_captured(const weft_ep *ep);
 /* Wait until the calls that were made have ended here. */
 weft_status wefti_cuda_ep_settle(const weft_ep *ep, const char *call);

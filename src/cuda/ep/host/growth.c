@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cuda/ep/host/calls.h"
+#include "ep/agreement.h"
 #include "ep/check.h"
 #include "ep/growth.h"
 
@@ -77,6 +78,19 @@ static weft_status find_capture(const wefti_cuda *cuda, const weft_stream *strea
     return wefti_cuda_check(&cuda->driver, result, call);
 }
 
+uint64_t wefti_cuda_ep_meetings(const weft_ep *ep)
+{
+    return *ep->device->meeting->started;
+}
+
+weft_status wefti_cuda_ep_rejoin_meeting(weft_ep *ep, uint64_t meetings)
+{
+    weft_ep *there = ep->device->meeting;
+    ep->device->has_met = 0;
+    memset(there->late, 0, (size_t)there->ranks);
+    return there->backend->rejoin(there, meetings);
+}
+
 int wefti_cuda_ep_is_captured(const weft_ep *ep)
 {
     return ep->device->is_captured;
@@ -125,17 +139,50 @@ static weft_status refuse_alone(const weft_ep *ep, const wefti_ep_need *need, co
                : WEFT_OK;
 }
 
-static weft_status meet_and_grow(const wefti_cuda_ep_beginning *of, wefti_ep_need *need, const char *call)
+/* Whether this rank can make the call. has_memory: the group has what the call needs. */
+static weft_status check_alone(const wefti_cuda_ep_beginning *of, int has_memory, const weft_stream *stream,
+                               const char *call)
+{
+    const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_plan_launch(of->route, of->kernel);
+    WEFT_TRY(wefti_cuda_ep_check_launch(of->route, &plan, stream, call));
+    return has_memory && of->staging != NULL ? wefti_cuda_ep_check_staging(of->route->ep, &plan, of->staging, call)
+                                             : WEFT_OK;
+}
+
+/* The error of all ranks where one does not make the call: `own`, if it is this one. */
+static weft_status report_refusal(const wefti_ep_meeting *meeting, weft_status own, const char *call)
+{
+    return own != WEFT_OK ? own
+                          : wefti_error(WEFT_ERR_STATE,
+                                        "%s: rank %d cannot make the call, and its error says why; nothing was moved. "
+                                        "All ranks may make it again",
+                                        call, meeting->refused_rank);
+}
+
+static weft_status grow(const wefti_cuda_ep_beginning *of, const wefti_ep_need *need, unsigned holds,
+                        const weft_stream *stream, const char *call)
+{
+    const weft_ep *ep = of->route->ep;
+    WEFT_TRY(wefti_ep_grow(of->route, need, holds, of->fresh != NULL, call));
+    return wefti_ep_stages(ep) ? WEFT_OK
+                               : wefti_ep_agree(ep->team, &ep->config, ep, check_alone(of, 1, stream, call), call);
+}
+
+static weft_status meet_and_grow(const wefti_cuda_ep_beginning *of, wefti_ep_need *need, const weft_stream *stream,
+                                 const char *call)
 {
     weft_ep *ep = of->route->ep;
+    const weft_status own = check_alone(of, !wefti_ep_need_exceeds(ep, need), stream, call);
     wefti_ep_meeting meeting = {.signature = signature_of(of),
                                 .plan = of->fresh != NULL ? &of->route->plan : NULL,
                                 .tokens = need->tokens_max,
-                                .holds = wefti_ep_holds(ep)};
+                                .holds = wefti_ep_holds(ep) | (own != WEFT_OK ? WEFTI_EP_HOLD_REFUSED : 0)};
     WEFT_TRY(meet(ep, &meeting, call));
+    if ((meeting.holds & WEFTI_EP_HOLD_REFUSED) != 0) {
+        return report_refusal(&meeting, own, call);
+    }
     need->tokens_max = meeting.tokens > need->tokens_max ? meeting.tokens : need->tokens_max;
-    WEFT_TRY(wefti_ep_need_exceeds(ep, need) ? wefti_ep_grow(of->route, need, meeting.holds, of->fresh != NULL, call)
-                                             : WEFT_OK);
+    WEFT_TRY(wefti_ep_need_exceeds(ep, need) ? grow(of, need, meeting.holds, stream, call) : WEFT_OK);
     ep->device->has_met = 1;
     return WEFT_OK;
 }
@@ -146,17 +193,21 @@ weft_status wefti_cuda_ep_begin(const wefti_cuda_ep_beginning *of, weft_stream *
     int is_captured;
     WEFT_TRY(ep->device->has_met ? WEFT_OK : wefti_cuda_ep_host_status(ep, call));
     if (!wefti_ep_grows(ep)) {
-        return WEFT_OK;
+        return check_alone(of, 1, stream, call);
     }
     wefti_ep_need need = need_of(of);
     WEFT_TRY(of->fresh != NULL ? wefti_cuda_ep_route_fit(of->route, call) : WEFT_OK);
     WEFT_TRY(find_capture(ep->device->cuda, stream, &is_captured, call));
     if (is_captured) {
         ep->device->is_captured = 1;
-        return refuse_alone(ep, &need, call, "under capture; make such a call once before");
+        WEFT_TRY(refuse_alone(ep, &need, call, "under capture; make such a call once before"));
+        return check_alone(of, 1, stream, call);
     }
-    return ep->device->has_met ? refuse_alone(ep, &need, call, "in a call that the other ranks have made already")
-                               : meet_and_grow(of, &need, call);
+    if (!ep->device->has_met) {
+        return meet_and_grow(of, &need, stream, call);
+    }
+    WEFT_TRY(refuse_alone(ep, &need, call, "in a call that the other ranks have made already"));
+    return check_alone(of, 1, stream, call);
 }
 
 weft_status wefti_cuda_ep_note_launch(const weft_ep *ep, const weft_stream *stream, const char *call)

@@ -6,7 +6,6 @@ static weft_status launch_dispatch(const weft_ep_route *route, wefti_cuda_ep_pha
 {
     wefti_cuda_ep_dispatch_args args = route->device->sent.dispatch;
     const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_dispatch_plan(route, route->device->sent_work, phase, &args);
-    WEFT_TRY(wefti_cuda_ep_check_dispatch(route, &plan, &args, call));
     return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
 }
 
@@ -40,7 +39,6 @@ static weft_status launch_combine(const weft_ep_route *route, wefti_cuda_ep_phas
 {
     wefti_cuda_ep_combine_args args = route->device->sent.combine;
     const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_combine_plan(route, route->device->sent_work, phase, &args);
-    WEFT_TRY(wefti_cuda_ep_check_combine(route->ep, &plan, call));
     return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
 }
 

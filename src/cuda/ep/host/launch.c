@@ -17,14 +17,32 @@ static weft_status check_streams(const weft_ep_route *route, const weft_stream *
     return WEFT_OK;
 }
 
+/* Whether a recv is on another stream than its send. */
+static int is_apart(const weft_ep_route *route, const weft_stream *stream, wefti_cuda_ep_phase phase)
+{
+    const weft_ep *ep = route->ep;
+    return phase == WEFTI_CUDA_EP_RECV && stream != ep->half_stream[ep->channel];
+}
+
+weft_status wefti_cuda_ep_check_launch(const weft_ep_route *route, const wefti_cuda_ep_launch_plan *plan,
+                                       const weft_stream *stream, const char *call)
+{
+    const wefti_cuda_ep_phase phase = plan->kernel.phase;
+    if (plan->blocks == 0) {
+        return wefti_error(WEFT_ERR_STATE,
+                           "%s: others have claimed %s multiprocessors of the GPU for kernels that wait; call it again "
+                           "when they have given some back, or create the route with plan.sms before they claim them",
+                           call, wefti_cuda_ep_adds_up_parts(plan) ? "some of the send's" : "all");
+    }
+    return phase != WEFTI_CUDA_EP_RECV || is_apart(route, stream, phase) ? check_streams(route, stream, call) : WEFT_OK;
+}
+
 /* A recv on another stream than its send comes after all that the send's stream has by then. */
 static weft_status order_streams(const weft_ep_route *route, const weft_stream *stream, wefti_cuda_ep_phase phase,
                                  const char *call)
 {
     const weft_ep *ep = route->ep;
-    const int is_apart = phase == WEFTI_CUDA_EP_RECV && stream != ep->half_stream[ep->channel];
-    WEFT_TRY(phase != WEFTI_CUDA_EP_RECV || is_apart ? check_streams(route, stream, call) : WEFT_OK);
-    if (!is_apart) {
+    if (!is_apart(route, stream, phase)) {
         return WEFT_OK;
     }
     const wefti_cuda *cuda = ep->device->cuda;
@@ -51,12 +69,7 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep
                                   : is_call && route->device->by_position ? WEFTI_CUDA_EP_WAY_POSITIONS
                                                                           : WEFTI_CUDA_EP_WAY_THROUGHPUT;
     CUfunction function = ep->device->kernel[way][kernel->phase][kernel->work][by_expert];
-    if (plan->blocks == 0) {
-        return wefti_error(WEFT_ERR_STATE,
-                           "%s: others have claimed %s multiprocessors of the GPU for kernels that wait; call it again "
-                           "when they have given some back, or create the route with plan.sms before they claim them",
-                           call, wefti_cuda_ep_adds_up_parts(plan) ? "some of the send's" : "all");
-    }
+    WEFT_TRY(wefti_cuda_ep_check_launch(route, plan, stream, call));
     WEFT_TRY(order_streams(route, stream, kernel->phase, call));
     wefti_ep_device_route *of = route->device;
     WEFT_TRY(wefti_cuda_ep_clear_dirty(cuda, of->tables.route_header, &of->dirty_bytes, stream));

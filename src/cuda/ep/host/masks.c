@@ -258,11 +258,20 @@ weft_status wefti_cuda_ep_launch_masks(const weft_ep *ep, weft_stream *stream, c
 
 static weft_status check_step(const weft_ep *ep, const char *call)
 {
-    if (wefti_ep_channels(ep) != 1 || wefti_ep_grows(ep)) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: on GPUs not there for groups %s", call,
-                           wefti_ep_channels(ep) != 1 ? "with pairs_max 2" : "whose limits grow (bytes_max)");
+    if (wefti_ep_channels(ep) != 1) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: on GPUs not there for groups with pairs_max 2", call);
     }
     return WEFT_OK;
+}
+
+/* Where limits grow there are two counts: of the meetings of the hosts, and of the kernels' calls, among which are those
+ * of graphs. Their low halves are one number: the other rank has not made 2^32 more of either. */
+#define COUNT_BITS 32
+#define COUNT_MASK ((UINT64_C(1) << COUNT_BITS) - 1)
+
+static uint64_t behind(uint64_t own, uint64_t low)
+{
+    return own + ((low - own) & COUNT_MASK);
 }
 
 /* The device counts, since graphs are replayed without the host. */
@@ -271,7 +280,7 @@ weft_status wefti_cuda_ep_calls(const weft_ep *ep, uint64_t *calls)
     wefti_cuda_ep_control own;
     WEFT_TRY(check_step(ep, "weft_ep_calls"));
     WEFT_TRY(read_control(ep, 0, ep->rank, &own));
-    *calls = own.epoch;
+    *calls = wefti_ep_grows(ep) ? wefti_cuda_ep_meetings(ep) << COUNT_BITS | (own.epoch & COUNT_MASK) : own.epoch;
     return WEFT_OK;
 }
 
@@ -283,6 +292,11 @@ weft_status wefti_cuda_ep_rejoin(weft_ep *ep, uint64_t calls)
     wefti_cuda_ep_control own;
     WEFT_TRY(check_step(ep, "weft_ep_rejoin"));
     WEFT_TRY(read_control(ep, 0, ep->rank, &own));
+    if (wefti_ep_grows(ep)) {
+        const uint64_t meetings = calls >> COUNT_BITS;
+        calls = behind(own.epoch, calls & COUNT_MASK);
+        WEFT_TRY(wefti_cuda_ep_rejoin_meeting(ep, behind(wefti_cuda_ep_meetings(ep), meetings)));
+    }
     own = (wefti_cuda_ep_control){.epoch = calls, .half_epoch = calls, .waits = own.waits};
     WEFT_TRY(wefti_cuda_copy(&device->cuda->base, control_at(ep, 0, ep->rank), &own, sizeof own));
     memset(device->masked, 0, sizeof device->masked);
