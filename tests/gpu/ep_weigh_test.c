@@ -2,8 +2,9 @@
  * that agrees on the same choices with these weights, and so do the calls after it; a choice, an update and what is not
  * allowed drop or refuse them; ranks of which one brings none learn so, and go on.
  *
- * Method: two PEs as threads on the fake driver, whose device memory is this machine's. In each layout, with tokens of
- * a unit each and with several in a unit, whole and in halves, beside a second route that chooses. */
+ * Method: two PEs as threads on the fake driver, whose device memory is this machine's, as few ranks and as many, and on
+ * the host, in one domain and in two. In each layout, with tokens of a unit each and with several in a unit, whole and
+ * in halves, beside a second route that chooses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,8 +34,15 @@ typedef struct received {
     float sums[MANY][HIDDEN];
 } received;
 
+/* Where groups are. */
+typedef struct place {
+    int on_device;
+    int domain_ranks;
+} place;
+
 typedef struct rig {
     weft_world *world;
+    int on_device;
     int rank;
     int tokens;
     weft_ep *ep;
@@ -67,7 +75,7 @@ static void fill(rig *r)
     }
 }
 
-static rig *open_rig(weft_world *world, weft_ep_layout layout, int tokens)
+static rig *open_rig(weft_world *world, const place *where, weft_ep_layout layout, int tokens)
 {
     rig *r = aligned_alloc(64, (sizeof *r + 63) / 64 * 64);
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
@@ -84,7 +92,8 @@ static rig *open_rig(weft_world *world, weft_ep_layout layout, int tokens)
     config.tokens_max = tokens;
     config.topk_max = TOPK;
     config.row_bytes_max = sizeof r->in[0];
-    config.on_device = 1;
+    config.on_device = r->on_device = where->on_device;
+    config.domain_ranks = where->domain_ranks;
     plan.topk = TOPK;
     plan.layout = layout;
     plan.flags = layout == WEFT_EP_SLOTS_SOURCE ? WEFT_EP_ALL_WEIGHTS : 0;
@@ -150,9 +159,9 @@ static void want(rig *r, const float *weights)
 }
 
 /* As the face of NCCL EP does: an update, whose weights do not matter; then dispatches, each with its own. */
-static void as_chosen(weft_world *world, weft_ep_layout layout, int tokens)
+static void as_chosen(weft_world *world, const place *where, weft_ep_layout layout, int tokens)
 {
-    rig *r = open_rig(world, layout, tokens);
+    rig *r = open_rig(world, where, layout, tokens);
     CHECK_STATUS(weft_ep_route_weigh(r->weighed, NULL), WEFT_ERR_STATE); /* no routing */
     CHECK_OK(weft_ep_route_update(r->weighed, &r->choices, NULL));
     want(r, r->weights[1]);
@@ -178,16 +187,20 @@ static void as_chosen(weft_world *world, weft_ep_layout layout, int tokens)
     close_rig(r);
 }
 
-static void one_brings_none(weft_world *world, weft_ep_layout layout)
+static void one_brings_none(weft_world *world, const place *where, weft_ep_layout layout)
 {
     weft_ep_host_counts counts;
-    rig *r = open_rig(world, layout, FEW);
+    rig *r = open_rig(world, where, layout, FEW);
     CHECK_OK(weft_ep_route_update(r->weighed, &r->choices, NULL));
     if (r->rank == 0) {
         CHECK_OK(weft_ep_route_weigh(r->weighed, r->weights[1]));
     }
-    CHECK_OK(dispatch(r, r->weighed, &r->got, 0));
-    CHECK_STATUS(weft_ep_route_query(r->weighed, NULL, &counts), WEFT_ERR_MISMATCH);
+    weft_status status = dispatch(r, r->weighed, &r->got, 0);
+    if (r->on_device) {
+        CHECK_OK(status);
+        status = weft_ep_route_query(r->weighed, NULL, &counts);
+    }
+    CHECK_STATUS(status, WEFT_ERR_MISMATCH);
     CHECK(strstr(weft_last_error(), "new weights") != NULL);
     want(r, r->weights[0]); /* nothing came of it */
     CHECK_OK(dispatch(r, r->weighed, &r->got, 0));
@@ -197,47 +210,44 @@ static void one_brings_none(weft_world *world, weft_ep_layout layout)
 
 static void run(weft_world *world, void *context)
 {
-    (void)context;
-    const int layouts = ep_rig_attach(world) ? LAYOUTS : 0;
+    const place *where = context;
+    const int layouts = !where->on_device || ep_rig_attach(world) ? LAYOUTS : 0;
     for (int layout = 0; layout < layouts; layout++) {
-        as_chosen(world, (weft_ep_layout)layout, FEW);
-        as_chosen(world, (weft_ep_layout)layout, MANY);
-        one_brings_none(world, (weft_ep_layout)layout);
+        as_chosen(world, where, (weft_ep_layout)layout, FEW);
+        as_chosen(world, where, (weft_ep_layout)layout, MANY);
+        one_brings_none(world, where, (weft_ep_layout)layout);
     }
 }
 
 static void of_few_ranks(void **state)
 {
+    place where = {.on_device = 1};
     (void)state;
-    pes_run(PES, run, NULL);
-}
-
-/* Their kernels do not have that. */
-static void refused(weft_world *world, void *context)
-{
-    (void)context;
-    if (ep_rig_attach(world)) {
-        rig *r = open_rig(world, WEFT_EP_RANK_MAJOR, FEW);
-        CHECK_OK(weft_ep_route_update(r->weighed, &r->choices, NULL));
-        CHECK_STATUS(weft_ep_route_weigh(r->weighed, r->weights[1]), WEFT_ERR_UNSUPPORTED);
-        want(r, r->weights[0]);
-        CHECK_OK(dispatch(r, r->weighed, &r->got, 0));
-        expect_same(r);
-        close_rig(r);
-    }
+    pes_run(PES, run, &where);
 }
 
 static void of_many_ranks(void **state)
 {
+    place where = {.on_device = 1};
     (void)state;
     assert_int_equal(setenv("WEFT_EP_FEW_RANKS", "0", 1), 0);
-    pes_run(PES, refused, NULL);
+    pes_run(PES, run, &where);
     assert_int_equal(unsetenv("WEFT_EP_FEW_RANKS"), 0);
+}
+
+static void on_the_host(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= PES; ranks++) { /* of a domain */
+        place where = {.domain_ranks = ranks};
+        pes_run(PES, run, &where);
+    }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {CHECKED_TEST(of_few_ranks), CHECKED_TEST(of_many_ranks)};
+    const struct CMUnitTest tests[] = {CHECKED_TEST(of_few_ranks), CHECKED_TEST(of_many_ranks),
+                                       CHECKED_TEST(on_the_host)};
     (void)setenv("WEFT_FAKE_SMS", "4", 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

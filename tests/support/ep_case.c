@@ -253,6 +253,11 @@ static void draw_destinations(uint64_t *state, ep_case *one, int rank)
     }
 }
 
+static float draw_weight(uint64_t *state)
+{
+    return (float)((int)random_below(state, 4001) - 1000) / 3000.0f;
+}
+
 /* What one rank's gate chose. */
 static void draw_choices(uint64_t *state, ep_case *one, int rank, int weighted, const gate *how)
 {
@@ -267,7 +272,24 @@ static void draw_choices(uint64_t *state, ep_case *one, int rank, int weighted, 
         draw_destinations(state, one, rank);
     }
     for (size_t i = 0; i < count && weighted; i++) {
-        one->weights[rank][i] = (float)((int)random_below(state, 4001) - 1000) / 3000.0f;
+        one->weights[rank][i] = draw_weight(state);
+    }
+}
+
+void ep_case_weigh(ep_case *one, uint64_t seed, const int *masked)
+{
+    uint64_t state = seed;
+    for (int rank = 0; rank < one->setup->ranks; rank++) {
+        const size_t count = (size_t)one->tokens[rank] * (size_t)one->plan.topk;
+        if (one->weights[rank] == NULL) {
+            one->weights[rank] = malloc((count + 1) * sizeof *one->weights[rank]);
+            for (size_t i = 0; i < count; i++) {
+                one->weights[rank][i] = 1.0f;
+            }
+        }
+        for (size_t i = 0; i < count && !masked[rank]; i++) {
+            one->weights[rank][i] = draw_weight(&state);
+        }
     }
 }
 

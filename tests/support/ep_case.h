@@ -87,6 +87,9 @@ void ep_case_free(ep_case *one);
  * -1. */
 void ep_case_mask(ep_case *one, const int *masked);
 
+/* Other weights, but of ranks that are masked. */
+void ep_case_weigh(ep_case *one, uint64_t seed, const int *masked);
+
 static inline int64_t ep_id(const ep_case *one, int source, int token, int choice)
 {
     return one->ids[source][(size_t)token * (size_t)one->plan.topk + (size_t)choice];

@@ -8,6 +8,7 @@
     X(UPDATES, "updates")                                                                                              \
     X(FRESH, "fresh dispatches")                                                                                       \
     X(CACHED, "dispatches on cached routes")                                                                           \
+    X(WEIGHED, "with new weights")                                                                                     \
     X(COMBINES, "combines")                                                                                            \
     X(OWN_WEIGHTS, "with weights of their own")                                                                        \
     X(OWN_CHOICES, "with choices of their own")                                                                        \

@@ -18,6 +18,7 @@ typedef struct ep_step {
     struct ep_told *told; /* NULL, or where the route's counts are told */
     int is_late; /* calls return WEFT_OK before they have found out about an overflow */
     int is_absent; /* this rank is masked: nothing is called */
+    int weighs; /* a dispatch on the route's routing brings the case's weights, which are new */
     int halves; /* dispatch and combine are made as send and recv */
     void (*meanwhile)(void *context, ep_moment moment); /* NULL, or what is done around halves */
     void *context;

@@ -45,6 +45,8 @@ typedef struct ep_choice_tensors {
 } ep_choice_tensors;
 
 ep_choice_tensors ep_step_choices_create(const ep_step *step, weft_ep_choices *choices);
+/* The weights, in memory that calls read; nothing where the case has none. */
+ep_tensor ep_step_weights_create(const ep_step *step);
 void ep_step_choices_destroy(ep_choice_tensors *of);
 /* The ids in the type asked for. */
 ep_tensor ep_step_ids_create(const ep_step *step);

@@ -175,6 +175,10 @@ void ep_step_dispatch(const ep_step *step, const ep_payload *payload, const ep_p
     if (capacity != NULL) {
         chosen = ep_step_choices_create(step, &choices);
         CHECK_OK(weft_ep_route_choose(step->route, &choices));
+    } else if (step->weighs) {
+        chosen.weights = ep_step_weights_create(step);
+        const unsigned shift = (unsigned)random_next(step->arrays.random);
+        CHECK_OK(weft_ep_route_weigh(step->route, ep_tensor_place(&chosen.weights, shift)));
     }
     ep_step_dawdle(step);
     int ok = CHECK_STATUS(call_dispatch(step, &in.rows, &out), ep_step_wanted_status(step));
@@ -192,6 +196,7 @@ void ep_step_dispatch(const ep_step *step, const ep_payload *payload, const ep_p
     received_check(step, &to);
     received_destroy(&to);
     ep_step_cover(step, capacity != NULL ? EP_COVER_FRESH : EP_COVER_CACHED, 1);
+    ep_step_cover(step, EP_COVER_WEIGHED, capacity == NULL && step->weighs);
     ep_step_cover_rows(step, payload, received);
     if (capacity != NULL) {
         ep_step_cover_routing(step);

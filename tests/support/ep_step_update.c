@@ -23,7 +23,7 @@ ep_tensor ep_step_ids_create(const ep_step *step)
     return tensor;
 }
 
-static ep_tensor weights_create(const ep_step *step)
+ep_tensor ep_step_weights_create(const ep_step *step)
 {
     const ep_case *one = step->routing->one;
     size_t bytes = (size_t)ep_step_tokens_of(step) * (size_t)one->plan.topk * sizeof(float);
@@ -58,7 +58,7 @@ static void create_destinations(const ep_step *step, ep_choice_tensors *of, weft
 ep_choice_tensors ep_step_choices_create(const ep_step *step, weft_ep_choices *choices)
 {
     const ep_case *one = step->routing->one;
-    ep_choice_tensors of = {.ids = ep_step_ids_create(step), .weights = weights_create(step)};
+    ep_choice_tensors of = {.ids = ep_step_ids_create(step), .weights = ep_step_weights_create(step)};
     *choices = (weft_ep_choices)WEFT_EP_CHOICES_INIT;
     choices->tokens = one->tokens_most[step->rank];
     choices->id_type = one->id_type;

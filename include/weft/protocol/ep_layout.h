@@ -14,7 +14,8 @@
  *            mark
  *   records  [M] who is received: source token, K local experts, K weights; written by the sources before their done
  *            flag, at the bases they were given. In the backward calls: K gradients each, written by this rank
- *   choices  [M] K floats each: a combine's own weights, written by the sources before their call headers
+ *   choices  [M] K floats each: a combine's own weights, and new ones of a routing that is there, written by the
+ *            sources before their call headers
  *   rows     [M] rows received for a caller whose buffer is not symmetric, and partial sums on their way back
  *   chunk_flags, ask_flags, credits, chunks, asks  rings for what crosses between domains: see ep_ring.h
  *   notices  [lines] what a source of another domain tells this whole domain by this rank, its forwarder: its call
@@ -86,6 +87,7 @@ typedef enum wefti_ep_kind {
 } wefti_ep_kind;
 
 /* Flags of a signature beside those of weft_ep.h. */
+#define WEFTI_EP_NEW_WEIGHTS 0x08u /* a dispatch that brings new weights for the routing that there is */
 #define WEFTI_EP_COMBINE_CHOICES 0x20u /* a combine with weights or choices of its own */
 #define WEFTI_EP_FORWARDED 0x10u /* rows cross between domains through forwarders */
 #define WEFTI_EP_FRESH 0x40u /* a dispatch that agrees on a routing on its way */

@@ -222,6 +222,9 @@ static text describe(const wefti_ep_call_header *header)
     if ((fields.flags & WEFTI_EP_FORWARDED) != 0) {
         append(&to, ", forwarded");
     }
+    if ((fields.flags & WEFTI_EP_NEW_WEIGHTS) != 0) {
+        append(&to, ", with new weights");
+    }
     if ((fields.flags & WEFTI_EP_COMBINE_CHOICES) != 0) {
         append(&to, ", with weights or choices of its own");
     }

@@ -9,6 +9,7 @@
 #include "ep/host/received.h"
 #include "ep/host/records.h"
 #include "ep/host/sends.h"
+#include "ep/host/weigh.h"
 
 static const char call_name[] = "weft_ep_dispatch";
 
@@ -153,21 +154,24 @@ static weft_status receive_fresh(weft_ep_route *handle)
 
 /* ---- the call ---- */
 
-static wefti_ep_signature_fields fields_of(const weft_ep_choices *fresh, const weft_ep_rows *in,
-                                           const weft_ep_received *out)
+static wefti_ep_signature_fields fields_of(const weft_ep_route *handle, const weft_ep_choices *fresh,
+                                           const weft_ep_rows *in, const weft_ep_received *out)
 {
     return (wefti_ep_signature_fields){.kind = WEFTI_EP_DISPATCH,
                                        .dtype = (unsigned)in->dtype,
                                        .out_dtype = (unsigned)out->rows.dtype,
                                        .scale_type = (unsigned)out->rows.scale_type,
-                                       .flags = fresh != NULL ? WEFTI_EP_FRESH : 0,
+                                       .flags = fresh != NULL        ? WEFTI_EP_FRESH
+                                                : handle->is_weighed ? WEFTI_EP_NEW_WEIGHTS
+                                                                     : 0,
                                        .hidden = wefti_ep_width(in)};
 }
 
-static void begin(wefti_ep_push *push, wefti_ep_routing *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
-                  const weft_ep_received *out)
+static void begin(wefti_ep_push *push, const weft_ep_route *handle, const weft_ep_choices *fresh,
+                  const weft_ep_rows *in, const weft_ep_received *out)
 {
-    wefti_ep_signature_fields fields = fields_of(fresh, in, out);
+    wefti_ep_routing *route = handle->host;
+    wefti_ep_signature_fields fields = fields_of(handle, fresh, in, out);
     wefti_ep_call call = wefti_ep_call_begin(route->ep, call_name, &fields);
     wefti_ep_span from = wefti_ep_span_of(in);
     wefti_ep_span to = target_of(route, out);
@@ -190,6 +194,9 @@ static void begin(wefti_ep_push *push, wefti_ep_routing *route, const weft_ep_ch
         push->is_fresh = 1;
         push->choices = *fresh;
         push->limit = rows < route->ep->rows_limit ? rows : route->ep->rows_limit;
+    } else if (handle->is_weighed) {
+        push->brings_weights = 1;
+        push->choices.weights = handle->weights;
     }
 }
 
@@ -200,12 +207,22 @@ static weft_status send_fresh(weft_ep_route *handle, const weft_ep_choices *fres
     WEFT_TRY(wefti_ep_routing_fit(handle, call_name));
     wefti_ep_routing *route = handle->host;
     wefti_ep_push *push = route->ep->host->push;
-    begin(push, route, fresh, in, out);
+    begin(push, handle, fresh, in, out);
     push->need = *need;
     handle->is_routed = 0;
     return wefti_ep_need_exceeds(route->ep, need)
                ? wefti_ep_call_post_all(&push->call)
                : wefti_ep_exchange_post(route, &push->call, &push->choices, push->limit);
+}
+
+/* Rows on the routing that there is, with new weights or without. */
+static weft_status send_all(wefti_ep_push *push)
+{
+    if (!push->brings_weights) {
+        return wefti_ep_push_send_all(push);
+    }
+    WEFT_TRY(wefti_ep_weigh_take(push));
+    return wefti_ep_push_send_once(push);
 }
 
 /* Up to where another rank is needed. */
@@ -219,12 +236,15 @@ static weft_status send(weft_ep_route *handle, const weft_ep_choices *fresh, con
         return send_fresh(handle, fresh, in, out, &need);
     }
     wefti_ep_routing *route = handle->host;
-    wefti_ep_signature_fields fields = fields_of(NULL, in, out);
+    wefti_ep_signature_fields fields = fields_of(handle, NULL, in, out);
     WEFT_TRY(check(route, in, out));
     WEFT_TRY(wefti_ep_grow_for_rows(handle, call_name, &fields, &need));
     wefti_ep_push *push = route->ep->host->push;
-    begin(push, route, NULL, in, out);
+    begin(push, handle, NULL, in, out);
     push->streams = (size_t)*route->rows * push->out.row_bytes >= wefti_stream_bytes();
+    if (push->brings_weights) {
+        return wefti_ep_weigh_post(push);
+    }
     WEFT_TRY(wefti_ep_push_post(push));
     wefti_ep_push_listen(push);
     return WEFT_OK;
@@ -248,7 +268,7 @@ static weft_status receive(weft_ep_route *handle)
         handle->is_routed = 1;
         WEFT_TRY(wefti_ep_routing_check(route, call_name));
     } else {
-        WEFT_TRY(wefti_ep_push_send_all(push));
+        WEFT_TRY(send_all(push));
         fill_all(push);
         WEFT_TRY(wefti_ep_push_receive(push));
         WEFT_TRY(wefti_ep_call_end(&push->call));
@@ -279,7 +299,8 @@ weft_status wefti_ep_host_dispatch_send(weft_ep_route *handle, const weft_ep_cho
 {
     (void)stream;
     WEFT_TRY(send(handle, fresh, in, out));
-    return handle->ep->host->push->is_fresh ? WEFT_OK : wefti_ep_push_send_some(handle->ep->host->push);
+    wefti_ep_push *push = handle->ep->host->push;
+    return push->is_fresh || push->brings_weights ? WEFT_OK : wefti_ep_push_send_some(push);
 }
 
 weft_status wefti_ep_host_dispatch_recv(weft_ep_route *handle, weft_stream *stream)

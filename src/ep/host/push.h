@@ -47,6 +47,7 @@ struct wefti_ep_push {
     weft_ep_received received;
     uint64_t *wait_ns; /* NULL, or where waits are added up */
     int is_fresh;
+    int brings_weights; /* new ones, choices.weights, for the routing that there is */
     weft_ep_choices choices;
     weft_ep_rows given; /* what it was given to send */
     wefti_ep_need need; /* what it needs of the limits of the group */

@@ -52,6 +52,7 @@ static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size
                 weft_ep_route_move(s.route, route_memory(of->pe, s.held, s.bytes), s.bytes)); /* its stream ended */
         }
         sequence_draw(&s, true, common, &call);
+        sequence_weigh(&s, &call);
         if (call.is_backward) {
             run_backward(&call.step, &call.payload, call.flags, common);
         } else if (call.adds) {

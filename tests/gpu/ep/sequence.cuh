@@ -133,6 +133,16 @@ static void sequence_draw(sequence *s, bool may_overflow, uint64_t *common, draw
     call->step = sequence_step(s);
 }
 
+/* Now and then a dispatch on the routing that is there brings new weights. */
+static void sequence_weigh(sequence *s, drawn_call *call)
+{
+    static const int masked[EP_RANKS_MAX] = {0};
+    call->step.weighs = !call->updates && !call->adds && s->of->salt % 3 == 0;
+    if (call->step.weighs) {
+        ep_case_weigh(&s->one, s->of->salt, masked);
+    }
+}
+
 /* One that does not add: an update or a dispatch. */
 static void sequence_send(const drawn_call *call)
 {

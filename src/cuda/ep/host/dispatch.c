@@ -251,17 +251,6 @@ static weft_status check_dispatch(const weft_ep_route *route, const weft_ep_choi
     return WEFT_OK;
 }
 
-weft_status wefti_cuda_ep_weigh(const weft_ep_route *route)
-{
-    if (!route->ep->device->kind->takes_weights) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "weft_ep_route_weigh: the group has %d ranks, and on GPUs more than %d do not have that; "
-                           "choose or update again",
-                           route->ep->ranks, WEFTI_CUDA_EP_RANKS_MAX);
-    }
-    return WEFT_OK;
-}
-
 weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                                            const weft_ep_received *out, wefti_cuda_ep_call call,
                                            wefti_cuda_ep_dispatch_args *args, wefti_cuda_ep_work *work,

@@ -184,7 +184,6 @@ weft_status wefti_cuda_ep_counts_told(weft_ep_route *route, const weft_ep_count_
 weft_status wefti_cuda_ep_query(const weft_ep_route *route, weft_stream *stream, weft_ep_host_counts *counts);
 
 weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream);
-weft_status wefti_cuda_ep_weigh(const weft_ep_route *route);
 weft_status wefti_cuda_ep_dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                                    const weft_ep_received *out, weft_stream *stream);
 weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,

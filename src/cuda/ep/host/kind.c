@@ -94,7 +94,7 @@ static int many_is_missing(const uint64_t *told, uint64_t failed, int rank)
     .families = FAMILY(ALL) | FAMILY(FEW), .low_latency_families = FAMILY(SET),                                        \
     .positions_families = FAMILY(POSITIONS),                                                                           \
     .low_latency_needs = "slots of few tokens (slot_tokens_max, and memory for low latency)", .owner_bytes = 1,        \
-    .takes_weights = 1, .layout = few_layout, .set_experts = few_set_experts, .set_rank = few_set_rank,                \
+    .layout = few_layout, .set_experts = few_set_experts, .set_rank = few_set_rank,                                    \
     .write_directory = few_write_directory, .plan = wefti_cuda_ep_plan_few, .is_missing = few_is_missing,              \
     .revoke = wefti_cuda_ep_revoke_few, .tell_masked = wefti_cuda_ep_tell_masked_few
 

@@ -25,7 +25,6 @@ typedef struct wefti_cuda_ep_kind {
     unsigned positions_families; /* those of routes of positions; 0: there are no such routes */
     const char *low_latency_needs; /* what groups lack that have no calls of low latency */
     size_t owner_bytes; /* of an element of the tables' `owner` */
-    int takes_weights; /* a dispatch may bring new weights for the routing that there is */
     /* A kernel is whole, send and recv of its call, with options or without, and none comes before a combine with
      * some. */
     int all_in_one;

@@ -144,6 +144,21 @@ EP_DEVICE void ep_many_send_record(const ep_dispatch &args, int token, int rank,
     }
 }
 
+/* Into the record of a token that `rank` has, the weights of its choices. A warp. */
+template <class LAYOUT>
+EP_DEVICE void ep_many_send_weights(const ep_dispatch &args, int token, int rank, wefti_u64 place)
+{
+    const wefti_u64 first = (wefti_u64)token * (wefti_u64)args.topk;
+    wefti_u32 *record = (wefti_u32 *)(ep_directory_of(args.group)->area[rank] + args.group.at.records) +
+                        place * (wefti_u64)LAYOUT::record_words(args.topk);
+    for (int k = ep_lane(); k < args.topk; k += 32) {
+        const wefti_u64 at = first + (wefti_u64)k;
+        const bool goes = ep_many_owners(args.tables)[at] == rank || args.choices.all_weights != 0;
+        const float weight = args.choices.weights != 0 ? args.choices.weights[at] : 1.0f;
+        record[1 + args.topk + k] = __float_as_uint(goes ? weight : 0.0f);
+    }
+}
+
 /* By source: the sum of a token's weights on the lane's rank, in ascending choice. */
 EP_DEVICE float ep_many_weight_of(const ep_dispatch &args, int token, int rank)
 {
@@ -211,14 +226,20 @@ EP_DEVICE void ep_many_send_token(const ep_dispatch &args, const ep_many_call *c
 {
     const ep_directory *directory = ep_directory_of(args.group);
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    const bool brings_weights = fresh || ep_is(args, WEFTI_CUDA_EP_NEW_WEIGHTS);
     const ep_many_choice choice = ep_many_choice_of<LAYOUT>(args, call, token, unit_tokens, base);
     const wefti_u32 heads = __ballot_sync(~0u, choice.leads);
-    for (wefti_u32 left = heads; fresh && left != 0; left &= left - 1) {
+    for (wefti_u32 left = heads; brings_weights && left != 0; left &= left - 1) {
         const int lane = __ffs((int)left) - 1;
-        ep_many_send_record<LAYOUT>(args, token, __shfl_sync(~0u, choice.owner, lane),
-                                    __shfl_sync(~0u, choice.place, lane));
+        const int rank = __shfl_sync(~0u, choice.owner, lane);
+        const wefti_u64 place = __shfl_sync(~0u, choice.place, lane);
+        if (fresh) {
+            ep_many_send_record<LAYOUT>(args, token, rank, place);
+        } else {
+            ep_many_send_weights<LAYOUT>(args, token, rank, place);
+        }
     }
-    if (fresh && !LAYOUT::ROWS_OF_CHOICES && choice.leads) {
+    if (brings_weights && !LAYOUT::ROWS_OF_CHOICES && choice.leads) {
         args.tables.weights[(wefti_u64)token * (wefti_u64)args.group.ranks + (wefti_u64)choice.owner] =
             ep_many_weight_of(args, token, choice.owner);
     }
@@ -310,15 +331,20 @@ EP_DEVICE void ep_many_receive_gradient(const ep_dispatch &args, const wefti_u32
     ep_scale_rows<LAYOUT, DTYPE>(args, record, (wefti_u32)place, gradient);
 }
 
-/* What the caller's arrays have of a received token, and, of a new routing, the record that is kept. A warp. */
-template <class LAYOUT> EP_DEVICE void ep_many_receive_record(const ep_dispatch &args, wefti_u64 place, int source)
+/* What the caller's arrays have of a received token, and, of a new routing, or with new weights of a source that takes
+ * part, the record that is kept. A warp. */
+template <class LAYOUT>
+EP_DEVICE void ep_many_receive_record(const ep_dispatch &args, wefti_u64 place, int source, bool came)
 {
     const int words = LAYOUT::record_words(args.topk);
+    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     wefti_u32 *kept = args.tables.records + place * (wefti_u64)words;
-    if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+    if (fresh || (came && ep_is(args, WEFTI_CUDA_EP_NEW_WEIGHTS))) {
         const wefti_u32 *come =
             (const wefti_u32 *)(args.group.area[0] + args.group.at.records) + place * (wefti_u64)words;
-        for (int word = ep_lane(); word < words; word += 32) {
+        const int first = fresh ? 0 : 1 + args.topk;
+        const int end = fresh ? words : first + args.topk;
+        for (int word = first + ep_lane(); word < end; word += 32) {
             kept[word] = come[word];
         }
         __syncwarp();
@@ -366,7 +392,7 @@ template <class LAYOUT, ep_many_way WAY>
 EP_DEVICE void ep_many_receive_token(const ep_dispatch &args, wefti_u64 place, int source, bool came)
 {
     if (WAY != EP_MANY_BACKWARD) {
-        ep_many_receive_record<LAYOUT>(args, place, source);
+        ep_many_receive_record<LAYOUT>(args, place, source, came);
         if (came && ep_is(args, WEFTI_CUDA_EP_MOVE)) {
             ep_many_receive_row<LAYOUT>(args, place, source);
         }
