@@ -57,14 +57,6 @@ class EPHandle:
     def route(self):
         return self.lease.route
 
-    def __getattr__(self, name):
-        if name not in self._LATER:
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        after(self.event)
-        for one, tensor in zip(self._LATER, self.seen.fields(self)):
-            self.__dict__.setdefault(one, tensor)
-        return self.__dict__[name]
-
     def tensors(self):
         return self.topk_idx, *self.seen.tensors(), *(self.__dict__.get(name) for name in self._LATER)
 
@@ -367,7 +359,7 @@ class ElasticBuffer:
         handle.by_choice.route.combine(_rows(x), _rows(each), values=weights,
                                        values_out=None if summed is None else summed.view(-1, 1), stream=stream)
         total = sum((one.float() for one in biases), torch.zeros(tokens, x.shape[1], dtype=torch.float32, device=x.device))
-        for row in each.view(tokens, k, -1).unbind(1):
+        for row in each.view(tokens, k, x.shape[1]).unbind(1):
             total = total + row.float()
         out.copy_(total)
 

@@ -154,6 +154,10 @@ def elastic():
                                   explicitly_destroy=True, allow_hybrid_mode=False)
     assert [alone.get_theoretical_num_qps(sms) for sms in (4, 24)] == [4, 9]
     references(alone, group)
+    x = torch.ones(0 if group.rank() == 0 else 4, HIDDEN, dtype=torch.bfloat16)  # a rank without tokens
+    ids = torch.arange(2).expand(x.shape[0], 2)
+    rows, _, _, handle, _ = alone.dispatch(x, ids, num_experts=2 * group.size(), do_expand=True)
+    assert torch.equal(alone.combine(rows, handle)[0], 2 * x)
     alone.destroy()
     close_group()
 
