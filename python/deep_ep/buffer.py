@@ -230,9 +230,17 @@ class Buffer:
         self._world.team.fcollect(take, give, 8 * count)
         return all_of_them.copy()
 
+    def _experts_a_rank(self, experts):
+        each, more = divmod(experts, self.group_size)
+        if more:
+            raise ValueError(f"{experts} experts do not divide among {self.group_size} ranks, of which each has as many")
+        return each
+
     def _group_of(self, kind, experts, tokens, topk, row_bytes, slots=0):
         """The group of that kind and number of experts, large enough for this; all ranks want the same."""
         held = self._groups.get((kind, experts))
+        if held is None:
+            self._experts_a_rank(experts)
         if held is None or any(want > have for want, have in zip((tokens, topk, row_bytes, slots), held[0])):
             if held is not None:
                 self._retired.append(held[1])  # handles may have its routes
@@ -268,7 +276,7 @@ class Buffer:
                             allocate_on_comm_stream=False):
         """topk_idx [T][K], -1 for none -> (tokens to each rank [R] int32, None, tokens to each expert [E] int32, whether a
         token goes to a rank [T][R] bool, event)."""
-        tokens, experts_a_rank = topk_idx.shape[0], num_experts // self.group_size
+        tokens, experts_a_rank = topk_idx.shape[0], self._experts_a_rank(num_experts)
         with self._call(previous_event, async_finish, allocate_on_comm_stream) as call:
             numbered = topk_idx.clamp(min=-1) + experts_a_rank  # -1 is before the first of 0, and of rank 0 among numbers from 1 on
             in_rank = torch.zeros(tokens, self.group_size + 1, dtype=torch.bool, device=topk_idx.device)

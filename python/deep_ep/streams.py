@@ -5,6 +5,7 @@ import contextlib
 import torch
 
 from deep_ep.events import EventHandle, EventOverlap, after, has_event
+from deep_ep.utils.envs import check_torch_deterministic
 
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 _set_stream = getattr(torch._C, "_cuda_setStream", None)
@@ -48,6 +49,7 @@ class Streams:
     def begin(self, is_half):
         """(the stream of a call of low latency, the caller's): the group's calls have one order, so a half comes after
         asynchronous calls that its stream has not waited for. Of a graph and what is outside of it, only the caller knows."""
+        check_torch_deterministic()
         if not is_half:
             return self.comm, self.join()
         here = self.here()
@@ -114,6 +116,7 @@ class Call:
         if streams is None:
             after(self._event)
             return self
+        check_torch_deterministic()
         self._caller = streams.here()
         is_alone = self._is_apart and has_event(self._event)
         if not is_alone:

@@ -246,6 +246,13 @@ def life():
     raw.destroy()
     one.destroy()
     assert one.runtime is None
+    if group.size() > 1:
+        uneven = deep_ep.Buffer(group, explicitly_destroy=True)
+        for function in (lambda: uneven.get_dispatch_layout(ids, experts + 1),
+                         lambda: uneven.low_latency_dispatch(x, ids, 128, experts + 1)):
+            with pytest.raises(ValueError, match="experts do not divide"):
+                function()
+        uneven.destroy()
     with pytest.raises(AttributeError, match="HybridEPBuffer"):
         deep_ep.HybridEPBuffer
     config = deep_ep.Config(24, 8, 256)

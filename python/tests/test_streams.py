@@ -151,6 +151,23 @@ def test_calls_without_a_hook(rig):
     assert torch.equal(summed, 2 * inputs()[0])
 
 
+def test_memory_that_torch_fills(rig):
+    """torch would fill a call's results on the caller's stream, beside the call that writes them: DeepEP refuses, too."""
+    buffer, cuda, log = rig
+    got, fills = dispatched(buffer), torch.utils.deterministic.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(True)
+    try:
+        for function in (lambda: dispatched(buffer), lambda: combined(buffer, got),
+                         lambda: buffer.get_dispatch_layout(inputs()[1], EXPERTS)):
+            with pytest.raises(AssertionError, match="fill_uninitialized_memory"):
+                function()
+        torch.utils.deterministic.fill_uninitialized_memory = False
+        dispatched(buffer)
+    finally:
+        torch.utils.deterministic.fill_uninitialized_memory = fills
+        torch.use_deterministic_algorithms(False)
+
+
 def test_asynchronous_calls(rig):
     buffer, cuda, log = rig
     x, ids, weights = inputs()

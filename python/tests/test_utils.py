@@ -86,6 +86,22 @@ def test_times_without_a_gpu():
     assert one != one and [len(each) for each in two] == [2, 2] and all(x != x for each in two for x in each) and len(calls) == 20
 
 
+def test_machine(tmp_path, monkeypatch):
+    """What envs tells of NICs and links, of a machine that has one NIC and an nvidia-smi that tells of two links."""
+    (tmp_path / "mlx5_0" / "ports" / "1").mkdir(parents=True)
+    (tmp_path / "mlx5_0" / "ports" / "1" / "rate").write_text("200 Gb/sec (4X HDR)\n")
+    (tmp_path / "mlx5_0" / "hca_type").write_text("MT4131\n")
+    monkeypatch.setattr(envs, "INFINIBAND", str(tmp_path))
+    assert envs.get_rdma_gbs() == 25 and envs.get_rdma_gbs("mlx5_1") == 0
+    assert envs.check_fast_rdma_atomic_support() and not envs.check_fast_rdma_atomic_support("mlx5_1")
+    program = tmp_path / "nvidia-smi"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert envs.get_nvlink_gbs() == 0
+    program.write_text("#!/bin/sh\necho 'GPU 0: NVIDIA'; echo '  Link 0: 26.5 GB/s'; echo '  Link 1: 23.5 GB/s'\n")
+    program.chmod(0o755)
+    assert envs.get_nvlink_gbs() == 45 and envs.get_nvlink_gbs(1) == 50
+
+
 def test_gate_refuses():
     with pytest.raises(ValueError, match="ratio"):
         gate.get_unbalanced_scores(8, 8, 2, 1, 0.5, True)

@@ -57,7 +57,8 @@ class DeadlineError(Error, TimeoutError):
 
 def _error(status, text):
     if status == Status.ABORTED:
-        text += "".join(world._reason() for world in list(_worlds) if f'world "{world._name}"' in text)
+        named = (world for world in list(_worlds) if f'world "{world._name}"' in text)  # several may have the name
+        text += "".join(dict.fromkeys(world._reason() for world in named))
     return (DeadlineError if status == Status.TIMEOUT else Error)(status, text)
 
 

@@ -2,10 +2,13 @@
 
 import os
 import random
+import re
+import subprocess
 
 import torch
 import torch.distributed as dist
 
+INFINIBAND = "/sys/class/infiniband"
 _state = {"local_rank": 0, "seed": 0}
 
 
@@ -63,6 +66,34 @@ def check_nvlink_connections(group):
 
 
 def check_torch_deterministic():
-    """Fails where torch would fill new tensors on a stream of its own choice."""
+    """Fails where torch fills new tensors on the stream that is current there, beside what another stream writes into them."""
     fills = torch.are_deterministic_algorithms_enabled() and torch.utils.deterministic.fill_uninitialized_memory
-    assert not fills, "turn torch.utils.deterministic.fill_uninitialized_memory off"
+    assert not fills, "with deterministic algorithms turn torch.utils.deterministic.fill_uninitialized_memory off"
+
+
+def get_nvlink_gbs(factor=0.9):
+    """GB/s of all NVLinks of the first GPU together, as nvidia-smi tells, times factor; 0 where it tells nothing."""
+    try:
+        told = subprocess.run(["nvidia-smi", "nvlink", "-s", "-i", "0"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return 0
+    return factor * sum(float(rate) for rate in re.findall(r"([\d.]+) GB/s", told))
+
+
+def _of_nic(nic_name, what):
+    path = os.path.join(INFINIBAND, nic_name, what)
+    if not os.path.exists(path):
+        return ""
+    with open(path) as file:
+        return file.read().strip()
+
+
+def get_rdma_gbs(nic_name="mlx5_0"):
+    """GB/s of a NIC's first port; 0 where it is not there."""
+    rate = _of_nic(nic_name, "ports/1/rate")  # "200 Gb/sec (4X HDR)"
+    return float(rate.split()[0]) / 8 if rate else 0
+
+
+def check_fast_rdma_atomic_support(nic_name="mlx5_0"):
+    """Whether the NIC is an MT4131. weft asks for none."""
+    return _of_nic(nic_name, "hca_type") == "MT4131"
