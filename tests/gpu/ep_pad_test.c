@@ -1,6 +1,7 @@
 /* Goal: after weft_ep_route_pad rows behind those that came are padding, whatever was there, and the mark tells how
  * many came; rows behind a mark are left alone, and an overflow leaves nothing but padding. Method: two PEs as threads
- * on the fake driver, in one domain and in two, and on the host; N shrinks and grows, in arrays spoilt before. */
+ * on the fake driver, in one domain, with the kernels of few ranks and of many, and in two, and on the host; N shrinks
+ * and grows, in arrays spoilt before; fp8 rows have scales, packed and by column. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,9 +12,11 @@
 #include <string.h>
 
 #include "gpu/support/ep_rig.h"
+#include "support/ep_group.h"
 #include "support/pes.h"
 
 enum { PLACES = EP_RIG_ROWS * EP_RIG_TOPK };
+enum { WIDTH = 256, WORDS = 2, CAPACITY = EP_RIG_PES * EP_RIG_TOKENS, COLUMN = CAPACITY + 4 }; /* of fp8 rows */
 
 typedef struct arrays {
     float weights[PLACES];
@@ -149,6 +152,72 @@ static void run(weft_world *world, int on_device, weft_ep_layout layout)
     free(rig);
 }
 
+typedef struct wide_rows {
+    _Alignas(64) unsigned char data[CAPACITY][WIDTH];
+    uint32_t scales[WORDS * COLUMN]; /* more than are the rows' */
+} wide_rows;
+
+static weft_ep_rows rows_of(wide_rows *wide, int is_by_column)
+{
+    weft_ep_rows rows = ep_rows(wide->data, WEFT_EP_FP8_E4M3, WIDTH);
+    rows.scales = wide->scales;
+    rows.scale_type = WEFT_EP_SCALE_F32;
+    rows.scale_row_stride = is_by_column ? 1 : 0;
+    rows.scale_word_stride = is_by_column ? COLUMN : 0;
+    return rows;
+}
+
+/* Rows that came have what was sent, the others zeroes, and words of no row what was there. */
+static void check_scales(const wide_rows *wide, int is_by_column, int came)
+{
+    static const unsigned char zeroes[WIDTH];
+    int of_rows = 0;
+    for (int row = 0; row < CAPACITY; row++) {
+        CHECK((memcmp(wide->data[row], zeroes, WIDTH) == 0) == (row >= came));
+        for (int word = 0; word < WORDS; word++) {
+            const uint32_t scale = wide->scales[is_by_column ? word * COLUMN + row : row * WORDS + word];
+            CHECK(scale == (row < came ? UINT32_C(0x3f800000) : 0));
+            of_rows += scale != UINT32_C(0x5a5a5a5a);
+        }
+    }
+    for (int i = 0; i < WORDS * COLUMN; i++) {
+        of_rows -= wide->scales[i] != UINT32_C(0x5a5a5a5a);
+    }
+    CHECK(of_rows == 0);
+}
+
+static void run_scales(weft_world *world, int on_device, int is_by_column)
+{
+    static const int tokens[] = {8, 3, 0, 5};
+    weft_ep_config config = ep_rig_config();
+    ep_rig *rig = aligned_alloc(64, (sizeof *rig + 63) / 64 * 64);
+    wide_rows *given = aligned_alloc(64, (sizeof *given + 63) / 64 * 64);
+    wide_rows *got = aligned_alloc(64, (sizeof *got + 63) / 64 * 64);
+    if (rig == NULL || given == NULL || got == NULL) {
+        abort();
+    }
+    config.on_device = on_device;
+    config.row_bytes_max = WIDTH;
+    ep_rig_open_with(rig, world, WEFT_EP_RANK_MAJOR, &config, 0);
+    memset(given->data, 0x38, sizeof given->data); /* 1 */
+    for (int i = 0; i < WORDS * COLUMN; i++) {
+        given->scales[i] = UINT32_C(0x3f800000);
+    }
+    memset(got, EP_RIG_MARK, sizeof *got);
+    rig->in = rows_of(given, is_by_column);
+    rig->received.rows = rows_of(got, is_by_column);
+    rig->received.rows_capacity = CAPACITY;
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
+        const int came = dispatch(rig, tokens[i], NULL);
+        CHECK(came >= tokens[i]);
+        check_scales(got, is_by_column, came);
+    }
+    ep_rig_close(rig);
+    free(got);
+    free(given);
+    free(rig);
+}
+
 static void body(weft_world *world, void *context)
 {
     (void)context;
@@ -159,6 +228,8 @@ static void body(weft_world *world, void *context)
         run(world, on_device, WEFT_EP_RANK_MAJOR);
         run(world, on_device, WEFT_EP_EXPERT_MAJOR);
         run(world, on_device, WEFT_EP_SLOTS_SOURCE);
+        run_scales(world, on_device, 0);
+        run_scales(world, on_device, 1);
     }
 }
 
@@ -166,6 +237,14 @@ static void one_domain(void **state)
 {
     (void)state;
     pes_run(EP_RIG_PES, body, NULL);
+}
+
+static void many_ranks(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("WEFT_EP_FEW_RANKS", "0", 1), 0);
+    pes_run(EP_RIG_PES, body, NULL);
+    assert_int_equal(unsetenv("WEFT_EP_FEW_RANKS"), 0);
 }
 
 static void two_domains(void **state)
@@ -178,7 +257,7 @@ static void two_domains(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {CHECKED_TEST(one_domain), CHECKED_TEST(two_domains)};
+    const struct CMUnitTest tests[] = {CHECKED_TEST(one_domain), CHECKED_TEST(many_ranks), CHECKED_TEST(two_domains)};
     (void)setenv("WEFT_FAKE_SMS", "4", 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
