@@ -3,7 +3,7 @@
 # weft::static.
 file(GLOB_RECURSE weft_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
 list(FILTER weft_sources EXCLUDE REGEX "_test\\.c$")
-list(FILTER weft_sources EXCLUDE REGEX "/conformance\\.c$")
+list(FILTER weft_sources EXCLUDE REGEX "conformance\\.c$")
 list(FILTER weft_sources EXCLUDE REGEX "/src/(tools|cuda|testing|faces)/")
 
 if(NOT WEFT_OFI)

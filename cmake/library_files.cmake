@@ -3,7 +3,7 @@
 function(weft_library_files root result)
     file(GLOB_RECURSE files RELATIVE ${root}
         ${root}/include/*.h ${root}/include/*.cuh ${root}/src/*.c ${root}/src/*.h ${root}/src/*.cu ${root}/src/*.cuh)
-    list(FILTER files EXCLUDE REGEX "_test\\.c$|/conformance\\.[ch]$|^src/(tools|testing|faces)/")
+    list(FILTER files EXCLUDE REGEX "_test\\.c$|conformance\\.[ch]$|^src/(tools|testing|faces)/")
     list(SORT files)
     set(${result} ${files} PARENT_SCOPE)
 endfunction()

@@ -20,8 +20,9 @@ if(CMOCKA_FOUND)
 
     set(weft_sim_support_sources ${weft_support_sources} ${PROJECT_SOURCE_DIR}/tests/sim/each.c)
     list(FILTER weft_sim_support_sources EXCLUDE REGEX "/tests/support/each\\.c$")
+    file(GLOB weft_sim_conformance_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/transport/*conformance.c)
     add_library(weft_sim_support STATIC EXCLUDE_FROM_ALL
-        ${weft_sim_support_sources} ${PROJECT_SOURCE_DIR}/src/transport/conformance.c)
+        ${weft_sim_support_sources} ${weft_sim_conformance_sources})
     target_include_directories(weft_sim_support PUBLIC ${PROJECT_SOURCE_DIR}/tests)
     target_link_libraries(weft_sim_support PUBLIC weft_sim PkgConfig::CMOCKA)
     target_compile_definitions(weft_sim_support PUBLIC

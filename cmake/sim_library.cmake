@@ -1,7 +1,7 @@
 # The simulator: libweft's sources compiled with WEFT_SIM, where src/testing/sim stands in for src/os/posix and for the
 # access to symmetric memory. Users of an installed weft know it as weft::sim.
 file(GLOB_RECURSE weft_sim_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
-list(FILTER weft_sim_sources EXCLUDE REGEX "(_test|/conformance)\\.c$")
+list(FILTER weft_sim_sources EXCLUDE REGEX "(_test|conformance)\\.c$")
 list(FILTER weft_sim_sources EXCLUDE REGEX "/src/(tools|ffi|faces|cuda|testing/fake_driver|os/posix|transport/(ofi|ucx|plugin)|bootstrap/(job|pmix|pmi|collective|mpi|shmem|plugin))/")
 list(FILTER weft_sim_sources EXCLUDE REGEX "/src/(common/copy|base/thread_state)\\.c$")
 

@@ -112,7 +112,7 @@ def wrong_include(root, file, quote, target):
         return "named without its folder"
     if parts[0] in ("tests", "bench"):
         return None
-    if file.name.endswith(("_test.c", "conformance.c")) and (root / "tests" / target).is_file():
+    if file.name.endswith(("_test.c", "conformance.c", "conformance.h")) and (root / "tests" / target).is_file():
         return None
     if not (root / "src" / target).is_file():
         return "no such header in include/ or src/"
