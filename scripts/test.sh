@@ -4,6 +4,7 @@
 # The asan preset, which is UndefinedBehaviorSanitizer too, also counts which lines of src/ run, in the tests of tools
 # too. The simulator is not run under ThreadSanitizer: its PEs are coroutines of one thread. The last line is
 # "N passed, N failed, N skipped" over all presets. Fails when a test fails, a build fails or none ran.
+# While a preset is tested the next is built, with what its tests leave of the processors.
 # Usage: test.sh [PRESET...]   (default: release asan tsan aarch64; "debug" is known as well, and "host", which leaves
 #                              out GPUs and what is slow)
 set -u
@@ -37,57 +38,93 @@ with_progress()
     return $code
 }
 
-for preset in $presets; do
-    start=$(date +%s)
-    mkdir -p "build/$preset"
-    report=$PWD/build/$preset/tests.xml
-    rm -f "$report"
+# Usage: build_preset PRESET [COMMAND-BEFORE...]; where the preset cannot be had here it says why, and its status is 77.
+build_preset()
+{
+    built=$1
+    shift
     targets=
-    if [ "$preset" = tsan ]; then
-        targets=tsan_tests
-    fi
-    if [ "$preset" = aarch64 ]; then
+    case $built in
+    tsan) targets=tsan_tests ;;
+    aarch64)
         targets=aarch64_tests
-        if ! reason=$(with_progress "$preset: packages" /dev/null scripts/aarch64.sh); then
-            echo "== $preset: SKIPPED: $reason"
-            results="$results $preset=-:77"
-            continue
-        fi
-    fi
-    echo "== $preset: build"
-    if with_progress "$preset: build" "build/$preset/build.log" scripts/build.sh "$preset" $targets; then
-        echo "== $preset: test (after $(($(date +%s) - start)) s)"
-        case $preset in
-        release | debug | host) labels='.' ;;
-        aarch64) labels='aarch64' ;;
-        asan) labels='unit|threads|multi|fake|tools|covered' ;;
-        *) labels='unit|threads' ;;
-        esac
-        find "build/$preset" -name '*.gcda' -delete # what earlier runs counted
-        run=
-        without='^$'
-        if [ "$preset" = tsan ]; then
-            without='sim'
-        fi
-        if [ "$preset" = host ]; then
-            without='slow|cuda' # the tests of cuda without its library compile kernels by nvcc
-        fi
-        if [ "$preset" = tsan ] && setarch "$(uname -m)" -R true 2>/dev/null; then
+        scripts/aarch64.sh || return
+        ;;
+    esac
+    # shellcheck disable=SC2086 # words
+    "$@" scripts/build.sh "$built" $targets
+}
+
+# Usage: begin_build PRESET [COMMAND-BEFORE...]; what it says goes to build/PRESET/said.
+begin_build()
+{
+    [ -n "$1" ] || return 0
+    mkdir -p "build/$1"
+    build_preset "$@" >"build/$1/said" 2>&1 &
+    building=$!
+}
+
+# Usage: run_tests PRESET LOG REPORT
+run_tests()
+{
+    case $1 in
+    release | debug | host) labels='.' ;;
+    aarch64) labels='aarch64' ;;
+    asan) labels='unit|threads|multi|fake|tools|covered' ;;
+    *) labels='unit|threads' ;;
+    esac
+    without='^$'
+    run=
+    case $1 in
+    tsan)
+        without='sim'
+        if setarch "$(uname -m)" -R true 2>/dev/null; then
             # gcc 12's ThreadSanitizer does not start where the kernel randomises addresses over 32 bits.
             run="setarch $(uname -m) -R"
         fi
-        with_progress "$preset: test" "build/$preset/tests.log" $run ctest --test-dir "build/$preset" -L "$labels" \
-            -LE "$without" -j "$jobs" --output-on-failure --no-tests=error --output-junit "$report" >"build/$preset/tests.log" 2>&1
-        code=$?
-        python3 scripts/test_summary.py show "$preset" "$report" "$code" "build/$preset/tests.log"
-        echo "== $preset: $(($(date +%s) - start)) s"
-        results="$results $preset=$report:$code"
-        if [ "$preset" = asan ]; then
-            with_progress "$preset: coverage" /dev/null python3 scripts/coverage.py . "build/$preset"
-            results="$results coverage=-:$?"
-        fi
-    else
+        ;;
+    host) without='slow|cuda' ;; # the tests of cuda without its library compile kernels by nvcc
+    esac
+    # shellcheck disable=SC2086 # words
+    with_progress "$1: test" "$2" $run ctest --test-dir "build/$1" -L "$labels" -LE "$without" -j "$jobs" \
+        --output-on-failure --no-tests=error --output-junit "$3" >"$2" 2>&1
+}
+
+# The one after $1 in the list.
+next_of()
+{
+    echo "$presets" | tr ' ' '\n' | grep -A 1 -x -- "$1" | sed -n 2p
+}
+
+begin_build "${presets%% *}"
+for preset in $presets; do
+    start=$(date +%s)
+    report=$PWD/build/$preset/tests.xml
+    rm -f "$report"
+    echo "== $preset: build"
+    with_progress "$preset: build" "build/$preset/build.log" wait "$building"
+    code=$?
+    begin_build "$(next_of "$preset")" nice
+    if [ $code = 77 ]; then
+        echo "== $preset: SKIPPED: $(cat "build/$preset/said")"
+        results="$results $preset=-:77"
+        continue
+    fi
+    cat "build/$preset/said"
+    if [ $code != 0 ]; then
         results="$results $preset=:1"
+        continue
+    fi
+    echo "== $preset: test (after $(($(date +%s) - start)) s)"
+    find "build/$preset" -name '*.gcda' -delete # what earlier runs counted
+    run_tests "$preset" "build/$preset/tests.log" "$report"
+    code=$?
+    python3 scripts/test_summary.py show "$preset" "$report" "$code" "build/$preset/tests.log"
+    echo "== $preset: $(($(date +%s) - start)) s"
+    results="$results $preset=$report:$code"
+    if [ "$preset" = asan ]; then
+        with_progress "$preset: coverage" /dev/null python3 scripts/coverage.py . "build/$preset"
+        results="$results coverage=-:$?"
     fi
 done
 python3 scripts/test_summary.py total $results
