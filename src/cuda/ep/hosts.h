@@ -22,7 +22,7 @@
 #include "cuda/ep/many.h"
 #include "weft/protocol/ep_ring.h"
 
-#define WEFTI_CUDA_EP_HOSTS_TILE 256 /* (source, token) pairs whose rows a block places at once */
+#define WEFTI_CUDA_EP_HOSTS_TILE 32 /* (source, token) pairs whose rows a block places at once: a lane each */
 #define WEFTI_CUDA_EP_HOSTS_ENDS 64 /* of rings that a block serves */
 #define WEFTI_CUDA_EP_HOSTS_CHANNELS 16 /* of a line, at most */
 #define WEFTI_CUDA_EP_HOSTS_SLOTS 4 /* of each of several channels, at most */
@@ -143,7 +143,7 @@ typedef struct wefti_cuda_ep_hosts_group {
     unsigned char *sums; /* for each of `rows`: the sum in this domain */
     unsigned char *domain_sums; /* [D][tokens_max]: those of other domains */
     wefti_u32 *row_of; /* [R][tokens_max]: 0, or where the token is in `received`, + 1 */
-    wefti_u32 *tile_counts; /* [tiles][L or 1] */
+    wefti_u32 *tile_counts; /* [L or 1][tiles] */
 } wefti_cuda_ep_hosts_group;
 
 /* A route's tables: device addresses. */

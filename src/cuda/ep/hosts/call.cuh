@@ -48,15 +48,15 @@ EP_DEVICE bool ep_hosts_begins(const ep_hosts_group &group)
     return begins;
 }
 
-/* Whether a token of this rank has an expert in `domain`. A thread. */
-EP_DEVICE bool ep_hosts_goes(const ep_hosts &args, int token, int domain)
+/* Which of the 32 domains from `first` on have an expert of a token of this rank. A warp. */
+EP_DEVICE wefti_u32 ep_hosts_goes(const ep_hosts &args, int token, int first)
 {
     const wefti_i32 *ids = args.tables.ids + (wefti_u64)token * (wefti_u64)args.topk;
     bool goes = false;
     for (int k = 0; k < args.topk; k++) {
-        goes = goes || (ids[k] >= 0 && args.group.domain_of[ids[k]] == domain);
+        goes = goes || (ids[k] >= 0 && args.group.domain_of[ids[k]] == first + ep_lane());
     }
-    return goes;
+    return __ballot_sync(~0u, goes);
 }
 
 EP_DEVICE wefti_cuda_ep_hosts_tail *ep_hosts_tail(const ep_hosts &args, unsigned char *row)
@@ -73,20 +73,6 @@ EP_DEVICE wefti_i32 *ep_hosts_ids(wefti_cuda_ep_hosts_tail *tail)
 EP_DEVICE float *ep_hosts_weights(const ep_hosts &args, wefti_cuda_ep_hosts_tail *tail)
 {
     return (float *)(ep_hosts_ids(tail) + args.topk);
-}
-
-/* A multiple of 16 bytes. */
-EP_DEVICE void ep_hosts_copy(ep_warp_group threads, unsigned char *to, const unsigned char *from, wefti_u64 bytes)
-{
-    for (wefti_u64 i = (wefti_u64)threads.number; i < bytes / 16; i += (wefti_u64)threads.count) {
-        ((uint4 *)to)[i] = ((const uint4 *)from)[i];
-    }
-}
-
-EP_DEVICE ep_warp_group ep_hosts_block_threads()
-{
-    ep_warp_group threads = {(int)threadIdx.x, (int)blockDim.x};
-    return threads;
 }
 
 EP_DEVICE ep_warp_group ep_hosts_lanes()

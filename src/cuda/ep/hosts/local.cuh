@@ -14,20 +14,21 @@
  *     dispatch_packs    a warp a token: its row, scales and tail as they go, its choices for the inner group; the
  *                       lists of what goes to each other domain
  *     dispatch_indexes  a thread a received row: where its (source, token) is; rows of each source and expert
- *     dispatch_counts   a block a tile, a thread a local expert: its rows there; by source one thread
- *     dispatch_scans    a thread an expert: prefix over tiles; first rows of experts and sources; counts told
+ *     dispatch_counts   a warp a tile, a lane a choice: rows of each local expert there; by source a lane a pair
+ *     dispatch_scans    a warp an expert: prefix over tiles; first rows of experts and sources; counts told
  *     dispatch_places   a block a tile: rows in the order of (source, token), a warp a received row: to its rows
  *     combine_results   a warp a received row: the sum of its results, in ascending choice
  *     combine_totals    a warp a token: the sum of its domains, in ascending domain, and biases
  *
  * Bytes: dispatch_packs reads and writes a row a token; dispatch_places reads a row a received token and writes each of
- * its rows; dispatch_counts and _places read the table of R T words once a local expert, out of caches; combine_results
- * reads each result and writes a row a received token; combine_totals reads a row a (token, domain) and writes one a
- * token. Floor: these bytes over the rate of the GPU's memory. */
+ * its rows; dispatch_counts and _places read the table of R T words and the choices; combine_results reads each result
+ * and writes a row a received token; combine_totals reads a row a (token, domain) and writes one a token. Floor: these
+ * bytes over the rate of the GPU's memory. */
 #ifndef WEFTI_CUDA_EP_HOSTS_LOCAL_CUH
 #define WEFTI_CUDA_EP_HOSTS_LOCAL_CUH
 
 #include "cuda/ep/device/arithmetic.cuh"
+#include "cuda/ep/device/copy.cuh"
 #include "cuda/ep/device/quantise.cuh"
 #include "cuda/ep/hosts/call.cuh"
 
@@ -151,7 +152,7 @@ EP_DEVICE void ep_hosts_pack_row(const ep_hosts &args, unsigned char *to, int to
 {
     const unsigned char *row = args.in + (wefti_u64)token * args.in_pitch;
     if (args.wide.row_bytes == 0) {
-        ep_hosts_copy(ep_hosts_lanes(), to, row, args.row_bytes);
+        ep_copy_row(to, row, args.row_bytes);
         for (wefti_u32 i = (wefti_u32)ep_lane(); i < args.scale_words; i += 32) {
             ((wefti_u32 *)(to + args.row_bytes))[i] =
                 args.in_scales
@@ -167,16 +168,12 @@ EP_DEVICE void ep_hosts_pack_row(const ep_hosts &args, unsigned char *to, int to
 }
 
 /* Note a token for each other domain with one of its experts. A warp. */
-EP_DEVICE void ep_hosts_list(const ep_hosts &args, int token, const wefti_i32 *ids)
+EP_DEVICE void ep_hosts_list(const ep_hosts &args, int token)
 {
     const ep_hosts_group &group = args.group;
-    for (int k = ep_lane(); k < args.topk; k += 32) {
-        const int domain = ids[k] < 0 ? group.domain : group.domain_of[ids[k]];
-        bool is_first = domain != group.domain;
-        for (int i = 0; i < k && is_first; i++) {
-            is_first = ids[i] < 0 || group.domain_of[ids[i]] != domain;
-        }
-        if (is_first) {
+    for (int first = 0; first < group.domains; first += 32) {
+        const int domain = first + ep_lane();
+        if ((ep_hosts_goes(args, token, first) >> ep_lane() & 1) != 0 && domain != group.domain) {
             const wefti_u32 at = atomicAdd((wefti_u32 *)&args.tables.sent_count[domain], 1u);
             args.tables.sent_token[(wefti_u64)domain * (wefti_u64)group.tokens_max + at] = token;
         }
@@ -207,7 +204,7 @@ EP_DEVICE void ep_hosts_pack(const ep_hosts &args)
             ep_hosts_weights(args, tail)[k] = args.tables.weights[first + (wefti_u64)k];
         }
         ep_hosts_choose_inner(args, ep_hosts_lanes(), (wefti_u32)token, args.tables.ids + first);
-        ep_hosts_list(args, token, args.tables.ids + first);
+        ep_hosts_list(args, token);
     }
 }
 
@@ -266,56 +263,75 @@ EP_DEVICE int ep_hosts_classes(const ep_hosts &args)
     return args.by_expert != 0 ? args.group.local_experts : 1;
 }
 
-/* The rows of one class in a tile, counted from `first` on; if PLACES they are written down. A thread. */
-template <bool PLACES> EP_DEVICE wefti_u32 ep_hosts_walk(const ep_hosts &args, int tile, int of, wefti_u32 first)
+/* Where the count of class `of` is for a tile. */
+EP_DEVICE wefti_u32 *ep_hosts_tile_count(const ep_hosts &args, int of, int tile)
 {
-    const ep_hosts_group &group = args.group;
-    const int begin = tile * WEFTI_CUDA_EP_HOSTS_TILE;
-    const int all = group.ranks * group.tokens_max;
-    const int end = begin + WEFTI_CUDA_EP_HOSTS_TILE < all ? begin + WEFTI_CUDA_EP_HOSTS_TILE : all;
-    for (int pair = begin; pair < end; pair++) {
-        const wefti_u32 row = group.row_of[pair];
-        if (row == 0) {
-            continue;
-        }
-        wefti_i32 *rows = args.tables.row + (wefti_u64)(row - 1) * (wefti_u64)args.topk;
-        if (args.by_expert == 0) {
-            if (PLACES) {
-                const int source = pair / group.tokens_max;
-                rows[0] = args.slots == 0
-                              ? (wefti_i32)first
-                              : source * (wefti_i32)args.slots + (wefti_i32)first - args.tables.before_source[source];
-            }
-            first++;
-            continue;
-        }
-        const wefti_i32 *ids = ep_hosts_ids(ep_hosts_tail(args, ep_hosts_received(args, row - 1)));
-        const wefti_i32 id = of + group.first_expert;
-        for (int k = 0; k < args.topk; k++) {
-            if (ids[k] != id) {
-                continue;
-            }
-            const bool is_first = ep_hosts_class(args, ids, k) >= 0;
-            if (PLACES) {
-                rows[k] = (wefti_i32)(is_first ? first : first - 1); /* a later choice of the same slot */
-            }
-            first += is_first;
-        }
-    }
-    return first;
+    return &args.group.tile_counts[(wefti_u64)of * (wefti_u64)ep_hosts_tiles(args.group) + (wefti_u64)tile];
 }
 
-/* Count the rows of each class in each tile; block b takes the tiles b, b + gridDim.x and so on. */
+/* Count the rows of each expert of a received token in its tile; if PLACES they are written down, from the counts as
+ * they stand. Later choices of the same slot have its row. A warp. */
+template <bool PLACES> EP_DEVICE void ep_hosts_walk_choices(const ep_hosts &args, int tile, wefti_u32 row)
+{
+    const wefti_i32 *ids = ep_hosts_ids(ep_hosts_tail(args, ep_hosts_received(args, row)));
+    for (int base = 0; base < args.topk; base += 32) {
+        const int k = base + ep_lane();
+        const bool is_here = k < args.topk && ep_hosts_is_here(args, ids[k]);
+        const int of = is_here ? ids[k] - args.group.first_expert : -1;
+        const bool is_first = is_here && ep_hosts_class(args, ids, k) >= 0;
+        const wefti_u32 alike = __match_any_sync(~0u, is_here ? of : -1 - ep_lane());
+        const wefti_u32 rows = __ballot_sync(~0u, is_first) & alike;
+        wefti_u32 *count = is_here ? ep_hosts_tile_count(args, of, tile) : NULL;
+        const wefti_u32 before = is_here ? *count : 0;
+        if (PLACES && is_here) {
+            args.tables.row[(wefti_u64)row * (wefti_u64)args.topk + (wefti_u64)k] =
+                args.tables.offset_of_expert[of] +
+                (wefti_i32)(before + (wefti_u32)__popc(rows & ((1u << ep_lane()) - 1))) - (is_first ? 0 : 1);
+        }
+        __syncwarp(); /* all have read the counts */
+        if (is_here && (alike & ((1u << ep_lane()) - 1)) == 0) {
+            *count = before + (wefti_u32)__popc(rows);
+        }
+        __syncwarp();
+    }
+}
+
+/* Count the rows of a tile, or write them down. A warp. */
+template <bool PLACES> EP_DEVICE void ep_hosts_walk(const ep_hosts &args, int tile)
+{
+    const ep_hosts_group &group = args.group;
+    const int pair = tile * WEFTI_CUDA_EP_HOSTS_TILE + ep_lane();
+    const wefti_u32 row = pair < group.ranks * group.tokens_max ? group.row_of[pair] : 0;
+    const wefti_u32 here = __ballot_sync(~0u, row != 0);
+    if (args.by_expert == 0 && !PLACES) {
+        if (ep_lane() == 0) {
+            *ep_hosts_tile_count(args, 0, tile) = (wefti_u32)__popc(here);
+        }
+    } else if (args.by_expert == 0 && row != 0) {
+        const int source = pair / group.tokens_max;
+        const wefti_i32 number =
+            (wefti_i32)(*ep_hosts_tile_count(args, 0, tile) + (wefti_u32)__popc(here & ((1u << ep_lane()) - 1)));
+        args.tables.row[(wefti_u64)(row - 1) * (wefti_u64)args.topk] =
+            args.slots == 0 ? number : source * (wefti_i32)args.slots + number - args.tables.before_source[source];
+    }
+    for (wefti_u32 left = args.by_expert != 0 ? here : 0; left != 0; left &= left - 1) {
+        ep_hosts_walk_choices<PLACES>(args, tile, __shfl_sync(~0u, row, __ffs((int)left) - 1) - 1);
+    }
+}
+
+/* Count the rows of each class in each tile. Warps take tiles. */
 EP_DEVICE void ep_hosts_count(const ep_hosts &args)
 {
+    const ep_warp_group warps = ep_hosts_warps();
     if (!ep_hosts_is_well(args.group)) {
         return;
     }
-    const int classes = ep_hosts_classes(args);
-    for (int tile = (int)blockIdx.x; tile < ep_hosts_tiles(args.group); tile += (int)gridDim.x) {
-        for (int of = (int)threadIdx.x; of < classes; of += (int)blockDim.x) {
-            args.group.tile_counts[tile * classes + of] = ep_hosts_walk<false>(args, tile, of, 0);
+    for (int tile = warps.number; tile < ep_hosts_tiles(args.group); tile += warps.count) {
+        for (int of = ep_lane(); of < ep_hosts_classes(args); of += 32) {
+            *ep_hosts_tile_count(args, of, tile) = 0;
         }
+        __syncwarp();
+        ep_hosts_walk<false>(args, tile);
     }
 }
 
@@ -370,32 +386,51 @@ EP_DEVICE void ep_hosts_tell(const ep_hosts &args)
     }
 }
 
-/* First rows of experts and sources. One thread. */
+/* The sum of value(i) over i below `count`; sums before each go to `before`, if that is not NULL. A warp. */
+template <class F> EP_DEVICE wefti_i32 ep_hosts_sums(int count, wefti_i32 *before, const F &value)
+{
+    wefti_i32 sum = 0;
+    for (int base = 0; base < count; base += 32) {
+        const int i = base + ep_lane();
+        const wefti_i32 own = i < count ? value(i) : 0;
+        const wefti_i32 end = ep_scan(own);
+        if (i < count && before != NULL) {
+            before[i] = sum + end - own;
+        }
+        sum += __shfl_sync(~0u, end, 31);
+    }
+    return sum;
+}
+
+/* First rows of experts and sources. A warp. */
 EP_DEVICE void ep_hosts_add_counts(const ep_hosts &args)
 {
     const ep_hosts_group &group = args.group;
     const wefti_cuda_ep_hosts_tables &tables = args.tables;
     wefti_cuda_ep_route_header *header = tables.route_header;
-    wefti_i32 rows = 0;
-    wefti_i32 tokens = 0;
-    for (int expert = 0; expert < group.local_experts; expert++) {
-        tables.offset_of_expert[expert] = rows;
-        rows += args.by_expert == 0 ? 0
-                : args.slots != 0   ? (wefti_i32)args.slots
-                                    : ep_hosts_aligned(args, tables.rows_of_expert[expert]);
+    const bool has_places = args.by_expert == 0 && args.slots != 0; /* a source's are its own */
+    const wefti_i32 rows = ep_hosts_sums(group.local_experts, tables.offset_of_expert, [&](int expert) {
+        return args.by_expert == 0 ? 0
+               : args.slots != 0   ? (wefti_i32)args.slots
+                                   : ep_hosts_aligned(args, tables.rows_of_expert[expert]);
+    });
+    const wefti_i32 tokens =
+        ep_hosts_sums(group.ranks, tables.before_source, [&](int source) { return tables.rows_of_source[source]; });
+    __syncwarp();
+    for (int source = ep_lane(); source < group.ranks; source += 32) {
+        tables.offset_of_source[source] = has_places ? source * (wefti_i32)args.slots : tables.before_source[source];
     }
-    tables.offset_of_expert[group.local_experts] = rows;
-    for (int source = 0; source < group.ranks; source++) {
-        tables.offset_of_source[source] =
-            args.by_expert == 0 && args.slots != 0 ? source * (wefti_i32)args.slots : tokens;
-        tables.before_source[source] = tokens;
-        tokens += tables.rows_of_source[source];
+    if (ep_lane() == 0) {
+        const wefti_i32 all = has_places ? group.ranks * (wefti_i32)args.slots : tokens;
+        tables.offset_of_expert[group.local_experts] = rows;
+        tables.offset_of_source[group.ranks] = all;
+        header->received = tokens;
+        header->rows = args.by_expert != 0 ? rows : all;
+        header->status = header->routed;
+        if ((args.flags & WEFTI_CUDA_EP_MOVE) != 0 && (wefti_u64)header->rows > args.capacity) {
+            ep_hosts_fail(&group, WEFT_ERR_OVERFLOW);
+        }
     }
-    tables.offset_of_source[group.ranks] =
-        args.by_expert == 0 && args.slots != 0 ? group.ranks * (wefti_i32)args.slots : tokens;
-    header->received = tokens;
-    header->rows = args.by_expert != 0 ? rows : args.slots != 0 ? group.ranks * (wefti_i32)args.slots : tokens;
-    header->status = header->routed;
 }
 
 /* Add up the counts of the tiles. Called by one block. */
@@ -403,18 +438,12 @@ EP_DEVICE void ep_hosts_scan(const ep_hosts &args)
 {
     const ep_hosts_group &group = args.group;
     const wefti_cuda_ep_hosts_tables &tables = args.tables;
-    const int classes = ep_hosts_classes(args);
     if (!ep_hosts_is_well(group)) {
         return;
     }
-    for (int of = (int)threadIdx.x; of < classes; of += (int)blockDim.x) {
-        wefti_u32 before = 0;
-        for (int tile = 0; tile < ep_hosts_tiles(group); tile++) {
-            wefti_u32 *at = &group.tile_counts[tile * classes + of];
-            const wefti_u32 count = *at;
-            *at = before;
-            before += count;
-        }
+    for (int of = ep_warp(); of < ep_hosts_classes(args); of += ep_warps()) {
+        wefti_i32 *counts = (wefti_i32 *)ep_hosts_tile_count(args, of, 0);
+        (void)ep_hosts_sums(ep_hosts_tiles(group), counts, [&](int tile) { return counts[tile]; });
     }
     for (int expert = (int)threadIdx.x; expert < group.local_experts; expert += (int)blockDim.x) {
         wefti_i32 rows = 0;
@@ -424,11 +453,8 @@ EP_DEVICE void ep_hosts_scan(const ep_hosts &args)
         tables.rows_of_expert[expert] = rows;
     }
     __syncthreads();
-    if (threadIdx.x == 0) {
+    if (ep_warp() == 0) {
         ep_hosts_add_counts(args);
-        if ((args.flags & WEFTI_CUDA_EP_MOVE) != 0 && (wefti_u64)tables.route_header->rows > args.capacity) {
-            ep_hosts_fail(&group, WEFT_ERR_OVERFLOW);
-        }
     }
     __syncthreads();
     if (args.told.tells != 0) {
@@ -507,7 +533,7 @@ EP_DEVICE void ep_hosts_put_row(const ep_hosts &args, unsigned char *to, unsigne
     }
     const float factor = weighted ? ep_hosts_weight_of(args, ids, ep_hosts_weights(args, tail), k) : (float)times;
     if (args.dtype == 0 || (!weighted && times == 1)) {
-        ep_hosts_copy(ep_hosts_lanes(), to, from, args.row_bytes);
+        ep_copy_row(to, from, args.row_bytes);
     } else if (args.dtype == WEFT_EP_F32) {
         ep_hosts_scale_row<WEFT_EP_F32>(args, to, from, factor);
     } else if (args.dtype == WEFT_EP_BF16) {
@@ -587,20 +613,18 @@ EP_DEVICE void ep_hosts_pad(const ep_hosts &args, int expert)
     }
 }
 
-/* Give each row its place; blocks take tiles as in ep_hosts_count. */
+/* Give each row its place. Blocks take tiles. */
 EP_DEVICE void ep_hosts_place(const ep_hosts &args)
 {
     const ep_hosts_group &group = args.group;
     const ep_warp_group warps = ep_hosts_warps();
-    const int classes = ep_hosts_classes(args);
     const int all = group.ranks * group.tokens_max;
     if (!ep_hosts_is_well(group)) {
         return;
     }
     for (int tile = (int)blockIdx.x; tile < ep_hosts_tiles(group); tile += (int)gridDim.x) {
-        for (int of = (int)threadIdx.x; of < classes; of += (int)blockDim.x) {
-            const wefti_u32 first = args.by_expert != 0 ? (wefti_u32)args.tables.offset_of_expert[of] : 0;
-            (void)ep_hosts_walk<true>(args, tile, of, first + group.tile_counts[tile * classes + of]);
+        if (ep_warp() == 0) {
+            ep_hosts_walk<true>(args, tile);
         }
         __syncthreads();
         for (int i = ep_warp(); i < WEFTI_CUDA_EP_HOSTS_TILE; i += ep_warps()) {
@@ -618,6 +642,8 @@ EP_DEVICE void ep_hosts_place(const ep_hosts &args)
 }
 
 /* ---- sums ---- */
+
+#define EP_HOSTS_SUMS 4
 
 /* What a received token's choices here have given, from `at` on of its row: rounded. A thread. */
 template <int DTYPE> EP_DEVICE uint4 ep_hosts_result(const ep_hosts &args, wefti_u64 number, wefti_u32 vector)
@@ -647,19 +673,19 @@ template <int DTYPE> EP_DEVICE uint4 ep_hosts_result(const ep_hosts &args, wefti
     return ep_type<DTYPE>::round(sum);
 }
 
-/* The sum of a token's domains, and biases. A thread. */
-template <int DTYPE> EP_DEVICE uint4 ep_hosts_total(const ep_hosts &args, int token, wefti_u32 vector)
+/* The sum of a token's domains, of which `goes` has the first 32, and biases. All threads of a warp. */
+template <int DTYPE> EP_DEVICE uint4 ep_hosts_total(const ep_hosts &args, int token, wefti_u32 vector, wefti_u32 goes)
 {
     const ep_hosts_group &group = args.group;
     float sum[ep_type<DTYPE>::ELEMENTS] = {};
-    for (int domain = 0; domain < group.domains; domain++) {
-        if (!ep_hosts_goes(args, token, domain)) {
-            continue;
+    for (int first = 0; first < group.domains; first += 32) {
+        for (wefti_u32 left = first == 0 ? goes : ep_hosts_goes(args, token, first); left != 0; left &= left - 1) {
+            const int domain = first + __ffs((int)left) - 1;
+            const wefti_u64 number = (wefti_u64)domain * (wefti_u64)group.tokens_max + (wefti_u64)token;
+            const unsigned char *row = domain == group.domain ? group.sums + (wefti_u64)token * args.row_bytes
+                                                              : group.domain_sums + number * args.row_bytes;
+            ep_add<DTYPE>(sum, ((const uint4 *)row)[vector]);
         }
-        const wefti_u64 number = (wefti_u64)domain * (wefti_u64)group.tokens_max + (wefti_u64)token;
-        const unsigned char *row = domain == group.domain ? group.sums + (wefti_u64)token * args.row_bytes
-                                                          : group.domain_sums + number * args.row_bytes;
-        ep_add<DTYPE>(sum, ((const uint4 *)row)[vector]);
     }
     for (int i = 0; i < 2; i++) {
         if (args.bias[i] != NULL) {
@@ -669,17 +695,30 @@ template <int DTYPE> EP_DEVICE uint4 ep_hosts_total(const ep_hosts &args, int to
     return ep_type<DTYPE>::round(sum);
 }
 
+/* Warps take rows, and of each EP_HOSTS_SUMS vectors a lane at a time. */
 template <int DTYPE, bool TOTAL> EP_DEVICE void ep_hosts_add_all(const ep_hosts &args)
 {
     const ep_warp_group warps = ep_hosts_warps();
     const int rows = TOTAL ? args.tables.route_header->tokens : *args.inner_rows;
+    const wefti_u32 vectors = args.row_bytes / 16;
     for (int row = warps.number; row < rows; row += warps.count) {
-        for (wefti_u32 i = (wefti_u32)ep_lane(); i < args.row_bytes / 16; i += 32) {
-            if (TOTAL) {
-                ((uint4 *)(args.out + (wefti_u64)row * args.out_pitch))[i] = ep_hosts_total<DTYPE>(args, row, i);
-            } else {
-                ((uint4 *)(args.group.results + (wefti_u64)row * args.row_bytes))[i] =
-                    ep_hosts_result<DTYPE>(args, (wefti_u64)row, i);
+        const wefti_u32 goes = TOTAL ? ep_hosts_goes(args, row, 0) : 0;
+        unsigned char *out =
+            TOTAL ? args.out + (wefti_u64)row * args.out_pitch : args.group.results + (wefti_u64)row * args.row_bytes;
+        for (wefti_u32 first = 0; first < vectors; first += 32 * EP_HOSTS_SUMS) {
+            const wefti_u32 at = first + (wefti_u32)ep_lane();
+            uint4 sums[EP_HOSTS_SUMS];
+#pragma unroll
+            for (wefti_u32 i = 0; i < EP_HOSTS_SUMS; i++) { /* without a condition, as in ep_include */
+                const wefti_u32 vector = at + i * 32 < vectors ? at + i * 32 : vectors - 1;
+                sums[i] = TOTAL ? ep_hosts_total<DTYPE>(args, row, vector, goes)
+                                : ep_hosts_result<DTYPE>(args, (wefti_u64)row, vector);
+            }
+#pragma unroll
+            for (wefti_u32 i = 0; i < EP_HOSTS_SUMS; i++) {
+                if (at + i * 32 < vectors) {
+                    ((uint4 *)out)[at + i * 32] = sums[i];
+                }
             }
         }
     }
