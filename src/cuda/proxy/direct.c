@@ -78,6 +78,47 @@ static weft_status carry_out(const wefti_far_lane *lane, weft_world *world, uint
                     request->cond, &answer->old);
 }
 
+/* ---- what has been sent ---- */
+
+/* Of a flush that failed: the PE that is gone, else the first that something was sent to. */
+static int culprit_of(const wefti_cuda_far *far)
+{
+    for (size_t i = 0; i < far->sent_count; i++) {
+        const wefti_far_lane *lane = far->sent[i].lane;
+        const wefti_transport_ops *ops = lane->transport->ops;
+        if (ops->fate != NULL && ops->fate(lane->transport, lane->pe) != WEFTI_FATE_THERE) {
+            return lane->pe;
+        }
+    }
+    return far->sent[0].lane->pe;
+}
+
+int wefti_far_flush(wefti_cuda_far *far)
+{
+    const wefti_transport *flushed = NULL;
+    const size_t count = far->sent_count;
+    for (size_t i = 0; i < count; i++) {
+        wefti_transport *transport = far->sent[i].lane->transport;
+        const weft_status status = transport == flushed ? WEFT_OK : transport->ops->quiet(transport);
+        if (status != WEFT_OK) {
+            wefti_far_latch(far, status, culprit_of(far));
+        }
+        flushed = transport;
+    }
+    for (size_t i = 0; i < count; i++) {
+        wefti_far_ring_finish(far->sent[i].ring, far->sent[i].ticket, NULL, 0);
+    }
+    far->sent_count = 0;
+    return count > 0;
+}
+
+/* Whether it need not have taken effect before the next one is taken: among these order is no matter. */
+static int is_only_sent(const wefti_dev_request *request)
+{
+    return !request->answer && (request->kind == WEFTI_DEV_REQUEST_MOVE || (request->kind == WEFTI_DEV_REQUEST_SIGNAL &&
+                                                                            request->op == (wefti_i32)WEFT_SIGNAL_ADD));
+}
+
 int wefti_far_do_direct(wefti_cuda_far *far, wefti_far_lane *lane, wefti_far_ring *ring, const wefti_dev_entry *entry)
 {
     const wefti_dev_request *request = &entry->request;
@@ -86,10 +127,17 @@ int wefti_far_do_direct(wefti_cuda_far *far, wefti_far_lane *lane, wefti_far_rin
     if (lane->sent != lane->answered) {
         return 0;
     }
+    if (!is_only_sent(request)) {
+        (void)wefti_far_flush(far);
+    }
     const uint64_t ticket = wefti_far_ring_take(ring, request->answer);
     wefti_far_answer *answer = far->answer;
     answer->old = 0;
     weft_status status = carry_out(lane, world, heap + WEFTI_DEV_PLACE_OFFSET(request->place), request, answer);
+    if (status == WEFT_OK && is_only_sent(request)) {
+        far->sent[far->sent_count++] = (wefti_far_sent){.ring = ring, .ticket = ticket, .lane = lane};
+        return 1;
+    }
     if (status == WEFT_OK) {
         status = lane->transport->ops->quiet(lane->transport); /* before a message that comes after it */
     }

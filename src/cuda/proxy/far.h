@@ -65,12 +65,21 @@ typedef struct wefti_far_lane {
     int is_gone; /* it has ended or left the world */
 } wefti_far_lane;
 
+/* A request that the transport has and that may not have taken effect. */
+typedef struct wefti_far_sent {
+    wefti_far_ring *ring;
+    uint64_t ticket;
+    const wefti_far_lane *lane;
+} wefti_far_sent;
+
 enum { WEFTI_FAR_RING_KERNELS, WEFTI_FAR_RING_HOST, WEFTI_FAR_RINGS };
 
 typedef struct wefti_cuda_far {
     wefti_cuda *cuda;
     wefti_far_mail *mail; /* symmetric: an entry a PE of the world; NULL: all device memory is mapped */
     wefti_far_ring rings[WEFTI_FAR_RINGS];
+    wefti_far_sent sent[WEFTI_FAR_RINGS * WEFTI_DEV_RING_ENTRIES];
+    size_t sent_count;
     wefti_far_lane *lanes;
     uint32_t lane_count;
     uint32_t *lane_of; /* by PE */
@@ -128,8 +137,11 @@ int wefti_far_serve(wefti_cuda_far *far, wefti_far_lane *lane);
 
 /* Whether the transport reaches the request's memory by itself. */
 int wefti_far_is_direct(const wefti_dev_request *request);
-/* Carry it out. 0: messages of this lane are under way before it. */
+/* Carry it out. 0: messages of this lane are under way before it. Moves and additions to signals are only sent, so that
+ * several are under way; all else waits for them. */
 int wefti_far_do_direct(wefti_cuda_far *far, wefti_far_lane *lane, wefti_far_ring *ring, const wefti_dev_entry *entry);
+/* Wait until those that have been sent have taken effect. Returns whether there were any. */
+int wefti_far_flush(wefti_cuda_far *far);
 
 /* ---- apply.c ---- */
 

@@ -1,6 +1,6 @@
 /* cuda/proxy/move.h: what a kernel of the library's asks the proxy to move between host heaps: more than a request
  * carries, from where it lies in this PE's heap. Host and kernels. The request's place is where it goes; its data is
- * this. The signal is set once all of it is there. */
+ * this. The signal is set once all of it is there. Moves may take effect in any order. */
 #ifndef WEFTI_CUDA_PROXY_MOVE_H
 #define WEFTI_CUDA_PROXY_MOVE_H
 

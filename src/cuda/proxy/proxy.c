@@ -18,20 +18,25 @@ void wefti_far_latch(wefti_cuda_far *far, weft_status status, int culprit)
     }
 }
 
-/* Serve the requests of a ring in order: one that cannot be taken yet holds up those behind it. */
+/* Take the requests of a ring in order: one that cannot be taken yet holds up those behind it. */
 static int drain(wefti_cuda_far *far, wefti_far_ring *ring)
 {
     int worked = 0;
     for (wefti_dev_entry *entry = wefti_far_ring_peek(ring); entry != NULL; entry = wefti_far_ring_peek(ring)) {
         wefti_far_lane *lane = &far->lanes[far->lane_of[entry->pe]];
-        const int taken = wefti_far_is_direct(&entry->request) ? wefti_far_do_direct(far, lane, ring, entry)
-                                                               : wefti_far_send(far, lane, ring, entry);
+        int taken;
+        if (wefti_far_is_direct(&entry->request)) {
+            taken = wefti_far_do_direct(far, lane, ring, entry);
+        } else {
+            (void)wefti_far_flush(far); /* before a message that comes after it */
+            taken = wefti_far_send(far, lane, ring, entry);
+        }
         if (!taken) {
             break;
         }
         worked = 1;
     }
-    return wefti_far_ring_advance(ring) || worked;
+    return worked;
 }
 
 static int look_round(wefti_cuda_far *far)
@@ -45,6 +50,10 @@ static int look_round(wefti_cuda_far *far)
     }
     for (size_t i = 0; i < WEFTI_FAR_RINGS; i++) {
         worked |= drain(far, &far->rings[i]);
+    }
+    worked |= wefti_far_flush(far);
+    for (size_t i = 0; i < WEFTI_FAR_RINGS; i++) {
+        worked |= wefti_far_ring_advance(&far->rings[i]);
     }
     return worked;
 }

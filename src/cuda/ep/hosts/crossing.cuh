@@ -173,6 +173,8 @@ EP_DEVICE_SLOW bool ep_hosts_post(const ep_hosts_group *group, int back, const e
     return true;
 }
 
+/* So many chunks have been taken, half of the slots more than at the last credit: by the proxy that is added, since
+ * additions may come in any order. */
 EP_DEVICE_SLOW bool ep_hosts_give_credit(const ep_hosts_group *group, int back, const ep_hosts_place *place,
                                          wefti_u32 taken)
 {
@@ -181,8 +183,8 @@ EP_DEVICE_SLOW bool ep_hosts_give_credit(const ep_hosts_group *group, int back, 
         wefti_st_release((wefti_u64 *)(group->memory + (wefti_u64)place->to.delta + at), (wefti_u64)taken);
         return true;
     }
-    return wefti_far_word(&group->dev, wefti_far_ask(WEFTI_DEV_REQUEST_SIGNAL, WEFT_SIGNAL_SET, 64, 0),
-                          WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_HOST, group->memory - group->heap + at), taken, 0,
+    return wefti_far_word(&group->dev, wefti_far_ask(WEFTI_DEV_REQUEST_SIGNAL, WEFT_SIGNAL_ADD, 64, 0),
+                          WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_HOST, group->memory - group->heap + at), group->slots / 2, 0,
                           place->to.pe) != WEFTI_NO_TICKET;
 }
 
