@@ -39,9 +39,10 @@
       "ranks up to which a group of expert parallelism on GPUs has the kernels for few, at most 32: for tests of the " \
       "others; the same on all ranks")                                                                                 \
     X(EP_CHANNELS, "WEFT_EP_CHANNELS", COUNT, "8",                                                                     \
-      "rings between two GPUs of different link domains in expert parallelism, each served by a multiprocessor, at "   \
-      "most 16; the same on all ranks")                                                                                \
-    X(EP_CHUNK_ROWS, "WEFT_EP_CHUNK_ROWS", COUNT, "0", "rows of a chunk in these rings; 0: 4")                         \
+      "rings between two GPUs of different link domains in expert parallelism, 16 at most: for tests; the same "       \
+      "everywhere")                                                                                                    \
+    X(EP_CHUNK_ROWS, "WEFT_EP_CHUNK_ROWS", COUNT, "0",                                                                 \
+      "rows of a chunk of these rings, 0: up to 4: for tests; the same on all ranks")                                  \
     X(EP_MAPPED, "WEFT_EP_MAPPED", COUNT, "1",                                                                         \
       "0: between link domains of one host expert parallelism on GPUs goes by the proxy, as between hosts")            \
     X(TRANSPORT, "WEFT_TRANSPORT", WORD, "",                                                                           \

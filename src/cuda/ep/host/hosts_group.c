@@ -78,16 +78,12 @@ static int ascending(const int *sources, int count, int source)
     return before;
 }
 
-/* What sizes the group's memory. */
-static weft_status set_shape(weft_ep *ep)
+/* What sizes the group's memory. Channels and rows of a chunk: at most so many. */
+static void set_shape(weft_ep *ep, uint64_t channels, uint64_t rows)
 {
     wefti_ep_between *between = ep->between;
     int most = 1;
     int lines = 0;
-    uint64_t channels;
-    uint64_t rows;
-    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_CHANNELS, &channels));
-    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_CHUNK_ROWS, &rows));
     for (int rank = 0; rank < ep->ranks; rank++) {
         const int count = list_sources(&ep->domains, rank, NULL, &most);
         lines = count > lines ? count : lines;
@@ -101,7 +97,6 @@ static weft_status set_shape(weft_ep *ep)
     }
     between->ring.tokens = rows > 0 && rows < between->ring.tokens ? rows : between->ring.tokens;
     between->group.at = wefti_cuda_ep_hosts_rings_of(&between->ring, between->channels);
-    return WEFT_OK;
 }
 
 /* ---- private device memory ---- */
@@ -388,11 +383,9 @@ static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
     memset(&between, 0, sizeof between);
     WEFT_TRY(check_limits(ep));
     ep->between = &between;
-    weft_status status = set_shape(ep);
+    set_shape(ep, WEFTI_CUDA_EP_HOSTS_WANTED, 0);
     int *counts = wefti_alloc((size_t)ep->ranks * sizeof *counts);
-    if (counts == NULL) {
-        status = wefti_error(WEFT_ERR_MEMORY, "weft_ep_bytes: no memory");
-    }
+    weft_status status = counts == NULL ? wefti_error(WEFT_ERR_MEMORY, "weft_ep_bytes: no memory") : WEFT_OK;
     if (status == WEFT_OK) {
         int size;
         (void)members_of(ep, &size);
@@ -421,7 +414,12 @@ static weft_status group_init(weft_ep *ep)
     }
     ep->between->cuda = wefti_cuda_of(ep->world->device);
     WEFT_TRY(check_reach(ep));
-    return set_shape(ep);
+    uint64_t channels;
+    uint64_t rows;
+    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_CHANNELS, &channels));
+    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_CHUNK_ROWS, &rows));
+    set_shape(ep, channels, rows);
+    return WEFT_OK;
 }
 
 static void group_fini(weft_ep *ep)

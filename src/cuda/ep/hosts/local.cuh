@@ -10,9 +10,9 @@
  * Shared memory: none but a word, in the first kernel of a call.
  * Flags: `failed`, this rank's and that of its inner group; none is waited for.
  *
- *     dispatch_begins   block 0: choices and T; all: the tables of the last routing are cleared
- *     dispatch_packs    a warp a token: its row, scales and tail as they go, its choices for the inner group; the
- *                       lists of what goes to each other domain
+ *     dispatch_begins   thread 0: T; all: the tables of the last routing are cleared
+ *     dispatch_packs    a warp a token: its choices; its row, scales and tail as they go; its choices for the inner
+ *                       group; the lists of what goes to each other domain
  *     dispatch_indexes  a thread a received row: where its (source, token) is; rows of each source and expert
  *     dispatch_counts   a warp a tile, a lane a choice: rows of each local expert there; by source a lane a pair
  *     dispatch_scans    a warp an expert: prefix over tiles; first rows of experts and sources; counts told
@@ -39,37 +39,39 @@ EP_DEVICE wefti_i64 ep_hosts_given_id(const wefti_cuda_ep_choices &choices, weft
     return choices.wide != 0 ? ((const wefti_i64 *)choices.ids)[at] : ((const wefti_i32 *)choices.ids)[at];
 }
 
-/* A new routing begins. One block. */
+/* A new routing begins. One thread. */
 EP_DEVICE void ep_hosts_begin_routing(const ep_hosts &args)
 {
-    const ep_hosts_group &group = args.group;
     const wefti_cuda_ep_choices &choices = args.choices;
     wefti_cuda_ep_route_header *header = args.tables.route_header;
     const int given = choices.tokens_at != NULL ? *choices.tokens_at : choices.tokens;
     const int tokens = given < 0 ? 0 : given > choices.tokens ? choices.tokens : given;
-    wefti_u32 dropped = 0;
-    for (int i = (int)threadIdx.x; i < tokens * args.topk; i += (int)blockDim.x) {
-        const wefti_i64 id = ep_hosts_given_id(choices, (wefti_u64)i);
-        const bool is_valid = id >= 0 && id < group.experts;
-        dropped += !is_valid && id != -1;
-        args.tables.ids[i] = is_valid ? (wefti_i32)id : -1;
-        args.tables.weights[i] = choices.weights != NULL ? choices.weights[i] : 1.0f;
-    }
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        header->dropped = 0;
-        header->tokens = tokens;
-        header->dropped_rows = 0;
-        header->routed = tokens != given ? WEFT_ERR_RANGE : WEFT_OK;
-    }
-    __syncthreads();
-    if (dropped != 0) {
-        atomicAdd((wefti_u32 *)&header->dropped, dropped);
-        wefti_st_relaxed((wefti_u32 *)&header->routed, (wefti_u32)WEFT_ERR_RANGE);
-    }
+    header->dropped = 0;
+    header->tokens = tokens;
+    header->dropped_rows = 0;
+    header->routed = tokens != given ? WEFT_ERR_RANGE : WEFT_OK;
 }
 
-/* A call begins: of a new routing with the caller's choices, else with those of the last. All threads of the grid. */
+/* The choices of a token of a new routing. A warp. */
+EP_DEVICE void ep_hosts_take_choices(const ep_hosts &args, int token)
+{
+    const wefti_cuda_ep_choices &choices = args.choices;
+    wefti_cuda_ep_route_header *header = args.tables.route_header;
+    for (int k = ep_lane(); k < args.topk; k += 32) {
+        const wefti_u64 at = (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k;
+        const wefti_i64 id = ep_hosts_given_id(choices, at);
+        const bool is_valid = id >= 0 && id < args.group.experts;
+        args.tables.ids[at] = is_valid ? (wefti_i32)id : -1;
+        args.tables.weights[at] = choices.weights != NULL ? choices.weights[at] : 1.0f;
+        if (!is_valid && id != -1) {
+            atomicAdd((wefti_u32 *)&header->dropped, 1u);
+            wefti_st_relaxed((wefti_u32 *)&header->routed, (wefti_u32)WEFT_ERR_RANGE);
+        }
+    }
+    __syncwarp();
+}
+
+/* A call begins: of a new routing with the caller's T, else with that of the last. All threads of the grid. */
 EP_DEVICE void ep_hosts_begin(const ep_hosts &args)
 {
     const ep_hosts_group &group = args.group;
@@ -92,15 +94,12 @@ EP_DEVICE void ep_hosts_begin(const ep_hosts &args)
     for (int i = threads.number; i < group.lines; i += threads.count) {
         args.tables.line_count[i] = -1;
     }
-    if (blockIdx.x == 0) {
+    if (threads.number == 0) {
         if ((args.flags & WEFTI_CUDA_EP_FRESH) != 0) {
             ep_hosts_begin_routing(args);
         }
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            *args.tables.inner_tokens = args.tables.route_header->tokens;
-            group.control->calls++;
-        }
+        *args.tables.inner_tokens = args.tables.route_header->tokens;
+        group.control->calls++;
     }
 }
 
@@ -192,6 +191,9 @@ EP_DEVICE void ep_hosts_pack(const ep_hosts &args)
         unsigned char *to = args.group.rows + (wefti_u64)token * args.wide_bytes;
         wefti_cuda_ep_hosts_tail *tail = ep_hosts_tail(args, to);
         const wefti_u64 first = (wefti_u64)token * (wefti_u64)args.topk;
+        if ((args.flags & WEFTI_CUDA_EP_FRESH) != 0) {
+            ep_hosts_take_choices(args, token);
+        }
         if ((args.flags & WEFTI_CUDA_EP_MOVE) != 0) {
             ep_hosts_pack_row(args, to, token);
         }
@@ -386,16 +388,29 @@ EP_DEVICE void ep_hosts_tell(const ep_hosts &args)
     }
 }
 
-/* The sum of value(i) over i below `count`; sums before each go to `before`, if that is not NULL. A warp. */
+#define EP_HOSTS_TERMS 4 /* that a lane adds up at a time */
+
+/* The sum of value(i) over i below `count`; sums before each go to `before`. A warp. */
 template <class F> EP_DEVICE wefti_i32 ep_hosts_sums(int count, wefti_i32 *before, const F &value)
 {
     wefti_i32 sum = 0;
-    for (int base = 0; base < count; base += 32) {
-        const int i = base + ep_lane();
-        const wefti_i32 own = i < count ? value(i) : 0;
+    for (int base = 0; base < count; base += 32 * EP_HOSTS_TERMS) {
+        const int first = base + ep_lane() * EP_HOSTS_TERMS;
+        wefti_i32 terms[EP_HOSTS_TERMS];
+        wefti_i32 own = 0;
+#pragma unroll
+        for (int i = 0; i < EP_HOSTS_TERMS; i++) {
+            terms[i] = first + i < count ? value(first + i) : 0;
+            own += terms[i];
+        }
         const wefti_i32 end = ep_scan(own);
-        if (i < count && before != NULL) {
-            before[i] = sum + end - own;
+        wefti_i32 at = sum + end - own;
+#pragma unroll
+        for (int i = 0; i < EP_HOSTS_TERMS; i++) {
+            if (first + i < count) {
+                before[first + i] = at;
+            }
+            at += terms[i];
         }
         sum += __shfl_sync(~0u, end, 31);
     }
