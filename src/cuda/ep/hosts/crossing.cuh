@@ -55,13 +55,13 @@ typedef struct ep_hosts_crossing {
 } ep_hosts_crossing;
 
 /* An end of this call: who is at the other, by which channel. */
-typedef struct ep_hosts_place {
+typedef struct ep_hosts_side {
     wefti_cuda_ep_hosts_end to;
     wefti_i32 peer; /* a domain or a line */
     wefti_i32 channel;
     wefti_u32 ring; /* here */
     bool sends;
-} ep_hosts_place;
+} ep_hosts_side;
 
 EP_DEVICE int ep_hosts_peers(const ep_hosts_group &group, bool back)
 {
@@ -74,17 +74,17 @@ EP_DEVICE int ep_hosts_ends(const ep_hosts_group &group)
 }
 
 /* End number `end` of this call. */
-EP_DEVICE ep_hosts_place ep_hosts_place_of(const ep_hosts_group &group, bool back, int end)
+EP_DEVICE ep_hosts_side ep_hosts_side_of(const ep_hosts_group &group, bool back, int end)
 {
     const int sends = ep_hosts_peers(group, back);
     const int number = end / (int)group.channels;
-    ep_hosts_place place;
-    place.sends = number < sends;
-    place.peer = place.sends ? number : number - sends;
-    place.channel = end % (int)group.channels;
-    place.ring = (wefti_u32)place.peer * group.channels + (wefti_u32)place.channel;
-    place.to = (back == place.sends ? group.sources : group.forwarders)[place.peer];
-    return place;
+    ep_hosts_side side;
+    side.sends = number < sends;
+    side.peer = side.sends ? number : number - sends;
+    side.channel = end % (int)group.channels;
+    side.ring = (wefti_u32)side.peer * group.channels + (wefti_u32)side.channel;
+    side.to = (back == side.sends ? group.sources : group.forwarders)[side.peer];
+    return side;
 }
 
 /* Rows of each chunk but the last: as many as spread them over all channels, within limits. */
@@ -129,30 +129,29 @@ EP_DEVICE wefti_u64 ep_hosts_flag(const ep_hosts_group &group, wefti_u32 number)
 }
 
 /* The ring at the other end. */
-EP_DEVICE wefti_u32 ep_hosts_ring_there(const ep_hosts_group &group, const ep_hosts_place &place)
+EP_DEVICE wefti_u32 ep_hosts_ring_there(const ep_hosts_group &group, const ep_hosts_side &side)
 {
-    return place.to.line * group.channels + (wefti_u32)place.channel;
+    return side.to.line * group.channels + (wefti_u32)side.channel;
 }
 
 /* Where chunk `number` is filled: in its slot, or here. */
-EP_DEVICE wefti_u64 ep_hosts_fill_at(const ep_hosts_group &group, int back, const ep_hosts_place &place,
-                                     wefti_u32 number)
+EP_DEVICE wefti_u64 ep_hosts_fill_at(const ep_hosts_group &group, int back, const ep_hosts_side &side, wefti_u32 number)
 {
-    return place.to.is_mapped != 0
-               ? group.memory + (wefti_u64)place.to.delta +
-                     ep_hosts_chunk_at(group, group.at.in[back], ep_hosts_ring_there(group, place), number)
-               : group.memory + ep_hosts_chunk_at(group, group.at.out[back], place.ring, number);
+    return side.to.is_mapped != 0
+               ? group.memory + (wefti_u64)side.to.delta +
+                     ep_hosts_chunk_at(group, group.at.in[back], ep_hosts_ring_there(group, side), number)
+               : group.memory + ep_hosts_chunk_at(group, group.at.out[back], side.ring, number);
 }
 
 /* The other end may have the chunk: its flag is set once all of it is there. False: it cannot be moved. */
-EP_DEVICE_SLOW bool ep_hosts_post(const ep_hosts_group *group, int back, const ep_hosts_place *place, wefti_u64 bytes,
+EP_DEVICE_SLOW bool ep_hosts_post(const ep_hosts_group *group, int back, const ep_hosts_side *side, wefti_u64 bytes,
                                   wefti_u32 number)
 {
-    const wefti_u32 ring = ep_hosts_ring_there(*group, *place);
+    const wefti_u32 ring = ep_hosts_ring_there(*group, *side);
     const wefti_u64 at = ep_hosts_flag_at(*group, group->at.flags[back], ring, number);
     const wefti_u64 base = group->memory - group->heap;
-    if (place->to.is_mapped != 0) {
-        wefti_st_release((wefti_u64 *)(group->memory + (wefti_u64)place->to.delta + at), ep_hosts_flag(*group, number));
+    if (side->to.is_mapped != 0) {
+        wefti_st_release((wefti_u64 *)(group->memory + (wefti_u64)side->to.delta + at), ep_hosts_flag(*group, number));
         return true;
     }
     const wefti_u64 ticket = wefti_far_claim(&group->dev);
@@ -161,7 +160,7 @@ EP_DEVICE_SLOW bool ep_hosts_post(const ep_hosts_group *group, int back, const e
     }
     wefti_dev_entry *entry = wefti_far_entry(&group->dev, ticket);
     wefti_dev_move *what = (wefti_dev_move *)entry->request.data;
-    what->from = base + ep_hosts_chunk_at(*group, group->at.out[back], place->ring, number);
+    what->from = base + ep_hosts_chunk_at(*group, group->at.out[back], side->ring, number);
     what->bytes = bytes;
     what->signal = base + at;
     what->value = ep_hosts_flag(*group, number);
@@ -169,23 +168,23 @@ EP_DEVICE_SLOW bool ep_hosts_post(const ep_hosts_group *group, int back, const e
         entry, WEFTI_DEV_REQUEST_MOVE,
         WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_HOST, base + ep_hosts_chunk_at(*group, group->at.in[back], ring, number)),
         bytes);
-    wefti_far_post(entry, ticket, place->to.pe);
+    wefti_far_post(entry, ticket, side->to.pe);
     return true;
 }
 
 /* So many chunks have been taken, half of the slots more than at the last credit: by the proxy that is added, since
  * additions may come in any order. */
-EP_DEVICE_SLOW bool ep_hosts_give_credit(const ep_hosts_group *group, int back, const ep_hosts_place *place,
+EP_DEVICE_SLOW bool ep_hosts_give_credit(const ep_hosts_group *group, int back, const ep_hosts_side *side,
                                          wefti_u32 taken)
 {
-    const wefti_u64 at = group->at.credits[back] + ep_hosts_ring_there(*group, *place) * 8;
-    if (place->to.is_mapped != 0) {
-        wefti_st_release((wefti_u64 *)(group->memory + (wefti_u64)place->to.delta + at), (wefti_u64)taken);
+    const wefti_u64 at = group->at.credits[back] + ep_hosts_ring_there(*group, *side) * 8;
+    if (side->to.is_mapped != 0) {
+        wefti_st_release((wefti_u64 *)(group->memory + (wefti_u64)side->to.delta + at), (wefti_u64)taken);
         return true;
     }
     return wefti_far_word(&group->dev, wefti_far_ask(WEFTI_DEV_REQUEST_SIGNAL, WEFT_SIGNAL_ADD, 64, 0),
                           WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_HOST, group->memory - group->heap + at), group->slots / 2, 0,
-                          place->to.pe) != WEFTI_NO_TICKET;
+                          side->to.pe) != WEFTI_NO_TICKET;
 }
 
 /* ---- rows ---- */
@@ -222,7 +221,7 @@ EP_DEVICE void ep_hosts_copy_rows(int rows, wefti_u64 bytes, unsigned char *to, 
 
 template <bool BACK>
 EP_DEVICE void ep_hosts_send(const ep_hosts &args, ep_hosts_crossing *state, ep_hosts_progress *of,
-                             const ep_hosts_place &place)
+                             const ep_hosts_side &side)
 {
     const ep_hosts_group &group = args.group;
     const wefti_u64 row_bytes = BACK ? args.row_bytes : args.wide_bytes;
@@ -233,7 +232,7 @@ EP_DEVICE void ep_hosts_send(const ep_hosts &args, ep_hosts_crossing *state, ep_
         shape.slots = group.slots;
         if (!wefti_ep_ring_has_room(&shape, of->number, of->credit)) {
             of->credit =
-                (wefti_u32)wefti_ld_acquire((const wefti_u64 *)(group.memory + group.at.credits[BACK]) + place.ring);
+                (wefti_u32)wefti_ld_acquire((const wefti_u64 *)(group.memory + group.at.credits[BACK]) + side.ring);
         }
         state->rows = !wefti_ep_ring_has_room(&shape, of->number, of->credit) ? EP_HOSTS_NONE
                       : of->total - first < chunk_rows                        ? of->total - first
@@ -242,9 +241,9 @@ EP_DEVICE void ep_hosts_send(const ep_hosts &args, ep_hosts_crossing *state, ep_
     __syncthreads();
     const int rows = state->rows;
     if (rows >= 0) {
-        unsigned char *chunk = (unsigned char *)ep_hosts_fill_at(group, BACK, place, of->number);
+        unsigned char *chunk = (unsigned char *)ep_hosts_fill_at(group, BACK, side, of->number);
         const wefti_i32 *numbers = (BACK ? args.tables.line_row : args.tables.sent_token) +
-                                   (wefti_u64)place.peer * (wefti_u64)group.tokens_max + (wefti_u64)first;
+                                   (wefti_u64)side.peer * (wefti_u64)group.tokens_max + (wefti_u64)first;
         ep_hosts_copy_rows(rows, row_bytes, chunk + WEFTI_CUDA_EP_HOSTS_CHUNK, NULL, BACK ? group.sums : group.rows,
                            numbers);
         if (threadIdx.x == 0) {
@@ -253,7 +252,7 @@ EP_DEVICE void ep_hosts_send(const ep_hosts &args, ep_hosts_crossing *state, ep_
         }
         __syncthreads(); /* all of it is there before it is posted by release */
         if (threadIdx.x == 0) {
-            if (!ep_hosts_post(&group, BACK, &place, WEFTI_CUDA_EP_HOSTS_CHUNK + (wefti_u64)rows * row_bytes,
+            if (!ep_hosts_post(&group, BACK, &side, WEFTI_CUDA_EP_HOSTS_CHUNK + (wefti_u64)rows * row_bytes,
                                of->number)) {
                 state->failed = -(int)WEFT_ERR_TIMEOUT;
             }
@@ -271,16 +270,16 @@ EP_DEVICE void ep_hosts_send(const ep_hosts &args, ep_hosts_crossing *state, ep_
 /* Whether the next chunk is there, or will never be. Thread 0. */
 template <bool BACK>
 EP_DEVICE void ep_hosts_look(const ep_hosts &args, ep_hosts_crossing *state, ep_hosts_progress *of,
-                             const ep_hosts_place &place, const unsigned char *chunk)
+                             const ep_hosts_side &side, const unsigned char *chunk)
 {
     const ep_hosts_group &group = args.group;
     const wefti_u64 row_bytes = BACK ? args.row_bytes : args.wide_bytes;
     const wefti_u64 *flag =
-        (const wefti_u64 *)(group.memory + ep_hosts_flag_at(group, group.at.flags[BACK], place.ring, of->number));
-    wefti_i32 *count = BACK ? NULL : &args.tables.line_count[place.peer];
+        (const wefti_u64 *)(group.memory + ep_hosts_flag_at(group, group.at.flags[BACK], side.ring, of->number));
+    wefti_i32 *count = BACK ? NULL : &args.tables.line_count[side.peer];
     const bool is_here = wefti_ld_acquire(flag) == ep_hosts_flag(group, of->number);
     state->rows = EP_HOSTS_NONE;
-    if (is_here && of->chunk == place.channel) { /* of this call the first by this channel */
+    if (is_here && of->chunk == side.channel) { /* of this call the first by this channel */
         const wefti_cuda_ep_hosts_chunk header = *(const wefti_cuda_ep_hosts_chunk *)chunk;
         if (header.call != args.call || header.total < 0 || header.total > group.tokens_max ||
             (BACK && header.total != of->total)) {
@@ -288,7 +287,7 @@ EP_DEVICE void ep_hosts_look(const ep_hosts &args, ep_hosts_crossing *state, ep_
             return;
         }
         of->total = header.total;
-        if (!BACK && place.channel == 0) {
+        if (!BACK && side.channel == 0) {
             wefti_st_relaxed((wefti_u32 *)count, (wefti_u32)header.total);
         }
     } else if (!BACK && !is_here && of->total < 0) {
@@ -309,14 +308,14 @@ EP_DEVICE void ep_hosts_look(const ep_hosts &args, ep_hosts_crossing *state, ep_
 
 template <bool BACK>
 EP_DEVICE void ep_hosts_take(const ep_hosts &args, ep_hosts_crossing *state, ep_hosts_progress *of,
-                             const ep_hosts_place &place)
+                             const ep_hosts_side &side)
 {
     const ep_hosts_group &group = args.group;
     const wefti_u64 row_bytes = BACK ? args.row_bytes : args.wide_bytes;
     unsigned char *chunk =
-        (unsigned char *)(group.memory + ep_hosts_chunk_at(group, group.at.in[BACK], place.ring, of->number));
+        (unsigned char *)(group.memory + ep_hosts_chunk_at(group, group.at.in[BACK], side.ring, of->number));
     if (threadIdx.x == 0) {
-        ep_hosts_look<BACK>(args, state, of, place, chunk);
+        ep_hosts_look<BACK>(args, state, of, side, chunk);
     }
     __syncthreads();
     const int rows = state->rows;
@@ -328,7 +327,7 @@ EP_DEVICE void ep_hosts_take(const ep_hosts &args, ep_hosts_crossing *state, ep_
         return;
     }
     const int chunk_rows = ep_hosts_chunk_rows(group, row_bytes, of->total);
-    const wefti_u64 at = (wefti_u64)place.peer * (wefti_u64)group.tokens_max;
+    const wefti_u64 at = (wefti_u64)side.peer * (wefti_u64)group.tokens_max;
     const wefti_u64 first = at + (wefti_u64)(of->chunk * chunk_rows);
     const unsigned char *from = chunk + WEFTI_CUDA_EP_HOSTS_CHUNK;
     if (BACK) {
@@ -354,7 +353,7 @@ EP_DEVICE void ep_hosts_take(const ep_hosts &args, ep_hosts_crossing *state, ep_
         of->chunk += (int)group.channels;
         of->is_done = ep_hosts_is_behind<BACK>(of->chunk, chunk_rows, of->total);
         state->progress = 1;
-        if (wefti_ep_ring_gives_credit(&shape, of->number) && !ep_hosts_give_credit(&group, BACK, &place, of->number)) {
+        if (wefti_ep_ring_gives_credit(&shape, of->number) && !ep_hosts_give_credit(&group, BACK, &side, of->number)) {
             state->failed = -(int)WEFT_ERR_TIMEOUT;
         }
     }
@@ -379,7 +378,7 @@ template <bool BACK> EP_DEVICE_SLOW void ep_hosts_rest(const ep_hosts *args, ep_
     state->start_ns = state->start_ns == 0 ? wefti_time_ns() : state->start_ns;
     const int status = wefti_dev_pause_slow(&group.dev, state->start_ns);
     for (int i = 0; status == WEFT_ERR_TIMEOUT && (int)blockIdx.x + i * (int)gridDim.x < ends; i++) {
-        const int rank = ep_hosts_place_of(group, BACK, (int)blockIdx.x + i * (int)gridDim.x).to.rank;
+        const int rank = ep_hosts_side_of(group, BACK, (int)blockIdx.x + i * (int)gridDim.x).to.rank;
         if (!state->of[i].is_done) {
             atomicOr(&group.control->missing[rank >> 5], 1u << (rank & 31));
         }
@@ -388,17 +387,17 @@ template <bool BACK> EP_DEVICE_SLOW void ep_hosts_rest(const ep_hosts *args, ep_
 }
 
 /* How far an end is when the kernel begins. Thread 0. */
-template <bool BACK> EP_DEVICE ep_hosts_progress ep_hosts_start(const ep_hosts &args, const ep_hosts_place &place)
+template <bool BACK> EP_DEVICE ep_hosts_progress ep_hosts_start(const ep_hosts &args, const ep_hosts_side &side)
 {
     const ep_hosts_group &group = args.group;
     const wefti_u64 row_bytes = BACK ? args.row_bytes : args.wide_bytes;
-    const bool is_forwarder = BACK != place.sends; /* the other; else it is a source */
+    const bool is_forwarder = BACK != side.sends; /* the other; else it is a source */
     ep_hosts_progress of = {};
-    of.chunk = place.channel;
-    of.number = (place.sends ? group.control->sent : group.control->taken)[BACK][place.ring];
+    of.chunk = side.channel;
+    of.number = (side.sends ? group.control->sent : group.control->taken)[BACK][side.ring];
     of.credit = of.number - group.slots; /* as far as is known: what there is, is looked at first */
-    of.total = is_forwarder ? args.tables.sent_count[place.peer] : BACK ? args.tables.line_count[place.peer] : -1;
-    of.is_done = is_forwarder && place.peer == group.domain;
+    of.total = is_forwarder ? args.tables.sent_count[side.peer] : BACK ? args.tables.line_count[side.peer] : -1;
+    of.is_done = is_forwarder && side.peer == group.domain;
     if (!of.is_done && of.total >= 0) {
         of.is_done = ep_hosts_is_behind<BACK>(of.chunk, ep_hosts_chunk_rows(group, row_bytes, of.total), of.total);
     }
@@ -415,7 +414,7 @@ template <bool BACK> EP_DEVICE void ep_hosts_cross(const ep_hosts &args)
         state.looks = 0;
         state.start_ns = 0;
         for (int i = 0, end = (int)blockIdx.x; end < ends && state.failed == 0; i++, end += (int)gridDim.x) {
-            state.of[i] = ep_hosts_start<BACK>(args, ep_hosts_place_of(group, BACK, end));
+            state.of[i] = ep_hosts_start<BACK>(args, ep_hosts_side_of(group, BACK, end));
         }
     }
     for (;;) {
@@ -432,11 +431,11 @@ template <bool BACK> EP_DEVICE void ep_hosts_cross(const ep_hosts &args)
                 continue;
             }
             left++;
-            const ep_hosts_place place = ep_hosts_place_of(group, BACK, end);
-            if (place.sends) {
-                ep_hosts_send<BACK>(args, &state, &state.of[i], place);
+            const ep_hosts_side side = ep_hosts_side_of(group, BACK, end);
+            if (side.sends) {
+                ep_hosts_send<BACK>(args, &state, &state.of[i], side);
             } else {
-                ep_hosts_take<BACK>(args, &state, &state.of[i], place);
+                ep_hosts_take<BACK>(args, &state, &state.of[i], side);
             }
         }
         if (left == 0) {
@@ -457,8 +456,8 @@ template <bool BACK> EP_DEVICE void ep_hosts_cross(const ep_hosts &args)
         return;
     }
     for (int i = 0, end = (int)blockIdx.x; end < ends; i++, end += (int)gridDim.x) {
-        const ep_hosts_place place = ep_hosts_place_of(group, BACK, end);
-        (place.sends ? group.control->sent : group.control->taken)[BACK][place.ring] = state.of[i].number;
+        const ep_hosts_side side = ep_hosts_side_of(group, BACK, end);
+        (side.sends ? group.control->sent : group.control->taken)[BACK][side.ring] = state.of[i].number;
     }
 }
 
