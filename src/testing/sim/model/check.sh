@@ -65,4 +65,8 @@ check holds ep_rings -DSLOTS=2 -DCHUNKS=3 -DCALLS=2 -DGOES
 for bug in SIGNAL_EARLY CREDIT_EARLY ONE_TOO_MANY SENDS_FIRST STARTS_ANEW; do
     check fails ep_rings -DSLOTS=2 -DCHUNKS=3 -DCALLS=2 -D$bug
 done
+check holds ep_channels -DCALLS=3
+for bug in ANY_CALL FIRST_SEEN; do
+    check fails ep_channels -DCALLS=3 -D$bug
+done
 exit $failed
