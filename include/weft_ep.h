@@ -332,8 +332,8 @@ WEFT_API weft_status weft_ep_mask_words(const weft_ep *ep, const uint64_t **word
  * joins and they say of it that it is alive (weft_ep_mask). Joining revives a group that is dead by timeout and unmasks
  * all ranks here; routes need new routings. Local. WEFT_ERR_ARGUMENT: fewer calls than this rank has made;
  * WEFT_ERR_STATE: between the halves of a call, or the group is dead otherwise. On GPUs when the streams of the group's
- * calls have ended; WEFT_ERR_UNSUPPORTED: several domains, pairs_max 2. Where limits grow (bytes_max) the number on GPUs
- * has two counts in it: it says nothing by itself. */
+ * calls have ended; WEFT_ERR_UNSUPPORTED: several domains, or pairs_max 2 and bytes_max. With either of these the number
+ * on GPUs has two counts in it: it says nothing by itself. */
 WEFT_API weft_status weft_ep_calls(const weft_ep *ep, uint64_t *calls) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_ep_rejoin(weft_ep *ep, uint64_t calls) WEFT_MUST_CHECK;
 

@@ -256,56 +256,101 @@ weft_status wefti_cuda_ep_launch_masks(const weft_ep *ep, weft_stream *stream, c
 
 /* ---- back in step ---- */
 
+/* A number of calls stands for up to two counts, each by its lowest bits: the other rank has not made that many more.
+ * Where limits grow they are those of the meetings of the hosts, and of the kernels' calls, among which are those of
+ * graphs; with two channels those of both, and which is next. */
+#define MEETING_BITS 32
+#define CHANNEL_BITS 31
+
+static uint64_t low(uint64_t count, int bits)
+{
+    return count & ((UINT64_C(1) << bits) - 1);
+}
+
+static uint64_t behind(uint64_t own, uint64_t bits_of, int bits)
+{
+    return own + low(bits_of - own, bits);
+}
+
 static weft_status check_step(const weft_ep *ep, const char *call)
 {
-    if (wefti_ep_channels(ep) != 1) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: on GPUs not there for groups with pairs_max 2", call);
+    if (wefti_ep_channels(ep) != 1 && wefti_ep_grows(ep)) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           "%s: on GPUs not there for groups with pairs_max 2 whose limits grow (bytes_max)", call);
     }
     return WEFT_OK;
 }
 
-/* Where limits grow there are two counts: of the meetings of the hosts, and of the kernels' calls, among which are those
- * of graphs. Their low halves are one number: the other rank has not made 2^32 more of either. */
-#define COUNT_BITS 32
-#define COUNT_MASK ((UINT64_C(1) << COUNT_BITS) - 1)
-
-static uint64_t behind(uint64_t own, uint64_t low)
+static weft_status read_epochs(const weft_ep *ep, uint64_t epochs[WEFTI_EP_CHANNELS_MAX])
 {
-    return own + ((low - own) & COUNT_MASK);
+    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
+        wefti_cuda_ep_control own;
+        WEFT_TRY(read_control(ep, channel, ep->rank, &own));
+        epochs[channel] = own.epoch;
+    }
+    return WEFT_OK;
 }
 
 /* The device counts, since graphs are replayed without the host. */
 weft_status wefti_cuda_ep_calls(const weft_ep *ep, uint64_t *calls)
 {
-    wefti_cuda_ep_control own;
+    uint64_t epochs[WEFTI_EP_CHANNELS_MAX];
     WEFT_TRY(check_step(ep, "weft_ep_calls"));
-    WEFT_TRY(read_control(ep, 0, ep->rank, &own));
-    *calls = wefti_ep_grows(ep) ? wefti_cuda_ep_meetings(ep) << COUNT_BITS | (own.epoch & COUNT_MASK) : own.epoch;
+    WEFT_TRY(read_epochs(ep, epochs));
+    *calls = wefti_ep_channels(ep) == 2 ? low(epochs[1], CHANNEL_BITS) << (CHANNEL_BITS + 1) |
+                                              low(epochs[0], CHANNEL_BITS) << 1 | (*ep->started & 1)
+             : wefti_ep_grows(ep)       ? wefti_cuda_ep_meetings(ep) << MEETING_BITS | low(epochs[0], MEETING_BITS)
+                                        : epochs[0];
+    return WEFT_OK;
+}
+
+/* What `calls` of another rank stand for: the epochs, which become its own. */
+static weft_status read_calls(weft_ep *ep, uint64_t calls, uint64_t epochs[WEFTI_EP_CHANNELS_MAX])
+{
+    WEFT_TRY(read_epochs(ep, epochs));
+    if (wefti_ep_channels(ep) == 2) {
+        epochs[0] = behind(epochs[0], calls >> 1, CHANNEL_BITS);
+        epochs[1] = behind(epochs[1], calls >> (CHANNEL_BITS + 1), CHANNEL_BITS);
+        *ep->started += (*ep->started ^ calls) & 1; /* its calls go on the same channel */
+    } else if (wefti_ep_grows(ep)) {
+        epochs[0] = behind(epochs[0], calls, MEETING_BITS);
+        const uint64_t met = wefti_cuda_ep_meetings(ep);
+        return wefti_cuda_ep_rejoin_meeting(ep, behind(met, calls >> MEETING_BITS, MEETING_BITS));
+    } else {
+        epochs[0] = calls;
+    }
+    return WEFT_OK;
+}
+
+static weft_status set_step(weft_ep *ep, int channel, uint64_t epoch)
+{
+    wefti_ep_device *device = ep->device;
+    wefti_cuda_ep_control own;
+    WEFT_TRY(read_control(ep, channel, ep->rank, &own));
+    own = (wefti_cuda_ep_control){.epoch = epoch, .half_epoch = epoch, .waits = own.waits};
+    WEFT_TRY(wefti_cuda_copy(&device->cuda->base, control_at(ep, channel, ep->rank), &own, sizeof own));
+    WEFT_TRY(device->kind->tell_masked(ep, channel, device->masked));
+    device->failed_epoch[channel] = device->failed_last[channel] = 0;
     return WEFT_OK;
 }
 
 /* The group is as after so many calls of which none failed. Words of earlier calls have other tags. */
 weft_status wefti_cuda_ep_rejoin(weft_ep *ep, uint64_t calls)
 {
-    wefti_ep_device *device = ep->device;
-    uint64_t *words = wefti_cuda_ep_host_words(ep, 0);
-    wefti_cuda_ep_control own;
+    uint64_t epochs[WEFTI_EP_CHANNELS_MAX];
     WEFT_TRY(check_step(ep, "weft_ep_rejoin"));
-    WEFT_TRY(read_control(ep, 0, ep->rank, &own));
-    if (wefti_ep_grows(ep)) {
-        const uint64_t meetings = calls >> COUNT_BITS;
-        calls = behind(own.epoch, calls & COUNT_MASK);
-        WEFT_TRY(wefti_cuda_ep_rejoin_meeting(ep, behind(wefti_cuda_ep_meetings(ep), meetings)));
+    WEFT_TRY(read_calls(ep, calls, epochs));
+    memset(ep->device->masked, 0, sizeof ep->device->masked);
+    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
+        WEFT_TRY(set_step(ep, channel, epochs[channel]));
     }
-    own = (wefti_cuda_ep_control){.epoch = calls, .half_epoch = calls, .waits = own.waits};
-    WEFT_TRY(wefti_cuda_copy(&device->cuda->base, control_at(ep, 0, ep->rank), &own, sizeof own));
-    memset(device->masked, 0, sizeof device->masked);
-    WEFT_TRY(device->kind->tell_masked(ep, 0, device->masked));
-    device->failed_epoch[0] = device->failed_last[0] = 0;
     forget_failure(ep);
     for (weft_ep_route *route = ep->routes; route != NULL; route = route->next) {
         route->is_routed = 0;
     }
-    __atomic_store_n(&words[WEFTI_CUDA_EP_HOST_STATUS_FAILED], 0, __ATOMIC_RELEASE);
+    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
+        uint64_t *words = wefti_cuda_ep_host_words(ep, channel);
+        __atomic_store_n(&words[WEFTI_CUDA_EP_HOST_STATUS_FAILED], 0, __ATOMIC_RELEASE);
+    }
     return WEFT_OK;
 }
