@@ -491,8 +491,7 @@ WEFT_API weft_status weft_ep_route_choose(weft_ep_route *route, const weft_ep_ch
  * them, as if it had been made with them, without agreeing on it once more: for weights that are known later than the
  * choices. All ranks do, or none. Local, moves nothing; they must stay as they are until that dispatch completes.
  * Weighing again replaces them, an update, choice or attachment drops them. Errors: WEFT_ERR_ARGUMENT; WEFT_ERR_STATE
- * without a routing, after route_choose, or between the halves of a call; WEFT_ERR_UNSUPPORTED: on GPUs in groups of
- * several domains: choose again instead. */
+ * without a routing, after route_choose, or between the halves of a call. */
 WEFT_API weft_status weft_ep_route_weigh(weft_ep_route *route, const float *weights) WEFT_MUST_CHECK;
 
 /* Where the counts of a route lie: memory of the route, which the next route_update overwrites. After an overflow they

@@ -86,8 +86,6 @@ struct wefti_ep_backend {
 
     /* weft_ep.h's calls of these names. Each sets route->is_routed to whether the route has a routing now. */
     weft_status (*update)(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream);
-    /* Whether a dispatch on the route's routing can bring new weights (route->is_weighed). */
-    int takes_weights;
     weft_status (*counts)(const weft_ep_route *route, weft_ep_counts *counts);
     /* The route's counts are to be told there, its next routing as number 1; or not any more: generation NULL. */
     weft_status (*counts_told)(weft_ep_route *route, const weft_ep_count_arrays *arrays);

@@ -61,10 +61,6 @@ weft_status weft_ep_route_weigh(weft_ep_route *route, const float *weights)
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: weights is at %p; align it to its elements", call,
                            (const void *)weights);
     }
-    if (!route->ep->backend->takes_weights) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "%s: on GPUs a group of several domains does not have that; choose or update again", call);
-    }
     route->weights = weights;
     route->is_weighed = 1;
     return WEFT_OK;

@@ -17,7 +17,9 @@ static void combine(const ep_step *step, const ep_payload *payload, unsigned fla
         biases.bias[i] = *payload;
         biases.bias[i].salt += 700 + (unsigned)i;
     }
-    ep_step_combine(step, payload, flags, biases.biases == 0 ? NULL : &biases);
+    biases.has_values = random_below(common, 2) == 0;
+    biases.values = ep_step_values(step, payload);
+    ep_step_combine(step, payload, flags, biases.biases == 0 && !biases.has_values ? NULL : &biases);
 }
 
 /* Of what plans may have, what groups of several domains offer. */
@@ -45,10 +47,9 @@ static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size
     }
     for (int i = 0; i < CALLS_OF_ROUTE; i++) {
         sequence_draw(&s, false, common, &call);
-        if (call.is_backward && random_below(common, 2) == 0) {
-            ep_step_dispatch_bwd(&call.step, &call.payload, 0);
-        } else if (call.is_backward) {
-            ep_step_combine_bwd(&call.step, &call.payload, NULL, call.flags);
+        sequence_weigh(&s, &call);
+        if (call.is_backward) {
+            run_backward(&call.step, &call.payload, call.flags, common);
         } else if (call.adds) {
             combine(&call.step, &call.payload, call.flags, common);
         } else {

@@ -167,6 +167,7 @@ typedef struct wefti_cuda_ep_hosts_tables {
     wefti_i32 *inner_ids; /* [T'][K] choices of what this rank sends in its domain */
     wefti_i32 *row; /* [M][K] of each received token the row of each choice here, or -1; by source one for all */
     float *row_weight; /* [M][K] */
+    unsigned char *here; /* [M][K] whether the choice is of this rank */
 } wefti_cuda_ep_hosts_tables;
 
 typedef struct wefti_cuda_ep_hosts_args {
@@ -200,6 +201,13 @@ typedef struct wefti_cuda_ep_hosts_args {
     wefti_u64 capacity; /* rows of out */
     const unsigned char *bias[2]; /* of a combine: what is added behind the domains, or NULL */
     wefti_u64 bias_pitch[2];
+    /* Values that go back beside rows, a sum of rows of their own (hosts/values.cuh): */
+    wefti_u32 places; /* of such a row: K, to a multiple of 4 */
+    wefti_i32 of_owners; /* by source: only those of choices of this rank */
+    const float *values_in;
+    float *values_out; /* [T][K] */
+    const unsigned char *rows; /* of a backward of a combine: what that was given, for dot products */
+    wefti_u64 rows_pitch;
 } wefti_cuda_ep_hosts_args;
 
 #endif

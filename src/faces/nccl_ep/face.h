@@ -98,7 +98,6 @@ struct ncclEpGroup {
     uint64_t scratch; /* device memory on which routes of handles with memory of the caller's are made, or 0 */
     size_t scratch_bytes;
     int mask_changes; /* how often masks have changed: routings of HT from before one may not hold any more */
-    int cannot_weigh; /* weft_ep_route_weigh does not support this group */
     uint64_t *calls; /* [2] in the symmetric heap: this rank's number of calls, and the most of all ranks */
     ncclEpGroupConfig_t config;
     pthread_mutex_t mask_lock;

@@ -508,8 +508,7 @@ static ncclResult_t prepare_dispatch(struct ncclEpHandle *handle, dispatch_argum
 static int is_agreed(const struct ncclEpHandle *handle)
 {
     const struct ncclEpGroup *group = handle->group;
-    return handle->is_agreed && handle->agreed_at == __atomic_load_n(&group->mask_changes, __ATOMIC_RELAXED) &&
-           !__atomic_load_n(&group->cannot_weigh, __ATOMIC_RELAXED);
+    return handle->is_agreed && handle->agreed_at == __atomic_load_n(&group->mask_changes, __ATOMIC_RELAXED);
 }
 
 /* The weights of a forward dispatch go with its rows, else with the routing. */
@@ -519,11 +518,7 @@ static ncclResult_t bring_weights(struct ncclEpHandle *handle, const float *weig
     weft_ep_choices choices = handle->choices;
     choices.weights = weights;
     if (is_agreed(handle)) {
-        weft_status status = weft_ep_route_weigh(handle->route, weights);
-        if (status != WEFT_ERR_UNSUPPORTED) {
-            return nep_group_result(group, status);
-        }
-        __atomic_store_n(&group->cannot_weigh, 1, __ATOMIC_RELAXED);
+        return nep_group_result(group, weft_ep_route_weigh(handle->route, weights));
     }
     handle->is_agreed = 0;
     return nep_group_result(group, weft_ep_route_choose(handle->route, &choices));

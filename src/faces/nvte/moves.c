@@ -235,11 +235,7 @@ static weft_status move(const layer_call *call, const dispatch_arguments *a)
 {
     WEFT_TRY(attach(call, a->in_name, a->tokens));
     if (a->has_weights) {
-        weft_status status = weft_ep_route_weigh(call->plan->route, a->choices.weights);
-        if (status == WEFT_ERR_UNSUPPORTED) { /* they travel with a routing then, which is agreed on once more */
-            status = weft_ep_route_choose(call->plan->route, &a->choices);
-        }
-        WEFT_TRY(status);
+        WEFT_TRY(weft_ep_route_weigh(call->plan->route, a->choices.weights));
         WEFT_TRY(clear_weights(call, a));
     }
     return weft_ep_dispatch(call->plan->route, &a->in, &a->out, call->stream);

@@ -24,6 +24,9 @@
     X(15combine_results, C1, hosts) \
     X(15combine_crosses, C1, hosts) \
     X(14combine_totals, C1, hosts) \
+    X(15combine_spreads, C1, hosts) \
+    X(12combine_dots, C1, hosts) \
+    X(15combine_gathers, C1, hosts) \
     X(25dispatch_kernel_positions, C1, dispatch) \
     X(25dispatch_kernel_positions, C2, dispatch) \
     X(25dispatch_kernel_positions, C3, dispatch) \

@@ -6,19 +6,6 @@
 
 #define ROUTES_OF_CASE 3
 
-static void run_backward(const ep_step *step, const ep_payload *payload, unsigned flags, uint64_t *common)
-{
-    int of_dispatch = random_below(common, 2) == 0;
-    int with_weights = random_below(common, 2) == 0;
-    ep_payload rows = *payload;
-    rows.salt += 500;
-    if (of_dispatch) {
-        ep_step_dispatch_bwd(step, payload, with_weights);
-    } else {
-        ep_step_combine_bwd(step, payload, with_weights && flags != 0 ? &rows : NULL, flags);
-    }
-}
-
 /* Cases of more choices a token than a warp has lanes: up to the 64 that are drawn at most. */
 static const ep_size many_choices = {30, EP_TOPK_MAX, 40, 256, (size_t)4 << 20};
 #define MANY_CHOICES 33

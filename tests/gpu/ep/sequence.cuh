@@ -153,4 +153,17 @@ static void sequence_send(const drawn_call *call)
     }
 }
 
+static void run_backward(const ep_step *step, const ep_payload *payload, unsigned flags, uint64_t *common)
+{
+    int of_dispatch = random_below(common, 2) == 0;
+    int with_weights = random_below(common, 2) == 0;
+    ep_payload rows = *payload;
+    rows.salt += 500;
+    if (of_dispatch) {
+        ep_step_dispatch_bwd(step, payload, with_weights);
+    } else {
+        ep_step_combine_bwd(step, payload, with_weights && flags != 0 ? &rows : NULL, flags);
+    }
+}
+
 #endif

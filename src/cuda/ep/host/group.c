@@ -477,7 +477,6 @@ static const wefti_ep_backend device_backend = {
     .route_move = wefti_cuda_ep_route_move,
     .route_attach = wefti_cuda_ep_route_attach,
     .update = wefti_cuda_ep_update,
-    .takes_weights = 1,
     .counts = wefti_cuda_ep_counts,
     .counts_told = wefti_cuda_ep_counts_told,
     .query = wefti_cuda_ep_query,

@@ -17,7 +17,10 @@
     X(PLACE, "15dispatch_places", hosts_local)                                                                         \
     X(RESULTS, "15combine_results", hosts_local)                                                                       \
     X(CROSS_BACK, "15combine_crosses", hosts_crossing)                                                                 \
-    X(TOTALS, "14combine_totals", hosts_local)
+    X(TOTALS, "14combine_totals", hosts_local)                                                                         \
+    X(SPREAD, "15combine_spreads", hosts_values)                                                                       \
+    X(DOTS, "12combine_dots", hosts_values)                                                                            \
+    X(GATHER, "15combine_gathers", hosts_values)
 
 typedef enum wefti_ep_between_kernel {
 #define WEFTI_CUDA_EP_HOSTS_KERNEL(NAME, name, module) WEFTI_EP_BETWEEN_##NAME,
@@ -43,6 +46,7 @@ typedef struct wefti_ep_between {
 /* A dispatch or combine whose recv is to come: all of it is made then. */
 typedef struct wefti_ep_between_half {
     int is_fresh;
+    int is_weighed; /* choices.weights are new ones of the routing that there is */
     weft_ep_choices choices;
     weft_ep_rows in;
     weft_ep_rows out;
@@ -70,6 +74,12 @@ static inline uint64_t wefti_ep_between_tokens_max(const weft_ep *ep)
 static inline uint64_t wefti_ep_between_received_max(const weft_ep *ep)
 {
     return (uint64_t)ep->ranks * (uint64_t)ep->config.tokens_max;
+}
+
+/* Floats of a row of values that goes back: K, to 16 bytes. */
+static inline uint32_t wefti_ep_between_places(int topk)
+{
+    return ((uint32_t)topk + 3) / 4 * 4;
 }
 
 /* WEFT_OK, or what kernels have found out since the last call. */

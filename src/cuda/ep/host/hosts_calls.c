@@ -180,22 +180,28 @@ static void add_scales(wefti_cuda_ep_hosts_args *args, const weft_ep_route *rout
 /* What kind of dispatch a call is. */
 typedef struct move {
     unsigned kind; /* a wefti_cuda_ep_call */
-    unsigned weighted; /* 0, or WEFTI_CUDA_EP_WEIGHTED */
+    unsigned flags; /* of WEFTI_CUDA_EP_WEIGHTED, and WEFTI_CUDA_EP_VALUES: with gradients of weights */
     weft_ep_dtype dtype; /* of a backward of a combine; else 0 */
+    int brings_weights; /* `weights`, of a routing that is there */
+    const float *weights;
 } move;
 
-static weft_status dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
-                            const weft_ep_received *out, move of, weft_stream *stream, const char *call)
+static wefti_cuda_ep_hosts_args dispatch_args(weft_ep_route *route, const weft_ep_choices *fresh,
+                                              const weft_ep_rows *in, const weft_ep_received *out, const move *of)
 {
-    WEFT_TRY(wefti_ep_between_status(route->ep, call));
-    const unsigned flags = WEFTI_CUDA_EP_MOVE | of.weighted | (fresh != NULL ? WEFTI_CUDA_EP_FRESH : 0);
-    wefti_cuda_ep_hosts_args args = args_of(route, of.kind, flags, &out->rows);
+    const unsigned flags = WEFTI_CUDA_EP_MOVE | of->flags | (fresh != NULL ? WEFTI_CUDA_EP_FRESH : 0);
+    wefti_cuda_ep_hosts_args args = args_of(route, of->kind, flags, &out->rows);
     if (out->rows.scale_type != WEFT_EP_SCALE_NONE) {
         add_scales(&args, route, in, out);
         args.call ^= (uint32_t)in->dtype << 8 | (uint32_t)out->rows.scale_type << 4;
     }
-    args.dtype = (int)of.dtype;
+    args.dtype = (int)of->dtype;
     add_choices(&args, route, fresh);
+    if (of->brings_weights) {
+        args.flags |= WEFTI_CUDA_EP_NEW_WEIGHTS;
+        args.choices.weights = of->weights;
+        args.call ^= (uint32_t)WEFTI_CUDA_EP_NEW_WEIGHTS << 16;
+    }
     args.arrays =
         (wefti_cuda_ep_arrays){.weights = out->weights,
                                .experts = out->experts,
@@ -208,6 +214,14 @@ static weft_status dispatch(weft_ep_route *route, const weft_ep_choices *fresh, 
     args.out = out->rows.data;
     args.out_pitch = wefti_cuda_ep_pitch(&out->rows);
     args.capacity = out->rows_capacity;
+    return args;
+}
+
+static weft_status dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
+                            const weft_ep_received *out, const move *of, weft_stream *stream, const char *call)
+{
+    WEFT_TRY(wefti_ep_between_status(route->ep, call));
+    const wefti_cuda_ep_hosts_args args = dispatch_args(route, fresh, in, out, of);
     return run_dispatch(route, &args, stream, call);
 }
 
@@ -233,7 +247,10 @@ weft_status wefti_ep_between_dispatch(weft_ep_route *route, const weft_ep_choice
 {
     static const char call[] = "weft_ep_dispatch";
     WEFT_TRY(check_dispatch(route, fresh, in, out, call));
-    return dispatch(route, fresh, in, out, (move){.kind = WEFTI_CUDA_EP_DISPATCH}, stream, call);
+    const move of = {.kind = WEFTI_CUDA_EP_DISPATCH,
+                     .brings_weights = fresh == NULL && route->is_weighed,
+                     .weights = route->weights};
+    return dispatch(route, fresh, in, out, &of, stream, call);
 }
 
 weft_status wefti_ep_between_dispatch_send(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
@@ -245,6 +262,8 @@ weft_status wefti_ep_between_dispatch_send(weft_ep_route *route, const weft_ep_c
     WEFT_TRY(check_dispatch(route, fresh, in, out, call));
     WEFT_TRY(wefti_ep_between_status(route->ep, call));
     half->is_fresh = fresh != NULL;
+    half->is_weighed = fresh == NULL && route->is_weighed;
+    half->choices.weights = route->weights;
     if (fresh != NULL) {
         half->choices = *fresh;
     }
@@ -270,28 +289,9 @@ weft_status wefti_ep_between_dispatch_recv(weft_ep_route *route, weft_stream *st
     static const char call[] = "weft_ep_dispatch_recv";
     const wefti_ep_between_half *half = &route->between->half;
     WEFT_TRY(check_recv_stream(route, stream, call));
-    return dispatch(route, half->is_fresh ? &half->choices : NULL, &half->in, &half->received,
-                    (move){.kind = WEFTI_CUDA_EP_DISPATCH_HALVES}, stream, call);
-}
-
-/* A dispatch on a cached route, whose rows their receiver multiplies. */
-weft_status wefti_ep_between_combine_bwd(weft_ep_route *route, const weft_ep_rows *grad_out, const weft_ep_rows *rows,
-                                         const weft_ep_rows *grad_rows, float *grad_weights, unsigned flags,
-                                         weft_stream *stream)
-{
-    static const char call[] = "weft_ep_combine_bwd";
-    (void)rows;
-    if (grad_weights != NULL) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "%s: grad_weights is given; a group of several domains on GPUs does not have that. Route on "
-                           "the host (config.on_device 0)",
-                           call);
-    }
-    const weft_ep_received received = {.size = sizeof received, .rows = *grad_rows, .rows_capacity = INT32_MAX};
-    WEFT_TRY(wefti_ep_rows_held(grad_out, route->between->tokens_least, call, "grad_out"));
-    const unsigned weighted = (flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0;
-    const move of = {WEFTI_CUDA_EP_COMBINE_BWD, weighted, grad_out->dtype};
-    return dispatch(route, NULL, grad_out, &received, of, stream, call);
+    const move of = {
+        .kind = WEFTI_CUDA_EP_DISPATCH_HALVES, .brings_weights = half->is_weighed, .weights = half->choices.weights};
+    return dispatch(route, half->is_fresh ? &half->choices : NULL, &half->in, &half->received, &of, stream, call);
 }
 
 /* ---- combine ---- */
@@ -306,26 +306,68 @@ static weft_status combine_inside(const weft_ep_route *route, const weft_ep_rows
     return route->ep->calls->combine(route->between->inner, &in, &out, 0, stream);
 }
 
-static weft_status run_combine(weft_ep_route *route, const wefti_cuda_ep_hosts_args *args, const weft_ep_rows *in,
-                               weft_stream *stream, const char *call)
+/* Rows of `results` back to their sources, and added up there. */
+static weft_status run_back(const weft_ep_route *route, int sms, const wefti_cuda_ep_hosts_args *args,
+                            const weft_ep_rows *in, weft_stream *stream, const char *call)
 {
     weft_ep *ep = route->ep;
-    int sms;
-    WEFT_TRY(find_sms(route, call, &sms));
-    WEFT_TRY(launch(ep, WEFTI_EP_BETWEEN_RESULTS, sms, args, stream, call));
     WEFT_TRY(ended(ep, combine_inside(route, in, stream)));
     WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_CROSS_BACK, cross_blocks(ep, sms), args, stream, call)));
     return ended(ep, launch(ep, WEFTI_EP_BETWEEN_TOTALS, sms, args, stream, call));
 }
 
+static weft_status run_combine(weft_ep_route *route, const wefti_cuda_ep_hosts_args *args, const weft_ep_rows *in,
+                               weft_stream *stream, const char *call)
+{
+    int sms;
+    WEFT_TRY(find_sms(route, call, &sms));
+    WEFT_TRY(launch(route->ep, WEFTI_EP_BETWEEN_RESULTS, sms, args, stream, call));
+    return run_back(route, sms, args, in, stream, call);
+}
+
+/* What goes back beside rows, to each choice. */
+typedef struct values {
+    const float *in; /* of received rows; NULL with `dots` */
+    float *out;
+    int of_owners; /* by source: only those of choices of this rank */
+    const wefti_cuda_ep_hosts_args *dots; /* the dispatch that brought gradients, with `rows` beside */
+} values;
+
+/* A sum of rows of K floats, after the rest of the call. */
+static weft_status run_values(const weft_ep_route *route, unsigned kind, const values *of, weft_stream *stream,
+                              const char *call)
+{
+    weft_ep *ep = route->ep;
+    const weft_ep_rows rows = {
+        .size = sizeof rows, .dtype = WEFT_EP_F32, .hidden = (int)wefti_ep_between_places(route->plan.topk)};
+    wefti_cuda_ep_hosts_args args = args_of(route, kind, WEFTI_CUDA_EP_VALUES, &rows);
+    int sms;
+    WEFT_TRY(ended(ep, find_sms(route, call, &sms)));
+    args.dtype = WEFT_EP_F32;
+    args.places = (uint32_t)rows.hidden;
+    args.of_owners = of->of_owners;
+    args.values_in = of->in;
+    args.values_out = of->out;
+    args.out = ep->between->group.rows;
+    args.out_pitch = args.row_bytes;
+    if (of->dots != NULL) {
+        wefti_cuda_ep_hosts_args dots = *of->dots;
+        dots.places = args.places;
+        WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_DOTS, sms, &dots, stream, call)));
+    } else {
+        WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_SPREAD, sms, &args, stream, call)));
+    }
+    WEFT_TRY(run_back(route, sms, &args, &rows, stream, call));
+    return ended(ep, launch(ep, WEFTI_EP_BETWEEN_GATHER, sms, &args, stream, call));
+}
+
 static weft_status check_combine(const weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
                                  const wefti_ep_combining *combining, const char *call)
 {
-    const char *what = combining->weights != NULL     ? "options.weights is given"
-                       : combining->ids != NULL       ? "options.ids is given"
-                       : combining->values_in != NULL ? "options.values_in is given"
-                       : in->dtype != out->dtype      ? "`out` has another type than `in`"
-                                                      : NULL;
+    const char *what = combining->weights != NULL ? "options.weights is given"
+                       : combining->ids != NULL   ? "options.ids is given"
+                       : in->dtype != out->dtype  ? "`out` has another type than `in`"
+                                                  : NULL;
     if (what != NULL) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,
                            "%s: %s; a group of several domains on GPUs does not have that. Route on the host "
@@ -338,11 +380,14 @@ static weft_status check_combine(const weft_ep_route *route, const weft_ep_rows 
     return wefti_ep_rows_held(out, route->between->tokens_least, call, "out");
 }
 
+/* `of`: what goes back beside; its `out` NULL: nothing. */
 static weft_status combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
-                           const wefti_ep_combining *combining, unsigned kind, weft_stream *stream, const char *call)
+                           const wefti_ep_combining *combining, const values *of, unsigned kind, weft_stream *stream,
+                           const char *call)
 {
     WEFT_TRY(wefti_ep_between_status(route->ep, call));
-    const unsigned flags = (combining->flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0;
+    const unsigned flags = ((combining->flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0) |
+                           (of->out != NULL ? WEFTI_CUDA_EP_VALUES : 0);
     const int is_once = kind == WEFTI_CUDA_EP_DISPATCH_BWD && route->plan.layout == WEFT_EP_SLOTS_EXPERT;
     wefti_cuda_ep_hosts_args args = args_of(route, kind, flags | (is_once ? WEFTI_CUDA_EP_ONCE : 0), in);
     args.dtype = in->dtype;
@@ -354,15 +399,22 @@ static weft_status combine(weft_ep_route *route, const weft_ep_rows *in, const w
         args.bias[i] = combining->bias[i].data;
         args.bias_pitch[i] = wefti_cuda_ep_pitch(&combining->bias[i]);
     }
-    return run_combine(route, &args, in, stream, call);
+    WEFT_TRY(run_combine(route, &args, in, stream, call));
+    return of->out != NULL ? run_values(route, kind, of, stream, call) : WEFT_OK;
+}
+
+static values values_of(const wefti_ep_combining *combining)
+{
+    return (values){.in = combining->values_in, .out = combining->values_in != NULL ? combining->values_out : NULL};
 }
 
 weft_status wefti_ep_between_combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
                                      const wefti_ep_combining *combining, weft_stream *stream)
 {
     static const char call[] = "weft_ep_combine";
+    const values of = values_of(combining);
     WEFT_TRY(check_combine(route, in, out, combining, call));
-    return combine(route, in, out, combining, WEFTI_CUDA_EP_COMBINE, stream, call);
+    return combine(route, in, out, combining, &of, WEFTI_CUDA_EP_COMBINE, stream, call);
 }
 
 weft_status wefti_ep_between_combine_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
@@ -383,8 +435,9 @@ weft_status wefti_ep_between_combine_recv(weft_ep_route *route, weft_stream *str
 {
     static const char call[] = "weft_ep_combine_recv";
     const wefti_ep_between_half *half = &route->between->half;
+    const values of = values_of(&half->combining);
     WEFT_TRY(check_recv_stream(route, stream, call));
-    return combine(route, &half->in, &half->out, &half->combining, WEFTI_CUDA_EP_COMBINE_HALVES, stream, call);
+    return combine(route, &half->in, &half->out, &half->combining, &of, WEFTI_CUDA_EP_COMBINE_HALVES, stream, call);
 }
 
 weft_status wefti_ep_between_dispatch_bwd(weft_ep_route *route, const weft_ep_rows *grad_received,
@@ -393,13 +446,31 @@ weft_status wefti_ep_between_dispatch_bwd(weft_ep_route *route, const weft_ep_ro
 {
     static const char call[] = "weft_ep_dispatch_bwd";
     const wefti_ep_combining none = {0};
-    (void)grad_weights_received;
-    if (grad_weights != NULL) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "%s: grad_weights is given; a group of several domains on GPUs does not have that. Route on "
-                           "the host (config.on_device 0)",
-                           call);
-    }
+    const values of = {.in = grad_weights_received, .out = grad_weights, .of_owners = 1};
     WEFT_TRY(check_combine(route, grad_received, grad_in, &none, call));
-    return combine(route, grad_received, grad_in, &none, WEFTI_CUDA_EP_DISPATCH_BWD, stream, call);
+    return combine(route, grad_received, grad_in, &none, &of, WEFTI_CUDA_EP_DISPATCH_BWD, stream, call);
+}
+
+/* A dispatch on a cached route, whose rows their receiver multiplies. */
+weft_status wefti_ep_between_combine_bwd(weft_ep_route *route, const weft_ep_rows *grad_out, const weft_ep_rows *rows,
+                                         const weft_ep_rows *grad_rows, float *grad_weights, unsigned flags,
+                                         weft_stream *stream)
+{
+    static const char call[] = "weft_ep_combine_bwd";
+    const weft_ep_received received = {.size = sizeof received, .rows = *grad_rows, .rows_capacity = INT32_MAX};
+    WEFT_TRY(wefti_ep_rows_held(grad_out, route->between->tokens_least, call, "grad_out"));
+    WEFT_TRY(wefti_ep_between_status(route->ep, call));
+    const move of = {.kind = WEFTI_CUDA_EP_COMBINE_BWD,
+                     .flags = ((flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0) |
+                              (grad_weights != NULL ? WEFTI_CUDA_EP_VALUES : 0),
+                     .dtype = grad_out->dtype};
+    wefti_cuda_ep_hosts_args args = dispatch_args(route, NULL, grad_out, &received, &of);
+    WEFT_TRY(run_dispatch(route, &args, stream, call));
+    if (grad_weights == NULL) {
+        return WEFT_OK;
+    }
+    args.rows = rows->data;
+    args.rows_pitch = wefti_cuda_ep_pitch(rows);
+    const values dots = {.out = grad_weights, .dots = &args};
+    return run_values(route, WEFTI_CUDA_EP_COMBINE_BWD, &dots, stream, call);
 }

@@ -101,6 +101,13 @@ static void set_shape(weft_ep *ep, uint64_t channels, uint64_t rows)
 
 /* ---- private device memory ---- */
 
+/* Of a row that goes back: of results, or of values. */
+static uint64_t sum_bytes_max(const weft_ep *ep)
+{
+    const uint64_t values = wefti_ep_between_places(ep->config.topk_max) * sizeof(float);
+    return values > ep->config.row_bytes_max ? values : ep->config.row_bytes_max;
+}
+
 static size_t lay_out(weft_ep *ep, wefti_cuda_ep_hosts_group *group, uint64_t memory)
 {
     wefti_u64 end = 0;
@@ -109,8 +116,8 @@ static size_t lay_out(weft_ep *ep, wefti_cuda_ep_hosts_group *group, uint64_t me
     const uint64_t received = wefti_ep_between_received_max(ep);
     const uint64_t local = (uint64_t)(ep->owners.local_max > 1 ? ep->owners.local_max : 1);
     const uint64_t tiles = (received + WEFTI_CUDA_EP_HOSTS_TILE - 1) / WEFTI_CUDA_EP_HOSTS_TILE;
-    const uint64_t row_bytes = ep->config.row_bytes_max;
     const uint64_t wide = wide_max(ep);
+    const uint64_t row_bytes = sum_bytes_max(ep);
 #define LAY(field, bytes) group->field = (void *)(uintptr_t)(memory + wefti_cuda_ep_take(&end, bytes))
     LAY(control, sizeof *group->control);
     LAY(forwarders, domains * sizeof *group->forwarders);

@@ -35,6 +35,7 @@ static size_t lay_out(wefti_cuda_ep_hosts_tables *tables, const weft_ep *ep, con
     LAY(inner_ids, wefti_ep_between_tokens_max(ep) * topk);
     LAY(row, wefti_ep_between_received_max(ep) * topk);
     LAY(row_weight, wefti_ep_between_received_max(ep) * topk);
+    LAY(here, wefti_ep_between_received_max(ep) * topk);
 #undef LAY
     return end;
 }

@@ -33,7 +33,8 @@
     X(many_dispatch_mx, WEFTI_CUDA_EP_FOR_MANY)                                                                        \
     X(many_combine, WEFTI_CUDA_EP_FOR_MANY)                                                                            \
     X(hosts_crossing, WEFTI_CUDA_EP_FOR_HOSTS)                                                                         \
-    X(hosts_local, WEFTI_CUDA_EP_FOR_HOSTS)
+    X(hosts_local, WEFTI_CUDA_EP_FOR_HOSTS)                                                                            \
+    X(hosts_values, WEFTI_CUDA_EP_FOR_HOSTS)
 
 typedef enum wefti_cuda_ep_family {
     WEFTI_CUDA_EP_FOR_ALL,

@@ -101,6 +101,11 @@ EP_DEVICE void ep_hosts_begin(const ep_hosts &args)
         *args.tables.inner_tokens = args.tables.route_header->tokens;
         group.control->calls++;
     }
+    const bool is_weighed = (args.flags & WEFTI_CUDA_EP_NEW_WEIGHTS) != 0;
+    const int count = is_weighed ? args.tables.route_header->tokens * args.topk : 0;
+    for (int i = threads.number; i < count; i += threads.count) {
+        args.tables.weights[i] = args.choices.weights != NULL ? args.choices.weights[i] : 1.0f;
+    }
 }
 
 /* ---- rows to send ---- */
@@ -576,6 +581,7 @@ EP_DEVICE void ep_hosts_deliver(const ep_hosts &args, wefti_u32 number)
             if (args.by_expert != 0 && !is_here) {
                 args.tables.row[at + (wefti_u64)k] = -1;
             }
+            args.tables.here[at + (wefti_u64)k] = is_here;
         }
         if (!moves || (args.by_expert != 0 ? of < 0 : k > 0)) {
             continue;
