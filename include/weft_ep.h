@@ -205,10 +205,10 @@ typedef struct weft_ep_config {
      * once; a routing that is there stays good.
      *
      * On GPUs each call of such a group but a recv, a send too, waits on the CPU until all ranks' CPUs have made it, at
-     * most the world's deadline, and tells a mismatch itself; where a rank cannot launch its part, all learn so at once:
-     * that one by its error, the others by WEFT_ERR_STATE, which names it, and all may make the call again. It does not
-     * wait for its stream, but for the streams of the group's calls when limits grow, and when a route has its first
-     * routing after that. Under capture it waits for nobody: all ranks capture a call, or none does.
+     * most the world's deadline, and tells a mismatch itself; where a rank cannot launch its part, all learn so at
+     * once: that one by its error, the others by WEFT_ERR_STATE, which names it, and all may make the call again. It
+     * does not wait for its stream, but for the streams of the group's calls when limits grow, and when a route has its
+     * first routing after that. Under capture it waits for nobody: all ranks capture a call, or none does.
      * weft_ep_route_attach is WEFT_ERR_UNSUPPORTED, and groups of several domains. */
     size_t bytes_max;
     /* Symmetric memory that the group lends: so many windows of so many bytes each (weft_ep_window), 0 and 0: none.
@@ -302,9 +302,9 @@ WEFT_API weft_status weft_ep_destroy(weft_ep *ep) WEFT_MUST_CHECK;
  * agree on the next; where one completed a call in which another failed, their next calls may differ, which is
  * WEFT_ERR_MISMATCH, and then they are in step again. A rank may be named only because it waited for one that is gone:
  * say of it that it is alive. Arrays given to the failed call may still be read and written by ranks that are late,
- * until the next call has succeeded. On GPUs a masked rank no more writes into them, nor into those of later calls, once
- * weft_ep_mask has returned: it takes some milliseconds, and, where that rank is inside a call which failed here, until
- * it has left that, at most three deadlines; without a deadline until then, or until the world is aborted
+ * until the next call has succeeded. On GPUs a masked rank no more writes into them, nor into those of later calls,
+ * once weft_ep_mask has returned: it takes some milliseconds, and, where that rank is inside a call which failed here,
+ * until it has left that, at most three deadlines; without a deadline until then, or until the world is aborted
  * (WEFT_ERR_ABORTED, and nobody is masked).
  *
  * A rank that was masked is unmasked only when it has made every collective call of the group that the others have
@@ -332,8 +332,8 @@ WEFT_API weft_status weft_ep_mask_words(const weft_ep *ep, const uint64_t **word
  * joins and they say of it that it is alive (weft_ep_mask). Joining revives a group that is dead by timeout and unmasks
  * all ranks here; routes need new routings. Local. WEFT_ERR_ARGUMENT: fewer calls than this rank has made;
  * WEFT_ERR_STATE: between the halves of a call, or the group is dead otherwise. On GPUs when the streams of the group's
- * calls have ended; WEFT_ERR_UNSUPPORTED: several domains, or pairs_max 2 and bytes_max. With either of these the number
- * on GPUs has two counts in it: it says nothing by itself. */
+ * calls have ended; WEFT_ERR_UNSUPPORTED: several domains, or pairs_max 2 and bytes_max. With either of these the
+ * number on GPUs has two counts in it: it says nothing by itself. */
 WEFT_API weft_status weft_ep_calls(const weft_ep *ep, uint64_t *calls) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_ep_rejoin(weft_ep *ep, uint64_t calls) WEFT_MUST_CHECK;
 

@@ -2,9 +2,9 @@
  * that agrees on the same choices with these weights, and so do the calls after it; a choice, an update and what is not
  * allowed drop or refuse them; ranks of which one brings none learn so, and go on.
  *
- * Method: two PEs as threads on the fake driver, whose device memory is this machine's, as few ranks and as many, and on
- * the host, in one domain and in two. In each layout, with tokens of a unit each and with several in a unit, whole and
- * in halves, beside a second route that chooses. */
+ * Method: two PEs as threads on the fake driver, whose device memory is this machine's, as few ranks and as many, and
+ * on the host, in one domain and in two. In each layout, with tokens of a unit each and with several in a unit, whole
+ * and in halves, beside a second route that chooses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -66,7 +66,7 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep
 
 /* Before a call is made of which the arguments are checked: WEFT_OK, what kernels have found out since the last one
  * (wefti_cuda_ep_host_status), or why it cannot be launched. Where limits grow, all ranks' hosts compare the call, also
- * if it cannot, so that all learn so; then the group has memory for it. `rows`: two kinds of rows that move, or NULL. */
+ * if it cannot, so that all learn so; then the group has memory for it. `in`, `out`: rows that move, or NULL. */
 typedef struct wefti_cuda_ep_beginning {
     weft_ep_route *route;
     wefti_cuda_ep_kernel kernel; /* what is launched first, but for its rows' bytes */

@@ -299,8 +299,8 @@ weft_status wefti_cuda_ep_calls(const weft_ep *ep, uint64_t *calls)
     WEFT_TRY(read_epochs(ep, epochs));
     *calls = wefti_ep_channels(ep) == 2 ? low(epochs[1], CHANNEL_BITS) << (CHANNEL_BITS + 1) |
                                               low(epochs[0], CHANNEL_BITS) << 1 | (*ep->started & 1)
-             : wefti_ep_grows(ep)       ? wefti_cuda_ep_meetings(ep) << MEETING_BITS | low(epochs[0], MEETING_BITS)
-                                        : epochs[0];
+             : wefti_ep_grows(ep) ? wefti_cuda_ep_meetings(ep) << MEETING_BITS | low(epochs[0], MEETING_BITS)
+                                  : epochs[0];
     return WEFT_OK;
 }
 
