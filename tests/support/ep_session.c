@@ -277,11 +277,15 @@ static int has_grown(const session_group *group)
 {
     weft_ep_config limits = WEFT_EP_CONFIG_INIT;
     const weft_ep_config *most = &group->setup.config;
+    int slot_tokens_max = 0; /* what is not given follows from others: as routes have it */
+    for (int r = 0; r < ROUTES_MAX; r++) {
+        const int slot_tokens = group->routes[r].plan.slot_tokens;
+        slot_tokens_max = slot_tokens > slot_tokens_max ? slot_tokens : slot_tokens_max;
+    }
     CHECK_OK(weft_ep_limits(group->ep, &limits));
-    return !group->grows ||
-           (limits.tokens_max >= most->tokens_max && limits.topk_max >= most->topk_max &&
-            limits.row_bytes_max >= most->row_bytes_max && limits.slot_tokens_max >= most->slot_tokens_max &&
-            limits.scale_bytes_max >= most->scale_bytes_max);
+    return !group->grows || (limits.tokens_max >= most->tokens_max && limits.topk_max >= most->topk_max &&
+                             limits.row_bytes_max >= most->row_bytes_max && limits.slot_tokens_max >= slot_tokens_max &&
+                             limits.scale_bytes_max >= most->scale_bytes_max);
 }
 
 /* Draw whether a call on another route is made between the halves of this one, which all ranks then make by halves. */
