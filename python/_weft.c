@@ -404,15 +404,16 @@ static weft_ep_received received_of(const uint64_t *a)
     received.source_rank = POINTER(a[11]);
     received.source_token = POINTER(a[12]);
     received.scale_group_stride = (size_t)a[13];
+    received.expert_type = (weft_ep_id_type)a[14];
     return received;
 }
 
 static weft_status pad(const uint64_t *a)
 {
     const weft_ep_received received = received_of(a + 1);
-    return weft_ep_route_pad(POINTER(a[0]), &received, POINTER(a[15]), POINTER(a[16]));
+    return weft_ep_route_pad(POINTER(a[0]), &received, POINTER(a[16]), POINTER(a[17]));
 }
-CALL(route_pad, 17, pad(a))
+CALL(route_pad, 18, pad(a))
 
 /* dispatch(route, whether the sending half only, stream, in rows, received) */
 static weft_status dispatch(const uint64_t *a)
@@ -422,7 +423,7 @@ static weft_status dispatch(const uint64_t *a)
     return a[1] == 0 ? weft_ep_dispatch(POINTER(a[0]), &in, &out, POINTER(a[2]))
                      : weft_ep_dispatch_send(POINTER(a[0]), &in, &out, POINTER(a[2]));
 }
-CALL(dispatch, 3 + ROWS_WORDS + 14, dispatch(a))
+CALL(dispatch, 3 + ROWS_WORDS + 15, dispatch(a))
 CALL(dispatch_recv, 2, weft_ep_dispatch_recv(POINTER(a[0]), POINTER(a[1])))
 
 /* In host memory: `bytes` bytes of the route's rows of each local expert, to `count`. */

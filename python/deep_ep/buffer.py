@@ -310,7 +310,7 @@ class Buffer:
                                                        topk_idx, topk_weights, expert_alignment, num_worst_tokens, config, stream)
             else:
                 assert topk_idx is None and topk_weights is None, "with a handle topk_idx and topk_weights are its"
-            results = self._move(call, handle, data, scales, topk_idx, topk_weights, is_new, stream)
+            results = self._move(call, handle, data, scales, topk_idx, topk_weights, is_new, stream, num_worst_tokens == 0)
             if is_new:  # while the rows move
                 handle.told.append(self._tell_all(*sent))
         event = call.end(async_finish, (*given, data, topk_idx, topk_weights, handle.in_rank), (handle.source, *results))
@@ -365,26 +365,25 @@ class Buffer:
         return [-(-one // alignment) * alignment for one in here]
 
     @staticmethod
-    def _move(call, handle, data, scales, topk_idx, topk_weights, is_new, stream):
+    def _move(call, handle, data, scales, topk_idx, topk_weights, is_new, stream, is_exact):
         n, k, device = handle.source.numel(), None if topk_idx is None else topk_idx.shape[1], data.device
-        recv_scales = given = local = weights = None
+        recv_scales = local = weights = None
         with call.memory():
             recv = torch.empty(n, data.shape[1], dtype=data.dtype, device=device)
             if scales is not None:
                 recv_scales = torch.empty(n, scales.shape[1], dtype=scales.dtype, device=device)
             if k is not None:
-                given = torch.empty(n, k, dtype=topk_idx.dtype, device=device)
+                local = torch.empty(n, k, dtype=topk_idx.dtype, device=device)
             if topk_weights is not None:
                 weights = torch.empty(n, k, dtype=torch.float32, device=device)
-        if given is not None:
-            local = (given if given.dtype == torch.int32 else torch.empty(n, k, dtype=torch.int32, device=device)).fill_(-1)
-        if weights is not None:
-            weights.zero_()
+        if not is_exact:  # also beyond the rows that come
+            if local is not None:
+                local.fill_(-1)
+            if weights is not None:
+                weights.zero_()
         handle.route.dispatch(_rows(data, scales), _rows(recv, recv_scales), weights=weights, experts=local,
                               source_token=handle.source if is_new else None, stream=stream)
-        if given is not local:
-            given.copy_(local)
-        return recv, recv_scales, given, weights
+        return recv, recv_scales, local, weights
 
     def combine(self, x, handle, topk_weights=None, bias=None, config=None, previous_event=None, async_finish=False,
                 allocate_on_comm_stream=False):

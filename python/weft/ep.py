@@ -285,14 +285,15 @@ class Route:
     def dispatch(self, rows, out, *, weights=None, experts=None, source_rank=None, source_token=None, group_stride=0, stream=None,
                  part=0):
         """Send `rows` [T] and receive into `out` [N]. Arrays of what is received, each None where not wanted: weights and
-        experts (by source [N][K], by expert [N]), source_rank and source_token [N] int32. part 1: the sending half only,
+        experts, int32 or int64 (by source [N][K], by expert [N]), source_rank and source_token [N] int32. part 1: the sending half only,
         dispatch_recv() does the rest. fp8 `out` of wider rows: they are quantised on the way."""
         _check_place(self.group.on_device, rows.tensor, rows.scales, out.tensor, out.scales, weights, experts, source_rank, source_token)
         n = out.count * (self.topk if self.layout in (Layout.RANK_MAJOR, Layout.SLOTS_SOURCE) else 1)
         _weft.dispatch(self._handle, part, _stream(stream), *rows.words, *out.words, out.count,
-                       _array(weights, "weights", ("float32",), n), _array(experts, "experts", ("int32",), n),
+                       _array(weights, "weights", ("float32",), n), _array(experts, "experts", tuple(_IDS), n),
                        _array(source_rank, "source_rank", ("int32",), out.count),
-                       _array(source_token, "source_token", ("int32",), out.count), group_stride)
+                       _array(source_token, "source_token", ("int32",), out.count), group_stride,
+                       _IDS[_name_of(experts.dtype)] if experts is not None else 0)
 
     def dispatch_send(self, rows, out, **more):
         """The first half: waits for no rank. The tensors belong to the call until dispatch_recv() is complete."""

@@ -227,7 +227,7 @@ def _move(routing, x, rows):
 
 def _send(route, x, received, code, row_weights, experts):
     _weft.dispatch(route._handle, 0, _stream(x) or 0, *_packed(x, code), *_packed(received, code), received.shape[0],
-                   row_weights.data_ptr() or ep._NOTHING, experts.data_ptr() or ep._NOTHING, 0, 0, 0)
+                   row_weights.data_ptr() or ep._NOTHING, experts.data_ptr() or ep._NOTHING, 0, 0, 0, 0)
 
 
 def _dispatch(step, x, ids, weights, capacity, is_numbered=False):
@@ -259,7 +259,7 @@ def _like(dtype, *shape):
 
 def _pad(route, rows, mark, code, row_weights=0, experts=0):
     """Rows that did not come are zero, of weight 0 and expert -1."""
-    _weft.route_pad(route._handle, *_packed(rows, code), rows.shape[0], row_weights, experts, 0, 0, 0, mark, _stream(rows) or 0)
+    _weft.route_pad(route._handle, *_packed(rows, code), rows.shape[0], row_weights, experts, 0, 0, 0, 0, mark, _stream(rows) or 0)
 
 
 def _check(step, counts):
