@@ -310,6 +310,7 @@ class Buffer:
                                                        topk_idx, topk_weights, expert_alignment, num_worst_tokens, config, stream)
             else:
                 assert topk_idx is None and topk_weights is None, "with a handle topk_idx and topk_weights are its"
+                assert data.shape[0] == handle.in_rank.shape[0], f"x has {data.shape[0]} tokens, and the handle {handle.in_rank.shape[0]}"
             results = self._move(call, handle, data, scales, topk_idx, topk_weights, is_new, stream, num_worst_tokens == 0)
             if is_new:  # while the rows move
                 handle.told.append(self._tell_all(*sent))
@@ -326,6 +327,8 @@ class Buffer:
         width = data.shape[1] * max(data.element_size(), 2)
         by_rank = topk_idx is None
         tokens, k = data.shape[0], self.group_size if by_rank else topk_idx.shape[1]
+        assert in_rank.shape == (tokens, self.group_size) and (by_rank or topk_idx.shape[0] == tokens), (
+            f"x has {tokens} tokens, is_token_in_rank is {tuple(in_rank.shape)}, topk_idx {'None' if by_rank else tuple(topk_idx.shape)}")
         group = self._group_of("ht", experts, *self._tell_all(tokens, k, width).max(0).tolist())
         sms = (config.num_sms if config is not None else Buffer.num_sms) if self._device.type == "cuda" else 0
         lease = self._lease(group, stream, 0 if by_rank else k, flags=ep.DESTINATIONS if by_rank else 0, sms=sms)

@@ -225,6 +225,8 @@ class ElasticBuffer:
         stream, is_new = buffer._comm_stream, handle is None
         if num_qps:
             _tell_once("num_qps is taken and not needed")
+        chosen = topk_idx if is_new else handle.topk_idx
+        assert data.shape[0] == chosen.shape[0], f"x has {data.shape[0]} tokens, and topk_idx {chosen.shape[0]}"
         with Call(self._buffer._streams, previous_event, allocate_on_comm_stream) as call:
             data, weights = data.contiguous(), None if topk_weights is None else topk_weights.contiguous()
             if is_new:

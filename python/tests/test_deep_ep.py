@@ -237,6 +237,17 @@ def life():
     one.combine(got[0], got[4], **named)
     assert event.waits == 3  # it may be of a stream that is not the caller's
     assert one.runtime.get_num_rdma_ranks() == 1
+    given = {"num_tokens_per_rank": layout[0], "num_tokens_per_expert": layout[2], "is_token_in_rank": layout[3]}
+    for wrong in ({"x": x[:-1], "handle": got[4]}, {"x": x[:-1], "topk_idx": ids, **given}, {"x": x, "topk_idx": ids[:-1], **given},
+                  {"x": x, **given, "is_token_in_rank": layout[3][:-1]}):
+        with pytest.raises(AssertionError, match="tokens"):
+            one.dispatch(**wrong)
+    if len(got[0]) > 0:
+        for wrong in ({"x": got[0][:-1]}, {"x": got[0], "bias": x[:-1]}, {"x": got[0], "bias": x.float()},
+                      {"x": got[0], "topk_weights": got[2].double()}):
+            with pytest.raises((TypeError, ValueError)):
+                one.combine(handle=got[4], **wrong)
+    one.combine(got[0], got[4])
     raw = deep_ep.Buffer(group, 1030, explicitly_destroy=True)
     assert raw.get_local_buffer_tensor(torch.int32).shape == (257,)
     assert raw.get_local_buffer_tensor(torch.int64, torch.Size([2, 3]), offset=1000 - 48).shape == (2, 3)

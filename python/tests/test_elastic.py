@@ -148,6 +148,13 @@ def elastic():
     for other in ({"num_experts": 4 * group.size()}, {"num_max_tokens_per_rank": 4}, {"expert_alignment": 8}, {"do_expand": True}):
         with pytest.raises(AssertionError):
             buffer.dispatch(x, handle=handle, **other)
+    with pytest.raises(AssertionError, match="tokens"):
+        buffer.dispatch(x[:3], handle=handle)
+    with pytest.raises(AssertionError, match="tokens"):
+        buffer.dispatch(x[:3], torch.zeros(4, 1, dtype=torch.int64), num_experts=2 * group.size())
+    if len(again[0]) > 0:
+        with pytest.raises(ValueError, match="rows"):
+            buffer.combine(again[0][:-1], handle)
     buffer.destroy()
     assert buffer.runtime is None
     alone = deep_ep.ElasticBuffer(group, num_max_tokens_per_rank=80, hidden=HIDDEN, allow_multiple_reduction=False,

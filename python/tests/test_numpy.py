@@ -80,6 +80,50 @@ def layers(dtype):
         del seen
 
 
+def short():
+    """Arrays that are too small, or of another type, for what a call reads and writes: each is refused, and the call can be made."""
+    import weft
+    from weft import ep
+
+    with weft.World() as world:
+        pes = world.pes
+        group = ep.Group(world, experts=LOCAL * pes, tokens_max=8, topk_max=TOPK, row_bytes_max=4 * HIDDEN)
+        x, ids = numpy.ones((8, HIDDEN), "float32"), numpy.full((8, TOPK), LOCAL * world.pe)
+        weights, wide = numpy.ones((8, TOPK), "float32"), numpy.ones((8, TOPK), "float64")
+        for layout, places in ((ep.Layout.RANK_MAJOR, (TOPK,)), (ep.Layout.EXPERT_MAJOR, ())):
+            route = group.route(TOPK, layout)
+            n = route.update(ids, weights).rows
+            rows, back, more = numpy.zeros((n, HIDDEN), "float32"), numpy.zeros_like(x), numpy.ones((n, *places), "float32")
+            whole, all_of_it = ep.Rows(rows), ep.Rows(x)
+            less, fewer = ep.Rows(rows[:n - 1]), ep.Rows(x[:7])
+            calls = [
+                lambda: route.dispatch(fewer, whole),
+                lambda: route.dispatch(all_of_it, whole, experts=numpy.zeros((n, *places), "int16")),
+                lambda: route.combine(less, ep.Rows(back)), lambda: route.combine(whole, fewer),
+                lambda: route.combine(whole, ep.Rows(back), bias=[x[:7]]), lambda: route.combine(whole, ep.Rows(back), bias=[x, x.T]),
+                lambda: route.combine(whole, ep.Rows(back), bias=[x.astype("float64")]),
+                lambda: route.combine(whole, ep.Rows(back), bias=[x, x, x]),
+                lambda: route.combine(whole, ep.Rows(back), values=more[:n - 1], values_out=weights),
+                lambda: route.combine(whole, ep.Rows(back), values=more, values_out=wide),
+                lambda: route.combine(whole, ep.Rows(back), values=more, values_out=weights[:7]),
+                lambda: route.dispatch_bwd(less, ep.Rows(back)), lambda: route.dispatch_bwd(whole, fewer),
+                lambda: route.dispatch_bwd(whole, ep.Rows(back), more, wide),
+                lambda: route.dispatch_bwd(whole, ep.Rows(back), more[:n - 1], weights),
+                lambda: route.combine_bwd(fewer, whole), lambda: route.combine_bwd(all_of_it, less),
+                lambda: route.combine_bwd(all_of_it, ep.Rows(numpy.zeros_like(rows)), less, weights, is_weighted=True),
+                lambda: route.combine_bwd(all_of_it, ep.Rows(numpy.zeros_like(rows)), whole, wide, is_weighted=True),
+            ]
+            route.dispatch(all_of_it, whole)
+            for number, call in enumerate(calls):
+                try:
+                    call()
+                except (TypeError, ValueError):
+                    continue
+                raise AssertionError(f"{layout.name}: call {number} was made")
+            route.combine(whole, ep.Rows(back), bias=[x, x], values=more, values_out=weights)
+            assert (back == x * (3 if layout == ep.Layout.RANK_MAJOR else 2 + TOPK)).all()
+
+
 def dtype_of(name):
     return numpy.dtype(name).type
 
@@ -91,6 +135,9 @@ class Numpy(unittest.TestCase):
             for dtype in ("float32", "float16"):
                 with self.subTest(count=count, dtype=dtype):
                     ranks.run(__file__, "layers", count, dtype)
+
+    def test_short(self):
+        ranks.run(__file__, "short", 2)
 
     def test_no_torch(self):
         """Neither is imported with the package."""

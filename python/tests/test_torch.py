@@ -93,6 +93,16 @@ def refused():
             step.dispatch(x, ids + world.pes, weights)
         with pytest.raises(TypeError, match="int16"):
             step.dispatch(x, ids.to(torch.int16), weights)
+        for capacity in (None, 8):
+            with pytest.raises(ValueError, match="3"):  # fewer tokens than choices
+                step.dispatch(x[:3], ids, weights, capacity)
+            rows, _, _ = step.dispatch(x.detach(), ids, weights, capacity)
+            with pytest.raises(ValueError, match="rows"):
+                step.combine(rows[:-1])
+            for tokens in (3, 5):
+                with pytest.raises(ValueError, match="tokens"):
+                    torch.ops.weft.combine(rows, step.routing, step.order, step.number, tokens)
+            assert torch.equal(step.combine(rows), x)
         group.close()
 
 

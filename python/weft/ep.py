@@ -219,6 +219,8 @@ class Route:
         self.topk = group.ranks if flags & DESTINATIONS else topk
         self.is_by_destination = bool(flags & DESTINATIONS)
         self.tokens = 0
+        self._places = self.topk if layout in (Layout.RANK_MAJOR, Layout.SLOTS_SOURCE) else 1  # of a row in arrays of choices
+        self._received = None  # the rows that the last dispatch had room for, on the routing that there is
         self._handle = _weft.route_create(group._handle, topk, layout, alignment, slot_tokens, flags, sms, order,
                                           _data(memory))
         self._closer = weakref.finalize(self, _weft.route_destroy, self._handle)
@@ -241,7 +243,7 @@ class Route:
         tokens, width = _shape_of(chosen, "destinations" if self.is_by_destination else "ids", 2)
         if width != self.topk:
             raise ValueError(f"{width} choices a token were given on a route of {self.topk}")
-        self.tokens = tokens
+        self.tokens, self._received = tokens, None
         held = _array(weights, "weights", ("float32",), tokens * width)
         if self.is_by_destination:
             return tokens, 0, 0, held, _array(destinations, "destinations", ("bool", "uint8"), tokens * width)
@@ -261,6 +263,31 @@ class Route:
     def query(self, stream=None):
         """The Counts of the last routing; waits for it. `status` is a weft.Status: OVERFLOW, RANGE or OK."""
         return Counts(*_weft.route_query(self._handle, _stream(stream)))
+
+    def _check_tokens(self, rows):
+        if rows.count < self.tokens:
+            raise ValueError(f"{rows.count} rows were given where the routing has {self.tokens} tokens")
+
+    def _check_received(self, rows, stream):
+        """Rows in the order received. Waits for the routing's counts where there are fewer than the last dispatch had room for; on a GPU
+        nothing is known without a dispatch."""
+        room = self._received
+        if rows.count >= room if room is not None else self.group.on_device:
+            return
+        least = room if self.layout >= Layout.SLOTS_SOURCE else self.query(stream).rows
+        if least is not None and rows.count < least:
+            raise ValueError(f"{rows.count} rows were given where {least} have come")
+
+    def _bias(self, bias, rows):
+        """The addresses of biases, as many as there may be."""
+        if len(bias) > 2:
+            raise ValueError(f"{len(bias)} biases were given where two are taken")
+        for one in map(Rows, bias):
+            self._check_tokens(one)
+            if one.words[1:3] != rows.words[1:3] or one.words[3] not in (0, one.words[2] * _WIDTHS[one.words[1]]):
+                raise ValueError(f"a bias is {tuple(one.tensor.shape)} of {_name_of(one.tensor.dtype)} where packed rows of {rows.words[2]} "
+                                 f"elements of {_name_of(rows.tensor.dtype)} are taken")
+        return (*map(_data, bias), 0, 0)[:2]
 
     @property
     def generation(self):
@@ -288,7 +315,8 @@ class Route:
         experts, int32 or int64 (by source [N][K], by expert [N]), source_rank and source_token [N] int32. part 1: the sending half only,
         dispatch_recv() does the rest. fp8 `out` of wider rows: they are quantised on the way."""
         _check_place(self.group.on_device, rows.tensor, rows.scales, out.tensor, out.scales, weights, experts, source_rank, source_token)
-        n = out.count * (self.topk if self.layout in (Layout.RANK_MAJOR, Layout.SLOTS_SOURCE) else 1)
+        self._check_tokens(rows)
+        n, self._received = out.count * self._places, out.count
         _weft.dispatch(self._handle, part, _stream(stream), *rows.words, *out.words, out.count,
                        _array(weights, "weights", ("float32",), n), _array(experts, "experts", tuple(_IDS), n),
                        _array(source_rank, "source_rank", ("int32",), out.count),
@@ -310,12 +338,15 @@ class Route:
         the shape of dispatch's weights are added up to values_out [T][K]. part 1: the sending half."""
         bias = [one for one in bias if one is not None]
         _check_place(self.group.on_device, rows.tensor, out.tensor, weights, ids, *bias, values, values_out)
+        self._check_received(rows, stream)
+        self._check_tokens(out)
         _weft.combine(self._handle, part, _stream(stream), *rows.words, *out.words, WEIGHTED if is_weighted else 0,
                       _array(weights, "weights", ("float32",), self.tokens * self.topk),
                       _array(ids, "ids", tuple(_IDS), self.tokens * self.topk),
                       _IDS.get(_name_of(ids.dtype), 0) if ids is not None else 0,
-                      _data(bias[0]) if len(bias) > 0 else 0, _data(bias[1]) if len(bias) > 1 else 0,
-                      _data(values), _data(values_out))
+                      *(self._bias(bias, rows) if bias else (0, 0)),
+                      _array(values, "values", ("float32",), rows.count * self._places),
+                      _array(values_out, "values_out", ("float32",), self.tokens * self.topk))
 
     def combine_send(self, rows, out, **more):
         """The first half of combine(): waits for no rank. The tensors belong to the call until combine_recv() is complete."""
@@ -328,15 +359,23 @@ class Route:
     def dispatch_bwd(self, grad_received, grad_in, grad_weights_received=None, grad_weights=None, stream=None):
         """Gradients of received rows [N] become gradients of tokens [T]; those of received weights [T][K] likewise."""
         _check_place(self.group.on_device, grad_received.tensor, grad_in.tensor, grad_weights_received, grad_weights)
-        _weft.dispatch_bwd(self._handle, _stream(stream), *grad_received.words, *grad_in.words, _data(grad_weights_received),
-                           _data(grad_weights))
+        self._check_received(grad_received, stream)
+        self._check_tokens(grad_in)
+        _weft.dispatch_bwd(self._handle, _stream(stream), *grad_received.words, *grad_in.words,
+                           _array(grad_weights_received, "grad_weights_received", ("float32",), grad_received.count * self._places),
+                           _array(grad_weights, "grad_weights", ("float32",), self.tokens * self.topk))
 
     def combine_bwd(self, grad_out, grad_rows, rows=None, grad_weights=None, is_weighted=False, stream=None):
         """Gradients of combined rows [T] become gradients of what was combined [N]; with `rows`, what combine was given,
         also of the weights [T][K]."""
         _check_place(self.group.on_device, grad_out.tensor, grad_rows.tensor, rows.tensor if rows is not None else None, grad_weights)
+        self._check_tokens(grad_out)
+        for one in (grad_rows, rows):
+            if one is not None:
+                self._check_received(one, stream)
         _weft.combine_bwd(self._handle, _stream(stream), *grad_out.words, *(rows.words if rows is not None else _NO_ROWS),
-                          *grad_rows.words, _data(grad_weights), WEIGHTED if is_weighted else 0)
+                          *grad_rows.words, _array(grad_weights, "grad_weights", ("float32",), self.tokens * self.topk),
+                          WEIGHTED if is_weighted else 0)
 
 
 def _ints(address, count):

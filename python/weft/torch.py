@@ -49,7 +49,7 @@ class _Routing:
     the library's own: others get that of the graph's pool in between. So it has arrays of its own, too, into which its calls
     receive: only rows that change then have to be written."""
 
-    __slots__ = ("route", "memory", "address", "shown", "stream", "is_padded", "kept", "calls")
+    __slots__ = ("route", "memory", "address", "shown", "stream", "is_padded", "kept", "calls", "rows")
 
     def __init__(self, step, device, stream):
         bytes_wanted = step.group.route_bytes(*step.plan[0], **step.plan[1]) if stream != "captured" else 0
@@ -61,6 +61,7 @@ class _Routing:
         self.route = step.group.route(*step.plan[0], **step.plan[1], memory=route_memory)
         self.stream = stream
         self.is_padded = False  # arrays have more rows than come
+        self.rows = 0  # of arrays: N, or the capacity
         self.kept = [] if stream == "captured" else None  # of each call that receives: [arrays and their mark]
         self.calls = 0  # of these
 
@@ -212,12 +213,21 @@ def _route(step, ids, weights, is_numbered=False):
     counts = _weft.route_query(route._handle, stream or 0)
     if counts[5] != 0:
         _check(step, ep.Counts(*counts))
+    routing.rows = counts[0]
     return shown, counts[0]
+
+
+def _check_shapes(routing, rows, tokens):
+    """Of a call's rows in the order received, and of its tokens."""
+    if rows < routing.rows or tokens != routing.route.tokens:
+        raise ValueError(f"{rows} rows and {tokens} tokens were given where the dispatch had {routing.rows} rows and "
+                         f"{routing.route.tokens} tokens")
 
 
 def _move(routing, x, rows):
     x, route = x.contiguous(), routing.route
     code = _code_of(route, x)
+    _check_shapes(routing, rows, x.shape[0])
     received = x.new_empty(rows, x.shape[1])
     row_weights = x.new_empty(rows, dtype=torch.float32)
     experts = x.new_empty(rows, dtype=torch.int32)
@@ -240,8 +250,10 @@ def _dispatch(step, x, ids, weights, capacity, is_numbered=False):
 
 
 def _dispatch_on(step, routing, x, ids, weights, capacity):
-    routing.is_padded = True
+    routing.is_padded, routing.rows = True, capacity
     code, choices = _code_of(routing.route, x), _check_choices(step, ids, weights)
+    if x.shape[0] != choices[0]:
+        raise ValueError(f"x has {x.shape[0]} tokens, and ids {choices[0]}")
     received, row_weights, experts, mark = routing.arrays(
         _like(x.dtype, capacity, x.shape[1]), _like(torch.float32, capacity), _like(torch.int32, capacity))
     routing.route.tokens = choices[0]
@@ -270,14 +282,16 @@ def _check(step, counts):
 
 def _combine(rows, routing, tokens):
     rows, route = rows.contiguous(), routing.route
-    routing.mark_written()
     code = _code_of(route, rows)
+    _check_shapes(routing, rows.shape[0], tokens)
+    routing.mark_written()
     out = rows.new_empty(tokens, rows.shape[1])
     _weft.combine(route._handle, 0, _stream(rows) or 0, *_packed(rows, code), *_packed(out, code), 0, 0, 0, 0, 0, 0, 0, 0)
     return out
 
 
 def _dispatch_bwd(step, grad_rows, grad_weights, routing, tokens):
+    _check_shapes(routing, grad_rows.shape[0], tokens)
     routing.mark_written()
     grad_rows, grad_weights = grad_rows.contiguous(), grad_weights.contiguous()
     grad_x = grad_rows.new_empty(tokens, grad_rows.shape[1])
@@ -288,6 +302,7 @@ def _dispatch_bwd(step, grad_rows, grad_weights, routing, tokens):
 
 def _combine_bwd(grad_out, routing, rows):
     grad_out = grad_out.contiguous()
+    _check_shapes(routing, rows, grad_out.shape[0])
     routing.mark_written()
     grad_rows, mark = routing.arrays(_like(grad_out.dtype, rows, grad_out.shape[1]))
     routing.route.combine_bwd(ep.Rows(grad_out), ep.Rows(grad_rows), stream=_stream(grad_out))
