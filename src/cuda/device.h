@@ -175,6 +175,9 @@ extern const wefti_device_budget_ops wefti_cuda_budget_table; /* driver/claims.c
 /* The context of this PE is current between the two. */
 weft_status wefti_cuda_enter(const wefti_cuda *cuda);
 void wefti_cuda_leave(const wefti_cuda *cuda);
+/* The same where it most often is current already, which is cheaper to ask than to push and to pop. */
+weft_status wefti_cuda_enter_other(const wefti_cuda *cuda, int *has_entered);
+void wefti_cuda_leave_other(const wefti_cuda *cuda, int has_entered);
 
 /* Streams of the library's own: of the greatest priority, so that host calls do not wait behind a busy GPU, and a proxy
  * not in one hardware queue with a kernel that waits for it; users' streams keep the priority that they were made with.

@@ -14,6 +14,20 @@ void wefti_cuda_leave(const wefti_cuda *cuda)
     (void)cuda->driver.cuCtxPopCurrent(&gone);
 }
 
+weft_status wefti_cuda_enter_other(const wefti_cuda *cuda, int *has_entered)
+{
+    CUcontext current = NULL;
+    *has_entered = cuda->driver.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != cuda->context;
+    return *has_entered ? wefti_cuda_enter(cuda) : WEFT_OK;
+}
+
+void wefti_cuda_leave_other(const wefti_cuda *cuda, int has_entered)
+{
+    if (has_entered) {
+        wefti_cuda_leave(cuda);
+    }
+}
+
 /* ---- streams ---- */
 
 /* A GPU's, with the PEs of this process that use it. What a fork has copied means nothing. */

@@ -55,6 +55,7 @@
     X(cuMemHostUnregister)                                                                                             \
     X(cuMemHostGetDevicePointer)                                                                                       \
     X(cuMemcpyAsync)                                                                                                   \
+    X(cuMemcpyDtoDAsync)                                                                                               \
     X(cuMemsetD8Async)                                                                                                 \
     X(cuCtxGetStreamPriorityRange)                                                                                     \
     X(cuStreamCreateWithPriority)                                                                                      \

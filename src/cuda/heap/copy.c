@@ -9,9 +9,22 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* Memory of GPUs, this PE's or a near one's. */
+static int is_in_window(const wefti_cuda *cuda, const void *address, size_t bytes)
+{
+    const uint64_t offset = (uint64_t)(uintptr_t)address - cuda->window->base;
+    return offset < cuda->window->bytes && bytes <= cuda->window->bytes - offset;
+}
+
+/* Between memory of GPUs the driver need not find out what the addresses are. */
 weft_status wefti_cuda_enqueue_copy(const wefti_cuda *cuda, void *to, const void *from, size_t bytes, CUstream stream)
 {
     CUresult issued = CUDA_SUCCESS;
+    if (is_in_window(cuda, to, bytes) && is_in_window(cuda, from, bytes)) {
+        issued =
+            cuda->driver.cuMemcpyDtoDAsync((CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)from, bytes, stream);
+        return wefti_cuda_check(&cuda->driver, issued, "cuMemcpyDtoDAsync");
+    }
     for (size_t done = 0; done < bytes && issued == CUDA_SUCCESS;) {
         unsigned char *dest = (unsigned char *)to + done;
         const unsigned char *source = (const unsigned char *)from + done;
@@ -32,23 +45,25 @@ static weft_status synchronise(wefti_cuda *cuda, CUresult issued, const char *ca
 weft_status wefti_cuda_copy(wefti_device *device, void *to, const void *from, size_t bytes)
 {
     wefti_cuda *cuda = wefti_cuda_of(device);
-    WEFT_TRY(wefti_cuda_enter(cuda));
+    int has_entered;
+    WEFT_TRY(wefti_cuda_enter_other(cuda, &has_entered));
     weft_status status = wefti_cuda_enqueue_copy(cuda, to, from, bytes, cuda->stream);
     if (status == WEFT_OK) {
         status = synchronise(cuda, CUDA_SUCCESS, "cuMemcpyAsync");
     }
-    wefti_cuda_leave(cuda);
+    wefti_cuda_leave_other(cuda, has_entered);
     return status;
 }
 
 weft_status wefti_cuda_copy_nbi(wefti_device *device, void *to, const void *from, size_t bytes)
 {
     wefti_cuda *cuda = wefti_cuda_of(device);
-    WEFT_TRY(wefti_cuda_enter(cuda));
+    int has_entered;
+    WEFT_TRY(wefti_cuda_enter_other(cuda, &has_entered));
     weft_status status = wefti_cuda_enqueue_copy(cuda, to, from, bytes, cuda->stream);
     /* counted once it is on the stream, where a settle that has seen the count waits for it */
     (void)__atomic_add_fetch(&cuda->copies_begun, 1, __ATOMIC_RELEASE);
-    wefti_cuda_leave(cuda);
+    wefti_cuda_leave_other(cuda, has_entered);
     return status;
 }
 
@@ -57,16 +72,17 @@ weft_status wefti_cuda_settle(wefti_device *device)
     wefti_cuda *cuda = wefti_cuda_of(device);
     const uint64_t begun = __atomic_load_n(&cuda->copies_begun, __ATOMIC_ACQUIRE);
     uint64_t settled = __atomic_load_n(&cuda->copies_settled, __ATOMIC_ACQUIRE);
+    int has_entered;
     if (settled >= begun) {
         return WEFT_OK;
     }
-    WEFT_TRY(wefti_cuda_enter(cuda));
+    WEFT_TRY(wefti_cuda_enter_other(cuda, &has_entered));
     weft_status status = synchronise(cuda, CUDA_SUCCESS, "cuStreamSynchronize");
     while (
         status == WEFT_OK && settled < begun &&
         !__atomic_compare_exchange_n(&cuda->copies_settled, &settled, begun, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
     }
-    wefti_cuda_leave(cuda);
+    wefti_cuda_leave_other(cuda, has_entered);
     return status;
 }
 

@@ -22,9 +22,10 @@ static weft_status stream_is_capturing(wefti_device *device, weft_stream *stream
 weft_status wefti_cuda_stream_copy(wefti_device *device, void *to, const void *from, size_t bytes, weft_stream *stream)
 {
     const wefti_cuda *cuda = wefti_cuda_of(device);
-    WEFT_TRY(wefti_cuda_enter(cuda));
+    int has_entered;
+    WEFT_TRY(wefti_cuda_enter_other(cuda, &has_entered));
     weft_status status = wefti_cuda_enqueue_copy(cuda, to, from, bytes, stream);
-    wefti_cuda_leave(cuda);
+    wefti_cuda_leave_other(cuda, has_entered);
     return status;
 }
 

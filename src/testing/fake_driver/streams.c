@@ -126,6 +126,15 @@ FAKE CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUst
     return result;
 }
 
+FAKE CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    CUdeviceptr base;
+    size_t length;
+    const int are_of_devices = cuMemGetAddressRange(&base, &length, to) == CUDA_SUCCESS &&
+                               cuMemGetAddressRange(&base, &length, from) == CUDA_SUCCESS;
+    return are_of_devices ? cuMemcpyAsync(to, from, bytes, stream) : CUDA_ERROR_INVALID_VALUE;
+}
+
 FAKE CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t bytes, CUstream stream)
 {
     fake_catch_up(stream);
