@@ -28,6 +28,9 @@ typedef enum wefti_cuda_when {
     X(collect, 512, WEFTI_CUDA_AT_ATTACH)                                                                              \
     X(alltoallv, 512, WEFTI_CUDA_AT_ATTACH)                                                                            \
     X(reduce_any, 512, WEFTI_CUDA_FOR_COLLECTIVES)                                                                     \
+    X(reduce_bits, 512, WEFTI_CUDA_AT_ATTACH)                                                                          \
+    X(reduce_bf16, 512, WEFTI_CUDA_AT_ATTACH)                                                                          \
+    X(reduce_fp16, 512, WEFTI_CUDA_AT_ATTACH)                                                                          \
     X(sum_float, 512, WEFTI_CUDA_AT_ATTACH)                                                                            \
     X(sum_bf16, 512, WEFTI_CUDA_AT_ATTACH)                                                                             \
     X(sum_fp16, 512, WEFTI_CUDA_AT_ATTACH)                                                                             \
@@ -136,8 +139,9 @@ typedef struct wefti_cuda_coll_args {
 #define WEFTI_CUDA_WIDE_SYNC (-2)
 
 typedef wefti_cuda_coll_args wefti_cuda_wide_args, wefti_cuda_exchange_args, wefti_cuda_broadcast_args,
-    wefti_cuda_collect_args, wefti_cuda_alltoallv_args, wefti_cuda_reduce_any_args, wefti_cuda_sum_float_args,
-    wefti_cuda_sum_bf16_args, wefti_cuda_sum_fp16_args;
+    wefti_cuda_collect_args, wefti_cuda_alltoallv_args, wefti_cuda_reduce_any_args, wefti_cuda_reduce_bits_args,
+    wefti_cuda_reduce_bf16_args, wefti_cuda_reduce_fp16_args, wefti_cuda_sum_float_args, wefti_cuda_sum_bf16_args,
+    wefti_cuda_sum_fp16_args;
 
 #ifdef __cplusplus
 }

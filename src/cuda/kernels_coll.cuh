@@ -47,6 +47,21 @@ DEFINE_KERNEL(reduce_any, 512)
     reduce(args, scope, slice, any_reducer{args.dtype, args.op});
 }
 
+DEFINE_KERNEL(reduce_bits, 512)
+{
+    reduce(args, scope, slice, bits_reducer{args.dtype, args.op});
+}
+
+DEFINE_KERNEL(reduce_bf16, 512)
+{
+    reduce(args, scope, slice, op_reducer<weft_bf16>{args.op});
+}
+
+DEFINE_KERNEL(reduce_fp16, 512)
+{
+    reduce(args, scope, slice, op_reducer<weft_fp16>{args.op});
+}
+
 DEFINE_KERNEL(sum_float, 512)
 {
     reduce(args, scope, slice, wefti_reducer<float, WEFT_OP_SUM>());

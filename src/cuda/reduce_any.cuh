@@ -1,5 +1,5 @@
-/* cuda/reduce_any.cuh: a reducer whose type and operation are values: one copy of each loop, out of line, instead of a
- * kernel for each pair. The common sums have kernels of their own. */
+/* cuda/reduce_any.cuh: reducers whose type or operation are values: one copy of each loop instead of a kernel for each
+ * pair. The common sums have kernels of their own. */
 #ifndef WEFTI_CUDA_REDUCE_ANY_CUH
 #define WEFTI_CUDA_REDUCE_ANY_CUH
 
@@ -46,6 +46,59 @@ WEFTI_DEVICE_SLOW wefti_wide combine_any(int key, wefti_wide a, wefti_wide b)
 #undef COMBINE_REAL
 #undef COMBINE_COMPLEX
 #undef COMBINE
+
+static WEFTI_DEVICE float combine_float(int op, float a, float b)
+{
+    return op == WEFT_OP_MIN   ? wefti_combine<WEFT_OP_MIN>(a, b)
+           : op == WEFT_OP_MAX ? wefti_combine<WEFT_OP_MAX>(a, b)
+           : op == WEFT_OP_SUM ? a + b
+                               : a * b;
+}
+
+/* Any type that is combined as what it is. */
+struct bits_reducer {
+    int dtype;
+    int op;
+    typedef wefti_wide sum;
+    static const int units = 2;
+    static const int few = 2;
+    WEFTI_DEVICE sum start(wefti_wide unit) const
+    {
+        return unit;
+    }
+    WEFTI_DEVICE void add(sum &all, wefti_wide unit) const
+    {
+        all = combine_any(KEY(dtype, op), all, unit);
+    }
+    WEFTI_DEVICE wefti_wide finish(const sum &all) const
+    {
+        return all;
+    }
+};
+
+/* A type of 16 bits that is combined in float. */
+template <class T> struct op_reducer {
+    int op;
+    typedef typename wefti_float_reducer<T, WEFT_OP_SUM>::sum sum;
+    static const int units = 2;
+    static const int few = 2;
+    WEFTI_DEVICE sum start(wefti_wide unit) const
+    {
+        return wefti_float_reducer<T, WEFT_OP_SUM>().start(unit);
+    }
+    WEFTI_DEVICE void add(sum &all, wefti_wide unit) const
+    {
+        const sum more = start(unit);
+        WEFTI_UNROLL(8)
+        for (unsigned i = 0; i < WEFTI_DEV_UNIT / sizeof(T); i++) {
+            all.lane[i] = combine_float(op, all.lane[i], more.lane[i]);
+        }
+    }
+    WEFTI_DEVICE wefti_wide finish(const sum &all) const
+    {
+        return wefti_float_reducer<T, WEFT_OP_SUM>().finish(all);
+    }
+};
 
 /* Types that are combined in float: at most 16 lanes. */
 typedef struct any_lanes {
@@ -95,14 +148,6 @@ WEFTI_DEVICE_SLOW wefti_wide round_any(int dtype, const any_lanes *lanes)
            : dtype == WEFT_DTYPE_BF16 ? round_by<weft_bf16>(lanes)
            : dtype == WEFT_DTYPE_E4M3 ? round_by<weft_e4m3>(lanes)
                                       : round_by<weft_e5m2>(lanes);
-}
-
-static WEFTI_DEVICE float combine_float(int op, float a, float b)
-{
-    return op == WEFT_OP_MIN   ? wefti_combine<WEFT_OP_MIN>(a, b)
-           : op == WEFT_OP_MAX ? wefti_combine<WEFT_OP_MAX>(a, b)
-           : op == WEFT_OP_SUM ? a + b
-                               : a * b;
 }
 
 struct any_reducer {

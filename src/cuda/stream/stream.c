@@ -187,13 +187,20 @@ static wefti_cuda_kernel kernel_of(const wefti_device_coll *coll)
     default:
         break;
     }
-    if (coll->op != WEFT_OP_SUM) {
+    const int is_sum = coll->op == WEFT_OP_SUM;
+    switch (coll->dtype) {
+    case WEFT_DTYPE_FLOAT:
+        return is_sum ? WEFTI_CUDA_KERNEL_sum_float : WEFTI_CUDA_KERNEL_reduce_bits;
+    case WEFT_DTYPE_BF16:
+        return is_sum ? WEFTI_CUDA_KERNEL_sum_bf16 : WEFTI_CUDA_KERNEL_reduce_bf16;
+    case WEFT_DTYPE_FP16:
+        return is_sum ? WEFTI_CUDA_KERNEL_sum_fp16 : WEFTI_CUDA_KERNEL_reduce_fp16;
+    case WEFT_DTYPE_E4M3:
+    case WEFT_DTYPE_E5M2:
         return WEFTI_CUDA_KERNEL_reduce_any;
+    default:
+        return WEFTI_CUDA_KERNEL_reduce_bits;
     }
-    return coll->dtype == WEFT_DTYPE_FLOAT  ? WEFTI_CUDA_KERNEL_sum_float
-           : coll->dtype == WEFT_DTYPE_BF16 ? WEFTI_CUDA_KERNEL_sum_bf16
-           : coll->dtype == WEFT_DTYPE_FP16 ? WEFTI_CUDA_KERNEL_sum_fp16
-                                            : WEFTI_CUDA_KERNEL_reduce_any;
 }
 
 /* Whether members are reached through the proxy, by the same rule as wefti_dev_is_wide in kernels. */
