@@ -26,7 +26,7 @@ static WEFTI_DEVICE void wefti_wait_for_kernel_before(void)
     extern "C" void wefti_cuda_##NAME(const void *args, unsigned block, unsigned blocks);                              \
     extern "C" void wefti_cuda_##NAME(const void *args, unsigned block, unsigned blocks)                               \
     {                                                                                                                  \
-        body_##NAME(*(const wefti_cuda_##NAME##_args *)args, weft_thread(), wefti_slice{block, blocks, false});        \
+        body_##NAME(*(const wefti_cuda_##NAME##_args *)args, weft_thread(), wefti_slice{block, blocks, false, false}); \
     }                                                                                                                  \
     static void body_##NAME(const wefti_cuda_##NAME##_args &args, weft_scope scope, wefti_slice slice)
 #else
@@ -36,7 +36,7 @@ static WEFTI_DEVICE void wefti_wait_for_kernel_before(void)
         wefti_cuda_##NAME(const __grid_constant__ wefti_cuda_##NAME##_args args)                                       \
     {                                                                                                                  \
         wefti_wait_for_kernel_before();                                                                                \
-        body_##NAME(args, weft_block(), wefti_slice{blockIdx.x, gridDim.x, false});                                    \
+        body_##NAME(args, weft_block(), wefti_slice{blockIdx.x, gridDim.x, false, false});                             \
     }                                                                                                                  \
     static WEFTI_DEVICE void body_##NAME(const wefti_cuda_##NAME##_args &args, weft_scope scope, wefti_slice slice)
 #endif

@@ -235,51 +235,56 @@ WEFTI_DEVICE_SLOW int wefti_unit_wait_long(const weft_dev *dev, wefti_u64 at, we
     return wefti_unit_wait_long_here(dev, at, apart, epoch, pe);
 }
 
-/* Look at the units of those of the members first .. first + N - 1 that are `wanted`, a bit each; whether all have
- * come. */
-template <int N>
+/* Of each of the M places place, place + step and so on, look at the units of those of the members first ..
+ * first + N - 1 that are `wanted`, a bit each; whether all have come. */
+template <int M, int N>
 WEFTI_DEVICE bool wefti_units_look(const wefti_dev_call &call, int first, wefti_u32 wanted, wefti_u32 place,
-                                   wefti_wide (&units)[N])
+                                   wefti_u32 step, wefti_wide (&units)[M][N])
 {
     bool are_there = true;
-    WEFTI_UNROLL(N)
-    for (int j = 0; j < N; j++) {
-        if ((wanted >> j & 1) != 0) {
-            are_there &= wefti_unit_look(call, first + j, place, &units[j]);
+    WEFTI_UNROLL(M)
+    for (int m = 0; m < M; m++) {
+        WEFTI_UNROLL(N)
+        for (int j = 0; j < N; j++) {
+            if ((wanted >> j & 1) != 0) {
+                are_there &= wefti_unit_look(call, first + j, place + (wefti_u32)m * step, &units[m][j]);
+            }
         }
     }
     return are_there;
 }
 
-/* The units that they have sent to `place`. Undefined after a failure. */
-template <bool FLAT, int N>
+/* The units that they have sent there. Undefined after a failure. */
+template <bool FLAT, int M, int N>
 WEFTI_DEVICE void wefti_units_receive(wefti_dev_call &call, int first, wefti_u32 wanted, wefti_u32 place,
-                                      wefti_wide (&units)[N])
+                                      wefti_u32 step, wefti_wide (&units)[M][N])
 {
     WEFTI_UNROLL(1)
     for (wefti_u32 looks = 0; looks < WEFTI_DEV_LOOKS && call.status == WEFT_OK; looks++) {
-        if (wefti_units_look(call, first, wanted, place, units)) {
+        if (wefti_units_look(call, first, wanted, place, step, units)) {
             return;
         }
     }
     WEFTI_UNROLL(1)
-    for (int j = 0; j < N; j++) {
+    for (int i = 0; i < M * N; i++) {
+        const int j = i % N;
         if ((wanted >> j & 1) != 0 && call.status == WEFT_OK) {
-            const wefti_u64 at = wefti_call_slot(call, first + j) + place * sizeof(wefti_dev_packed);
+            const wefti_u64 at =
+                wefti_call_slot(call, first + j) + (place + (wefti_u32)(i / N) * step) * sizeof(wefti_dev_packed);
             const int pe = wefti_dev_member(*call.team, first + j);
             call.status = FLAT ? wefti_unit_wait_long_here(&call.team->world, at, call.team->slot_units, call.epoch, pe)
                                : wefti_unit_wait_long(&call.team->world, at, call.team->slot_units, call.epoch, pe);
         }
     }
-    (void)wefti_units_look(call, first, wanted, place, units);
+    (void)wefti_units_look(call, first, wanted, place, step, units);
 }
 
 template <bool FLAT = false>
 WEFTI_DEVICE wefti_wide wefti_unit_receive(wefti_dev_call &call, int number, wefti_u32 place)
 {
-    wefti_wide unit[1];
-    wefti_units_receive<FLAT>(call, number, 1, place, unit);
-    return unit[0];
+    wefti_wide unit[1][1];
+    wefti_units_receive<FLAT>(call, number, 1, place, 0, unit);
+    return unit[0][0];
 }
 
 /* Units in flight a thread, where a thread or a warp has many of them; a block's threads have one each. */

@@ -128,7 +128,9 @@ WEFTI_DEVICE int wefti_exchange_plain(wefti_dev_call &call, wefti_slice slice, w
     const wefti_u64 piece_bytes = slice.is_alone ? WEFTI_EXCHANGE_PIECE_ALONE : WEFTI_EXCHANGE_PIECE;
     const wefti_u32 pieces = wefti_piece_count(bytes, piece_bytes) * members;
     const wefti_range all = {0, bytes};
-    wefti_call_meet_in(call, [](int) { return (wefti_u64)0; });
+    if (!slice.is_ready) {
+        wefti_call_meet_in(call, [](int) { return (wefti_u64)0; });
+    }
     wefti_for_pieces(call, slice, pieces, [&](wefti_dev_call &worker, wefti_u32 piece) {
         const int number = wefti_call_after(worker, (piece + 1) % members);
         wefti_call_put(worker, dest + (wefti_u64)(wefti_u32)worker.team->pe * bytes,
@@ -248,7 +250,7 @@ WEFTI_DEVICE void wefti_forward_root(wefti_dev_call &call, const wefti_parts &pa
 WEFTI_DEVICE void wefti_forward_receive(wefti_dev_call &call, const wefti_parts &parts, int first, wefti_u32 place,
                                         wefti_u64 dest, wefti_u64 bytes, int root)
 {
-    wefti_wide values[WEFTI_FORWARD_GROUP];
+    wefti_wide values[1][WEFTI_FORWARD_GROUP];
     wefti_u64 unit;
     wefti_u32 wanted = 0;
     WEFTI_UNROLL(WEFTI_FORWARD_GROUP)
@@ -259,12 +261,12 @@ WEFTI_DEVICE void wefti_forward_receive(wefti_dev_call &call, const wefti_parts 
             wanted |= 1u << j;
         }
     }
-    wefti_units_receive<false>(call, first, wanted, place, values);
+    wefti_units_receive<false>(call, first, wanted, place, 0, values);
     WEFTI_UNROLL(WEFTI_FORWARD_GROUP)
     for (int j = 0; j < WEFTI_FORWARD_GROUP; j++) {
         if ((wanted >> j & 1) != 0 && call.status == WEFT_OK) {
             (void)wefti_parts_unit(parts, wefti_follower_index(call, root, first + j), place, &unit);
-            wefti_unit_store<WEFTI_HERE>(dest, unit, bytes, values[j]);
+            wefti_unit_store<WEFTI_HERE>(dest, unit, bytes, values[0][j]);
         }
     }
 }
@@ -402,6 +404,24 @@ WEFTI_DEVICE int wefti_broadcast_push(wefti_dev_call &call, wefti_u64 dest, weft
     return wefti_call_end(call, true);
 }
 
+/* To followers whose dest is ready: the root stores to them and tells them, and nobody waits for another one. */
+WEFTI_DEVICE int wefti_broadcast_push_ready(wefti_dev_call &call, wefti_u64 dest, wefti_u64 source, wefti_u64 bytes,
+                                            int root)
+{
+    const wefti_range whole = {0, bytes};
+    if (call.team->pe == root) {
+        WEFTI_UNROLL(1)
+        for (wefti_u32 i = 0; i < wefti_call_others(call); i++) {
+            wefti_call_put(call, dest, source, whole, wefti_follower(call, root, i));
+        }
+        wefti_call_flag_all(call, WEFTI_DEV_OUT, call.epoch);
+        wefti_call_put(call, dest, source, whole, root);
+    } else if (call.scope.rank == 0) {
+        wefti_call_wait(call, WEFTI_DEV_OUT, root, call.epoch);
+    }
+    return wefti_call_end(call, false);
+}
+
 WEFTI_DEVICE int wefti_broadcast_plain(wefti_dev_call &call, wefti_slice slice, wefti_u64 dest, wefti_u64 source,
                                        wefti_u64 bytes, int root)
 {
@@ -434,6 +454,7 @@ WEFTI_DEVICE int wefti_broadcast(weft_scope scope, const weft_dev_team &team, we
                ? wefti_broadcast_packed(call, slice, (wefti_u64)dest, (wefti_u64)source, bytes, root)
            : way == WEFTI_WAY_FORWARD
                ? wefti_broadcast_forward(call, slice, (wefti_u64)dest, (wefti_u64)source, bytes, root)
+           : way == WEFTI_WAY_PUSH ? wefti_broadcast_push_ready(call, (wefti_u64)dest, (wefti_u64)source, bytes, root)
            : slice.is_alone && wefti_call_others(call) == 1
                ? wefti_broadcast_push(call, (wefti_u64)dest, (wefti_u64)source, bytes, root)
                : wefti_broadcast_plain(call, slice, (wefti_u64)dest, (wefti_u64)source, bytes, root);
@@ -481,9 +502,25 @@ WEFTI_DEVICE wefti_way wefti_dev_way(wefti_u64 bytes)
     return bytes <= WEFTI_DEV_PACKED_BYTES ? WEFTI_WAY_PACKED : WEFTI_WAY_PLAIN;
 }
 
-/* Copy `bytes` bytes from the root's source to every member's dest, the root's included; dest may equal source. */
-WEFTI_DEVICE int weft_dev_broadcast(weft_scope scope, const weft_dev_team &team, void *dest, const void *source,
-                                    wefti_u64 bytes, int root)
+/* Up to here, a pair, a thread sends packed to members that are ready: beyond, half the stores and a fence are less. */
+#define WEFTI_DEV_THREAD_PACKED_BYTES 128
+
+WEFTI_DEVICE wefti_way wefti_dev_way_ready(weft_scope scope, wefti_u64 bytes)
+{
+    return scope.kind == WEFTI_SCOPE_THREAD && bytes > WEFTI_DEV_THREAD_PACKED_BYTES ? WEFTI_WAY_PLAIN
+                                                                                     : wefti_dev_way(bytes);
+}
+
+/* Few followers: what the root sends several times. */
+WEFTI_DEVICE wefti_way wefti_dev_broadcast_way_ready(weft_scope scope, const weft_dev_team &team, wefti_u64 bytes)
+{
+    const bool is_pushed = team.pes == 2 || bytes <= WEFTI_DEV_PACKED_BYTES;
+    const wefti_way way = wefti_dev_way_ready(scope, bytes);
+    return way == WEFTI_WAY_PLAIN && is_pushed ? WEFTI_WAY_PUSH : way;
+}
+
+WEFTI_DEVICE int wefti_dev_broadcast(weft_scope scope, const weft_dev_team &team, wefti_slice slice, wefti_way way,
+                                     void *dest, const void *source, wefti_u64 bytes, int root)
 {
     wefti_scope_sync(scope);
     if (bytes == 0) {
@@ -494,12 +531,29 @@ WEFTI_DEVICE int weft_dev_broadcast(weft_scope scope, const weft_dev_team &team,
         const wefti_wide_move move = {WEFTI_WIDE_BROADCAST, root, (wefti_u64)dest, (wefti_u64)source, bytes, {0, 0, 0}};
         return wefti_wide_collective(scope, &team, WEFTI_ALONE, move);
     }
-    return wefti_broadcast(scope, team, WEFTI_ALONE, wefti_dev_way(bytes), dest, source, bytes, root);
+    return wefti_broadcast(scope, team, slice, way, dest, source, bytes, root);
 }
 
-/* Concatenate the members' sources, `bytes` bytes each, in every dest; source may be this member's place in dest. */
-WEFTI_DEVICE int weft_dev_fcollect(weft_scope scope, const weft_dev_team &team, void *dest, const void *source,
-                                   wefti_u64 bytes)
+/* Copy `bytes` bytes from the root's source to every member's dest, the root's included; dest may equal source. */
+WEFTI_DEVICE int weft_dev_broadcast(weft_scope scope, const weft_dev_team &team, void *dest, const void *source,
+                                    wefti_u64 bytes, int root)
+{
+    return wefti_dev_broadcast(scope, team, WEFTI_ALONE, wefti_dev_way(bytes), dest, source, bytes, root);
+}
+
+/* This and the other calls that end in _ready: likewise, where every member's dest may be written before that member
+ * has called, as OpenSHMEM (1.5, 9.9) asks of its callers, and all members call by scopes of one kind. They need not
+ * wait for each other before data moves. */
+WEFTI_DEVICE int weft_dev_broadcast_ready(weft_scope scope, const weft_dev_team &team, void *dest, const void *source,
+                                          wefti_u64 bytes, int root)
+{
+    return wefti_dev_broadcast(scope, team, WEFTI_ALONE_READY, wefti_dev_broadcast_way_ready(scope, team, bytes), dest,
+                               source, bytes, root);
+}
+
+template <bool ALLTOALL>
+WEFTI_DEVICE int wefti_dev_exchange(weft_scope scope, const weft_dev_team &team, wefti_slice slice, wefti_way way,
+                                    void *dest, const void *source, wefti_u64 bytes)
 {
     wefti_scope_sync(scope);
     if (bytes == 0) {
@@ -507,10 +561,25 @@ WEFTI_DEVICE int weft_dev_fcollect(weft_scope scope, const weft_dev_team &team, 
     }
     if (__builtin_expect((team.far_count | team.abroad_count) != 0, 0) &&
         wefti_dev_is_wide(&team, (wefti_u64)dest, 0)) {
-        const wefti_wide_move move = {WEFTI_WIDE_FCOLLECT, 0, (wefti_u64)dest, (wefti_u64)source, bytes, {0, 0, 0}};
+        const wefti_wide_kind kind = ALLTOALL ? WEFTI_WIDE_ALLTOALL : WEFTI_WIDE_FCOLLECT;
+        const wefti_wide_move move = {kind, 0, (wefti_u64)dest, (wefti_u64)source, bytes, {0, 0, 0}};
         return wefti_wide_collective(scope, &team, WEFTI_ALONE, move);
     }
-    return wefti_exchange<false>(scope, team, WEFTI_ALONE, wefti_dev_way(bytes), dest, source, bytes);
+    return wefti_exchange<ALLTOALL>(scope, team, slice, way, dest, source, bytes);
+}
+
+/* Concatenate the members' sources, `bytes` bytes each, in every dest; source may be this member's place in dest. */
+WEFTI_DEVICE int weft_dev_fcollect(weft_scope scope, const weft_dev_team &team, void *dest, const void *source,
+                                   wefti_u64 bytes)
+{
+    return wefti_dev_exchange<false>(scope, team, WEFTI_ALONE, wefti_dev_way(bytes), dest, source, bytes);
+}
+
+WEFTI_DEVICE int weft_dev_fcollect_ready(weft_scope scope, const weft_dev_team &team, void *dest, const void *source,
+                                         wefti_u64 bytes)
+{
+    return wefti_dev_exchange<false>(scope, team, WEFTI_ALONE_READY, wefti_dev_way_ready(scope, bytes), dest, source,
+                                     bytes);
 }
 
 /* Likewise when `bytes` differs; dest holds the sum. */
@@ -530,16 +599,14 @@ WEFTI_DEVICE int weft_dev_collect(weft_scope scope, const weft_dev_team &team, v
 WEFTI_DEVICE int weft_dev_alltoall(weft_scope scope, const weft_dev_team &team, void *dest, const void *source,
                                    wefti_u64 bytes)
 {
-    wefti_scope_sync(scope);
-    if (bytes == 0) {
-        return WEFT_OK;
-    }
-    if (__builtin_expect((team.far_count | team.abroad_count) != 0, 0) &&
-        wefti_dev_is_wide(&team, (wefti_u64)dest, 0)) {
-        const wefti_wide_move move = {WEFTI_WIDE_ALLTOALL, 0, (wefti_u64)dest, (wefti_u64)source, bytes, {0, 0, 0}};
-        return wefti_wide_collective(scope, &team, WEFTI_ALONE, move);
-    }
-    return wefti_exchange<true>(scope, team, WEFTI_ALONE, wefti_dev_way(bytes), dest, source, bytes);
+    return wefti_dev_exchange<true>(scope, team, WEFTI_ALONE, wefti_dev_way(bytes), dest, source, bytes);
+}
+
+WEFTI_DEVICE int weft_dev_alltoall_ready(weft_scope scope, const weft_dev_team &team, void *dest, const void *source,
+                                         wefti_u64 bytes)
+{
+    return wefti_dev_exchange<true>(scope, team, WEFTI_ALONE_READY, wefti_dev_way_ready(scope, bytes), dest, source,
+                                    bytes);
 }
 
 /* To member j go the send_bytes[j] bytes at source + send_offsets[j]; those of member i come to dest +

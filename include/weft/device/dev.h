@@ -199,8 +199,13 @@ typedef struct weft_dev {
     wefti_u32 abroad_count; /* of these, near ones of other hosts: their host heap is not reached */
 } weft_dev;
 
-/* How the data of a collective goes: packed in one hop, packed and handed on, or plain. */
-typedef enum wefti_way { WEFTI_WAY_PACKED = 0, WEFTI_WAY_FORWARD = 1, WEFTI_WAY_PLAIN = 2 } wefti_way;
+/* How the data of a collective goes: packed in one hop, packed and handed on, plain, or plain and unasked. */
+typedef enum wefti_way {
+    WEFTI_WAY_PACKED = 0,
+    WEFTI_WAY_FORWARD = 1,
+    WEFTI_WAY_PLAIN = 2,
+    WEFTI_WAY_PUSH = 3
+} wefti_way;
 
 typedef struct weft_dev_team {
     weft_dev world;

@@ -56,32 +56,51 @@ WEFTI_DEVICE void wefti_reduce_units(const wefti_dev_call &call, const R &reduce
     }
 }
 
-/* The combination of what has been sent to this member at `place`, with its own unit `unit`. */
-template <int GROUP, bool FLAT, class R>
-WEFTI_DEVICE wefti_wide wefti_reduce_received(wefti_dev_call &call, const R &reducer, const wefti_vector &vector,
-                                              wefti_u32 place, wefti_u64 unit)
+/* The combination of what has been sent to this member at N places, from `place` on and `step` apart, with its own
+ * units, from number `unit` on likewise. */
+template <int N, int GROUP, bool FLAT, class R>
+WEFTI_DEVICE void wefti_reduce_received(wefti_dev_call &call, const R &reducer, const wefti_vector &vector,
+                                        wefti_u32 place, wefti_u64 unit, wefti_u32 step, wefti_wide (&results)[N])
 {
-    const wefti_wide mine = wefti_vector_load<FLAT>(vector, call.team->pe, unit);
-    wefti_wide result[1];
-    wefti_reduce_units<1, GROUP>(
+    wefti_wide mine[N];
+    WEFTI_UNROLL(N)
+    for (int n = 0; n < N; n++) {
+        mine[n] = wefti_vector_load<FLAT>(vector, call.team->pe, unit + (wefti_u32)n * step);
+    }
+    wefti_reduce_units<N, GROUP>(
         call, reducer,
-        [&](int first, wefti_wide(&units)[1][GROUP]) {
+        [&](int first, wefti_wide(&units)[N][GROUP]) {
             wefti_u32 wanted = 0;
             WEFTI_UNROLL(GROUP)
             for (int j = 0; j < GROUP; j++) {
                 wanted |= first + j < call.team->pes && first + j != call.team->pe ? 1u << j : 0;
             }
-            wefti_units_receive<FLAT>(call, first, wanted, place, units[0]);
-            WEFTI_UNROLL(GROUP)
-            for (int j = 0; j < GROUP; j++) {
-                units[0][j] = first + j == call.team->pe ? mine : units[0][j];
+            wefti_units_receive<FLAT>(call, first, wanted, place, step, units);
+            WEFTI_UNROLL(N)
+            for (int n = 0; n < N; n++) {
+                WEFTI_UNROLL(GROUP)
+                for (int j = 0; j < GROUP; j++) {
+                    units[n][j] = first + j == call.team->pe ? mine[n] : units[n][j];
+                }
             }
         },
-        result);
-    return result[0];
+        results);
 }
 
-/* One step of it. */
+/* Combine N units from `place` on. The last ones may be the same twice. */
+template <int N, int GROUP, bool FLAT, class R>
+WEFTI_DEVICE void wefti_reduce_packed_units(wefti_dev_call &call, const R &reducer, const wefti_vector &vector,
+                                            wefti_u64 base, wefti_u32 place, wefti_u32 step)
+{
+    wefti_wide results[N];
+    wefti_reduce_received<N, GROUP, FLAT>(call, reducer, vector, place, base + place, step, results);
+    WEFTI_UNROLL(N)
+    for (int n = 0; n < N && call.status == WEFT_OK; n++) {
+        wefti_unit_store<WEFTI_HERE, FLAT>(vector.dest, base + place + (wefti_u32)n * step, vector.bytes, results[n]);
+    }
+}
+
+/* One step of it. A thread that is alone takes two units at once. */
 template <int GROUP, bool FLAT, class R>
 WEFTI_DEVICE void wefti_reduce_packed_step(wefti_dev_call &call, const R &reducer, const wefti_vector &vector,
                                            wefti_u64 base, wefti_u32 units)
@@ -90,12 +109,16 @@ WEFTI_DEVICE void wefti_reduce_packed_step(wefti_dev_call &call, const R &reduce
         return wefti_vector_load<FLAT>(vector, number, base + place);
     });
     wefti_scope_sync(call.scope); /* dest may be the source */
+    if (call.scope.kind == WEFTI_SCOPE_THREAD) {
+        WEFTI_UNROLL(1)
+        for (wefti_u32 place = 0; place < units; place += 2) {
+            wefti_reduce_packed_units<2, GROUP, FLAT>(call, reducer, vector, base, place, place + 1 < units ? 1 : 0);
+        }
+        return;
+    }
     WEFTI_UNROLL(1)
     for (wefti_u32 place = call.scope.rank; place < units; place += call.scope.size) {
-        wefti_wide result = wefti_reduce_received<GROUP, FLAT>(call, reducer, vector, place, base + place);
-        if (call.status == WEFT_OK) {
-            wefti_unit_store<WEFTI_HERE, FLAT>(vector.dest, base + place, vector.bytes, result);
-        }
+        wefti_reduce_packed_units<1, GROUP, FLAT>(call, reducer, vector, base, place, 0);
     }
 }
 
@@ -141,15 +164,16 @@ WEFTI_DEVICE int wefti_reduce_forward(wefti_dev_call &call, wefti_range range, c
         }
     }
     for (wefti_u32 place = call.scope.rank; place < mine.end - mine.first; place += call.scope.size) {
-        wefti_wide result =
-            wefti_reduce_received<WEFTI_REDUCE_GROUP, false>(call, reducer, vector, place, mine.first + place);
+        wefti_wide result[1];
+        wefti_reduce_received<1, WEFTI_REDUCE_GROUP, false>(call, reducer, vector, place, mine.first + place, 0,
+                                                            result);
         call.epoch++;
         for (wefti_u32 hop = 1; hop < members && call.status == WEFT_OK; hop++) {
-            wefti_unit_send(call, wefti_call_after(call, hop), place, result);
+            wefti_unit_send(call, wefti_call_after(call, hop), place, result[0]);
         }
         call.epoch--;
         if (call.status == WEFT_OK) {
-            wefti_unit_store<WEFTI_HERE>(vector.dest, mine.first + place, vector.bytes, result);
+            wefti_unit_store<WEFTI_HERE>(vector.dest, mine.first + place, vector.bytes, result[0]);
         }
     }
     call.epoch++; /* all of this member's units have been sent, so nobody needs its slots of the step before */

@@ -5,14 +5,17 @@
 #include "weft/device/unit.cuh"
 
 /* A call's part in the data: slice `index` of `count`, each taken through a channel of its own. is_alone: one scope of
- * a user's kernel has all; else blocks of whole warps share it. */
+ * a user's kernel has all; else blocks of whole warps share it. is_ready: every dest may be written before its member
+ * has called. */
 typedef struct wefti_slice {
     wefti_u32 index;
     wefti_u32 count;
     bool is_alone;
+    bool is_ready;
 } wefti_slice;
 
-#define WEFTI_ALONE (wefti_slice{0, 1, true})
+#define WEFTI_ALONE (wefti_slice{0, 1, true, false})
+#define WEFTI_ALONE_READY (wefti_slice{0, 1, true, true})
 
 /* Units or bytes first .. end - 1. */
 typedef struct wefti_range {

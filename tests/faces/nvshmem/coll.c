@@ -1,6 +1,7 @@
 /* Goal: collectives and reductions of all types, on the world's team and on others.
- * Method: every PE computes what it must get from what each gives, for an odd count and one that takes several
- * parts. */
+ * Method: every PE computes what it must get from what each gives, for an odd count, for those that go another way in
+ * kernels, and one that takes several parts. A dest is used again when all are done with it: a PE may write into
+ * another's that has not called yet. */
 #include "faces/nvshmem/check.h"
 
 static nvshmem_team_t team;
@@ -27,12 +28,14 @@ static int pes;
             memcpy(&value, &bits, sizeof bits < sizeof value ? sizeof bits : sizeof value);                            \
             wrong += memcmp(&to[i], &value, sizeof value) != 0;                                                        \
         }                                                                                                              \
+        nvshmem_barrier_all();                                                                                         \
         CHECK(nvshmem_##NAME##_fcollect(team, to, from, (size_t)count) == 0);                                          \
         for (int i = 0; i < count * pes; i++) {                                                                        \
             bits = (uint16_t)number_of(i / count, i % count);                                                          \
             memcpy(&value, &bits, sizeof bits < sizeof value ? sizeof bits : sizeof value);                            \
             wrong += memcmp(&to[i], &value, sizeof value) != 0;                                                        \
         }                                                                                                              \
+        nvshmem_barrier_all();                                                                                         \
         CHECK(nvshmem_##NAME##_alltoall(team, to, from, (size_t)count) == 0);                                          \
         for (int i = 0; i < count * pes; i++) {                                                                        \
             bits = (uint16_t)number_of(i / count, me * count + i % count);                                             \
@@ -66,6 +69,7 @@ SMALL_TYPES(CHECK_MOVES)
             }                                                                                                          \
             wrong += to[i] != all;                                                                                     \
         }                                                                                                              \
+        nvshmem_barrier_all();                                                                                         \
         CHECK(nvshmem_##NAME##_##OP##_reducescatter(team, to, from, (size_t)count) == 0);                              \
         for (int i = 0; i < count; i++) {                                                                              \
             TYPE all = (TYPE)(START);                                                                                  \
@@ -193,6 +197,9 @@ int main(void)
     nvshmem_init();
     team = NVSHMEM_TEAM_WORLD;
     check_team(3);
+    check_team(41); /* in kernels: of some types 128 bytes, and more */
+    check_int64_moves(700); /* more than 4096 bytes */
+    check_uint8_moves(5001);
     /* The other way round: members in the opposite order. */
     nvshmem_team_t backward;
     const int all = nvshmem_n_pes();

@@ -85,6 +85,9 @@ extern "C" __global__ void use_collectives(const __grid_constant__ weft_dev_team
                                            unsigned long long *wide, weft_bf16 *half, weft_e4m3 *small)
 {
     (void)weft_dev_broadcast(weft_warp(), team, real, number, *wide, 0);
+    (void)weft_dev_broadcast_ready(weft_thread(), team, real, number, *wide, 0);
+    (void)weft_dev_fcollect_ready(weft_block(), team, real, number, *wide);
+    (void)weft_dev_alltoall_ready(weft_warp(), team, real, number, *wide);
     (void)weft_dev_collect(weft_thread(), team, real, number, *wide);
     (void)weft_dev_alltoallv(weft_block(), team, real, wide, number, wide, wide);
     (void)weft_dev_reduce<WEFT_OP_SUM>(weft_block(), team, real, real, *wide);
