@@ -326,10 +326,15 @@ WEFTI_DEVICE int wefti_far_p_at(const weft_dev *dev, wefti_u64 place, wefti_u64 
     return WEFT_OK;
 }
 
-WEFTI_DEVICE_SLOW int wefti_far_p(const weft_dev *dev, wefti_u64 dest, wefti_u64 bits, wefti_u32 bytes, int pe)
+WEFTI_DEVICE int wefti_far_p_here(const weft_dev *dev, wefti_u64 dest, wefti_u64 bits, wefti_u32 bytes, int pe)
 {
     const wefti_u64 place = wefti_far_place_here(dev, dest, bytes, pe);
     return place == 0 ? wefti_dev_latch_here(dev, WEFT_ERR_RANGE, pe) : wefti_far_p_at(dev, place, bits, bytes, pe);
+}
+
+WEFTI_DEVICE_SLOW int wefti_far_p(const weft_dev *dev, wefti_u64 dest, wefti_u64 bits, wefti_u32 bytes, int pe)
+{
+    return wefti_far_p_here(dev, dest, bits, bytes, pe);
 }
 
 #endif

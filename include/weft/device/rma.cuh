@@ -29,18 +29,36 @@ WEFTI_DEFINE_ACCESS(4, wefti_u32)
 WEFTI_DEFINE_ACCESS(8, wefti_u64)
 #undef WEFTI_DEFINE_ACCESS
 
+/* To memory that is not in a plain heap. */
+WEFTI_DEVICE_SLOW int wefti_dev_p_slow(const weft_dev *dev, wefti_u64 dest, wefti_u64 bits, wefti_u32 bytes, int pe)
+{
+    const wefti_u64 to = wefti_dev_peer_here(dev, dest, bytes, pe);
+    if (to == 0) {
+        return wefti_far_p_here(dev, dest, bits, bytes, pe);
+    }
+    if (bytes == 8) {
+        wefti_st_relaxed((wefti_u64 *)to, bits);
+    } else if (bytes == 4) {
+        wefti_st_relaxed((wefti_u32 *)to, (wefti_u32)bits);
+    } else if (bytes == 2) {
+        wefti_st_relaxed((unsigned short *)to, (unsigned short)bits);
+    } else {
+        wefti_st_relaxed((unsigned char *)to, (unsigned char)bits);
+    }
+    return WEFT_OK;
+}
+
 /* Store one element of 1, 2, 4 or 8 bytes on `pe`. */
 template <class T> WEFTI_DEVICE int weft_dev_p(const weft_dev &dev, T *dest, T value, int pe)
 {
     typedef typename wefti_access<sizeof(T)>::type word;
-    wefti_u64 to = wefti_dev_peer(dev, dest, sizeof(T), pe);
     word bits;
     memcpy(&bits, &value, sizeof bits);
-    if (to == 0) {
-        return wefti_far_p(&dev, (wefti_u64)dest, bits, sizeof bits, pe);
+    if (__builtin_expect(wefti_dev_is_plain(dev, (wefti_u64)dest, sizeof(T), pe), 1)) {
+        wefti_st_relaxed((word *)wefti_dev_plain(dev, (wefti_u64)dest, pe), bits);
+        return WEFT_OK;
     }
-    wefti_st_relaxed((word *)to, bits);
-    return WEFT_OK;
+    return wefti_dev_p_slow(&dev, (wefti_u64)dest, bits, sizeof bits, pe);
 }
 
 /* Load one element from `pe` into *value. */
@@ -76,10 +94,10 @@ WEFTI_DEVICE int weft_dev_put(weft_scope scope, const weft_dev &dev, void *dest,
                               int pe)
 {
     int is_nowhere = 0;
+    const weft_scope some = wefti_put_scope(scope, bytes);
+    const wefti_u64 to = some.rank < some.size ? wefti_dev_peer(dev, dest, bytes, pe) : 0; /* while others come */
     wefti_scope_sync(scope);
-    weft_scope some = wefti_put_scope(scope, bytes);
     if (some.rank < some.size) {
-        wefti_u64 to = wefti_dev_peer(dev, dest, bytes, pe);
         if (to != 0) {
             wefti_copy_bytes<wefti_to_remote>(some, (void *)to, source, bytes);
         } else {
