@@ -225,8 +225,7 @@ typedef struct weft_ep_config {
  * is left as it was: rows, and what is told of them; counts may have its rows. Ranks may mask different ones: a live
  * rank that finds itself masked by another masks that one, too.
  * On the host a combine reads rows where they lie at other ranks. One that comes to it so late that these have masked
- * it, and gone on, may read what they have put there since: it returns WEFT_OK with wrong sums, and learns that it was
- * given up in its next call, which masks them.
+ * it, and gone on, masks them, too, and adds up without them.
  * Routings are agreed on through the owners of experts, whatever the size.
  *
  * On GPUs dispatches into slots of few tokens and combines from them do so, others fail; a rank is in a call if its

@@ -14,4 +14,7 @@ int wefti_world_is_gone(const weft_world *world, int pe);
 weft_status wefti_world_late(const weft_world *world);
 const char *wefti_world_limit_text(const weft_world *world, char text[WEFTI_LIMIT_BYTES]);
 
+/* How long a wait of this world may take; may be WEFT_FOREVER. */
+uint64_t wefti_world_deadline_ns(const weft_world *world);
+
 #endif

@@ -94,6 +94,11 @@ weft_status wefti_waiter_pause_slow(wefti_waiter *waiter, const void *address)
     return WEFT_OK;
 }
 
+uint64_t wefti_world_deadline_ns(const weft_world *world)
+{
+    return world->deadline_ns;
+}
+
 weft_status wefti_world_late(const weft_world *world)
 {
     return world->deadline_ns == WEFT_FOREVER || *wefti_thread_is_hopeless() ? WEFT_ERR_PEER : WEFT_ERR_TIMEOUT;

@@ -77,17 +77,34 @@ static void strike(const ep_blow *blow, int call)
     }
 }
 
-/* What goes to all comes back from all that are left; -1: nobody knows who is. */
+#define SOME (-1) /* nobody knows how many */
+#define UNCHECKED (-2)
+
+/* So many rows of this step came back. */
+static void check_sums(const float *out, const float *in, int ranks, int left)
+{
+    const int count = left >= 0 ? left : (int)(out[LOST_HIDDEN - 1] / in[LOST_HIDDEN - 1]);
+    for (int i = 0; i < LOST_HIDDEN; i++) {
+        if (out[i] != (float)count * in[i] || count > ranks) {
+            weft_sim_fail("element %d came back as %g from %d ranks, not %g", i, (double)out[i], count,
+                          (double)((float)count * in[i]));
+        }
+    }
+}
+
+/* What goes to all comes back from all that are left, which SOME or all know to be so many. Steps have other rows, so
+ * that those of another step show. */
 static weft_status step_among(weft_ep_route *route, int ranks, int left, const ep_blow *blow)
 {
     _Alignas(16) float in[LOST_HIDDEN];
     _Alignas(16) float received[32 * LOST_HIDDEN];
     _Alignas(16) float out[LOST_HIDDEN];
     weft_ep_received to = WEFT_EP_RECEIVED_INIT;
+    const int first = LOST_HIDDEN * (1 + (int)weft_sim_random(4000));
     to.rows = lost_rows(received);
     to.rows_capacity = 32;
     for (int i = 0; i < LOST_HIDDEN; i++) {
-        in[i] = (float)(weft_sim_pe() * LOST_HIDDEN + i);
+        in[i] = (float)(first + i);
     }
     weft_ep_rows rows = lost_rows(in);
     weft_ep_rows sums = lost_rows(out);
@@ -98,11 +115,8 @@ static weft_status step_among(weft_ep_route *route, int ranks, int left, const e
     strike(blow, 2);
     WEFT_TRY(weft_ep_combine(route, &to.rows, &sums, 0, NULL));
     strike(blow, 3);
-    for (int i = 0; i < LOST_HIDDEN && left >= 0; i++) {
-        if (out[i] != (float)left * in[i]) {
-            weft_sim_fail("element %d came back as %g from %d ranks, not %g", i, (double)out[i], left,
-                          (double)((float)left * in[i]));
-        }
+    if (left != UNCHECKED) {
+        check_sums(out, in, ranks, left);
     }
     return WEFT_OK;
 }
@@ -349,7 +363,7 @@ static void step_without(case_run *run, weft_ep *ep, weft_ep_route *route, int l
     }
     meet_at(run, 1, run->pes - 1);
     for (int i = 0; i < LOST_TRIES && status != WEFT_OK; i++) {
-        status = step_among(route, run->pes, -1, &no_blow);
+        status = step_among(route, run->pes, UNCHECKED, &no_blow);
     }
     must(status, "a step without the late rank");
     MUST(weft_ep_calls(ep, &calls));
@@ -383,8 +397,7 @@ void case_ep_rejoin(void *argument)
     MUST(weft_ep_create(weft_team_world(world), &config, &ep));
     MUST(weft_ep_route_create(ep, &plan, NULL, &route));
     for (int i = 0; status == WEFT_OK; i++) {
-        const int left = is_late && i >= when ? -1 : run->pes; /* the others may have changed what it reads */
-        status = step_among(route, run->pes, left, i == when && weft_sim_pe() == helper ? &blow : &no_blow);
+        status = step_among(route, run->pes, run->pes, i == when && weft_sim_pe() == helper ? &blow : &no_blow);
     }
     if (!is_late) {
         step_without(run, ep, route, late);
@@ -405,6 +418,7 @@ void case_ep_rejoin(void *argument)
 /* ---- ranks that go on without who is late ---- */
 
 #define MASK_STEPS 5
+#define REST_NS (4 * LOST_DEADLINE_NS)
 
 /* Who is masked here, a bit each. */
 static uint64_t read_mask(const weft_ep *ep, int ranks)
@@ -437,8 +451,8 @@ static int compare_masks(case_run *run, const weft_ep *ep, int dead, int late_en
 }
 
 /* A rank is killed, or stands still for less than a deadline or for several, wherever it is in a step. The others go on
- * without it by themselves; when all of them have masked it alone they have each other's rows. Without a deadline they
- * wait, and who has done its part leaves. */
+ * without it by themselves; when all of them have masked it alone they have each other's rows. For one that rests
+ * between two steps they wait one deadline. Without a deadline they wait, and who has done its part leaves. */
 void case_ep_masks(void *argument)
 {
     case_run *run = argument;
@@ -450,6 +464,8 @@ void case_ep_masks(void *argument)
     int dies = !is_patient && common_below(&common, 2);
     static const unsigned percents[] = {60, 130, 600};
     const unsigned percent = percents[common_below(&common, 3)];
+    /* between two steps, for several deadlines */
+    const int rests = !dies && !is_patient && percent == 130 && common_below(&common, 2);
     const ep_blow blow = {
         .call = common_below(&common, 3), .to = late, .stall_ns = dies ? 0 : LOST_DEADLINE_NS / 100 * percent};
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
@@ -467,11 +483,19 @@ void case_ep_masks(void *argument)
     MUST(weft_ep_route_create(ep, &plan, NULL, &route));
     const int is_late = weft_sim_pe() == late;
     for (int i = 0; i < MASK_STEPS; i++) {
-        const ep_blow *now = weft_sim_pe() == helper && i == when ? &blow : &no_blow;
+        const ep_blow *now = weft_sim_pe() == helper && i == when && !rests ? &blow : &no_blow;
         const int is_sure = i < when || is_patient || (!dies && percent < 100);
-        weft_status status = step_among(route, run->pes, is_sure ? run->pes : -1, now);
+        if (is_late && i == when && rests) {
+            weft_sim_sleep_ns(REST_NS);
+        }
+        const uint64_t begun_ns = weft_sim_now_ns();
+        weft_status status = step_among(route, run->pes, is_sure ? run->pes : SOME, now);
         if (!is_late) {
             must(status, "a step of ranks that go on without who is late");
+        }
+        if (!is_late && i <= when && rests && !run->messages && weft_sim_now_ns() - begun_ns > REST_NS / 2) {
+            weft_sim_fail("a step took %llu ms without a rank that is in none",
+                          (unsigned long long)((weft_sim_now_ns() - begun_ns) / 1000000));
         }
     }
     if (is_patient) { /* also while others wait */

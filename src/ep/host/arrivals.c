@@ -145,6 +145,7 @@ static weft_status expire(const wefti_ep_arrivals *arrivals)
     mark_late(arrivals);
     list_late(arrivals->ep, late);
     wefti_st64(arrivals->ep->host->base + arrivals->ep->host->layout.epoch, arrivals->epoch, WEFTI_RELAXED);
+    wefti_fence_release(); /* as at the end of a call */
     char limit[WEFTI_LIMIT_BYTES];
     return wefti_error(wefti_world_late(arrivals->ep->world),
                        "%s: call %" PRIu64
@@ -257,6 +258,55 @@ int wefti_ep_arrivals_poll(wefti_ep_arrivals *arrivals, int *rank)
     } while (progress);
     return 0;
 }
+
+/* ---- who has given this rank up ---- */
+
+/* Whether a rank has ended the call, though this one has not told it that it has read its rows: it has given this one
+ * up, and may have put others there. */
+static int has_given_up(const weft_ep *ep, int rank, uint64_t epoch)
+{
+    const wefti_ep_host *host = ep->host;
+    const unsigned char *near = wefti_ep_near(ep, rank, host->layout.epoch);
+    uint64_t ended = 0;
+    if (near != NULL) {
+        return wefti_ld64(near, WEFTI_ACQUIRE) >= epoch;
+    }
+    const void *far = wefti_ep_symmetric(ep, host->layout.epoch);
+    return weft_getmem(ep->world, &ended, far, sizeof ended, host->peers[rank].pe) == WEFT_OK && ended >= epoch;
+}
+
+int wefti_ep_find_given_up(const weft_ep *ep, uint64_t epoch)
+{
+    const uint64_t waited_ns = wefti_os_now_ns() - ep->host->begun_before_ns;
+    int count = 0;
+    if (WEFTI_LIKELY(waited_ns < wefti_world_deadline_ns(ep->world))) {
+        return 0; /* for anybody who waited for this rank */
+    }
+    wefti_fence_full(); /* rows before what tells whether they were still there */
+    for (int rank = 0; rank < ep->ranks; rank++) {
+        ep->late[rank] = rank != ep->rank && !ep->masked[rank] && has_given_up(ep, rank, epoch);
+        count += ep->late[rank];
+    }
+    for (int rank = 0; rank < ep->ranks && wefti_ep_masks(ep); rank++) {
+        if (ep->late[rank]) {
+            wefti_ep_set_masked(ep, rank, 1);
+        }
+    }
+    return count;
+}
+
+weft_status wefti_ep_given_up(const weft_ep *ep, uint64_t epoch, const char *name)
+{
+    char late[WEFTI_PE_LIST_BYTES];
+    list_late(ep, late);
+    wefti_st64(ep->host->base + ep->host->layout.epoch, epoch, WEFTI_RELAXED);
+    return wefti_error(wefti_world_late(ep->world),
+                       "%s: call %" PRIu64 " of the group cannot end: %s went on without this rank, which came too "
+                       "late to read their rows; the group is dead until it has come back by weft_ep_rejoin",
+                       name, epoch, late);
+}
+
+/* ---- what has come ---- */
 
 /* The last call that a rank has told this one of by itself, as it does after one that it has given up. */
 static uint64_t called(const weft_ep *ep, int rank)

@@ -64,4 +64,10 @@ weft_status wefti_ep_arrivals_next(wefti_ep_arrivals *arrivals, int *rank);
 int wefti_ep_arrivals_poll(wefti_ep_arrivals *arrivals, int *rank);
 weft_status wefti_ep_arrivals_pause(wefti_ep_arrivals *arrivals);
 
+/* How many ranks that are not masked have given this one up in the call, so that their rows may have been others when
+ * it read them. They are masked where the group goes on by itself; else it is the call's end, with this status. Costs
+ * no look at others unless this rank was late for a deadline. */
+int wefti_ep_find_given_up(const weft_ep *ep, uint64_t epoch);
+weft_status wefti_ep_given_up(const weft_ep *ep, uint64_t epoch, const char *name);
+
 #endif

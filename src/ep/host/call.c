@@ -11,6 +11,7 @@
 #include "ep/host/crossing.h"
 #include "ep/host/notices.h"
 #include "ep/host/peers.h"
+#include "os/os.h"
 
 /* In a group whose limits grow the header's `route` has above these bits what holds the rank. */
 #define ROUTE_BITS 60
@@ -25,6 +26,8 @@ wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_
     call.ep = ep;
     call.name = name;
     call.epoch = ++*ep->started;
+    ep->host->begun_before_ns = ep->host->begun_ns;
+    ep->host->begun_ns = wefti_os_now_ns();
     call.header.signature = wefti_ep_signature(fields);
     if (fields->kind != WEFTI_EP_UPDATE && wefti_ep_crossing_is_on(ep)) {
         wefti_ep_signature_fields forwarded = *fields;
@@ -243,6 +246,7 @@ weft_status wefti_ep_call_end(const wefti_ep_call *call)
 {
     weft_ep *ep = call->ep;
     wefti_st64(ep->host->base + ep->host->layout.epoch, call->epoch, WEFTI_RELAXED);
+    wefti_fence_release(); /* who still reads rows here sees that before what is put there next */
     wefti_ep_notices_end(ep);
     if (call->mismatched_rank < 0) {
         return WEFT_OK;

@@ -61,9 +61,10 @@ static weft_status send(weft_ep_route *handle, const weft_ep_rows *in, const wef
 static weft_status receive(wefti_ep_pull *pull)
 {
     WEFT_TRY(wefti_ep_pull_wait_headers(pull));
-    if (pull->call.mismatched_rank < 0) {
+    for (int again = pull->call.mismatched_rank < 0; again;) {
         WEFT_TRY(wefti_ep_pull_sums(pull));
         WEFT_TRY(pull->combining.values_out != NULL ? wefti_ep_pull_values(pull) : WEFT_OK);
+        WEFT_TRY(wefti_ep_pull_verify(pull, &again));
     }
     WEFT_TRY(wefti_ep_pull_end(pull));
     if (pull->ep->stats != NULL) {

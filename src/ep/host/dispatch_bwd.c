@@ -50,11 +50,10 @@ weft_status wefti_ep_host_dispatch_bwd(weft_ep_route *handle, const weft_ep_rows
     }
     WEFT_TRY(wefti_ep_pull_post(pull));
     WEFT_TRY(wefti_ep_pull_wait_headers(pull));
-    if (pull->call.mismatched_rank < 0) {
+    for (int again = pull->call.mismatched_rank < 0; again;) {
         WEFT_TRY(wefti_ep_pull_sums(pull));
-    }
-    if (pull->call.mismatched_rank < 0 && grad_weights != NULL) {
-        WEFT_TRY(read_gradients(route, grad_weights));
+        WEFT_TRY(grad_weights != NULL ? read_gradients(route, grad_weights) : WEFT_OK);
+        WEFT_TRY(wefti_ep_pull_verify(pull, &again));
     }
     return wefti_ep_pull_end(pull);
 }

@@ -69,6 +69,8 @@ typedef struct wefti_ep_host {
     struct wefti_ep_push *push; /* the last or current call of either kind, which may be between its halves */
     struct wefti_ep_pull *pull;
     struct wefti_ep_crossing *crossing; /* NULL in a group that has none */
+    uint64_t begun_ns; /* when this rank began its last call, and the one before: */
+    uint64_t begun_before_ns; /* nobody began to wait for the last one earlier */
 } wefti_ep_host;
 
 /* A half-built one is good for fini. */

@@ -473,6 +473,13 @@ weft_status wefti_ep_pull_sums(const wefti_ep_pull *pull)
     return WEFT_OK;
 }
 
+weft_status wefti_ep_pull_verify(const wefti_ep_pull *pull, int *again)
+{
+    const int given_up = wefti_ep_find_given_up(pull->ep, pull->call.epoch) > 0;
+    *again = given_up && wefti_ep_masks(pull->ep);
+    return given_up && !*again ? wefti_ep_given_up(pull->ep, pull->call.epoch, pull->call.name) : WEFT_OK;
+}
+
 /* ---- values ---- */
 
 static void add_values_to(float *sum, const float *values, size_t count)

@@ -56,6 +56,10 @@ weft_status wefti_ep_pull_wait_headers(wefti_ep_pull *pull);
 /* Then, if all calls match: all sums, once the rows are ready. */
 weft_status wefti_ep_pull_sums(const wefti_ep_pull *pull);
 
+/* When all has been read, before others are told so: *again is 1 if it is to be read once more, without ranks that have
+ * given this one up, which are masked by now. In a group that does not go on by itself they end the call. */
+weft_status wefti_ep_pull_verify(const wefti_ep_pull *pull, int *again);
+
 /* The sums of the values that the owners have kept (gradients.h), to combining.values_out. */
 weft_status wefti_ep_pull_values(const wefti_ep_pull *pull);
 
