@@ -150,15 +150,36 @@ static void free_behind_puts(weft_world *world, uint64_t *common)
     MUST(weft_free(world, block));
 }
 
-#define OWN_BLOCKS 160
-#define SMALL_BYTES ((size_t)512 << 10)
-
 static uint64_t bytes_used(const weft_world *world)
 {
     weft_counters counters = {0};
     MUST(weft_world_counters(world, &counters));
     return counters.heap_bytes_used;
 }
+
+/* All that was allocated is free again. */
+static void check_used(const weft_world *world, uint64_t before)
+{
+    if (bytes_used(world) != before) {
+        weft_sim_fail("all blocks are free, and %lld bytes more are in use than before",
+                      (long long)(bytes_used(world) - before));
+    }
+}
+
+/* A block that shrinks stays where it is, and what is behind it is free. */
+static void shrink(weft_world *world, heap_block *block)
+{
+    void *at;
+    MUST(weft_sync(world));
+    MUST(weft_realloc(world, block->at, block->bytes / 2, &at));
+    if (at != block->at) {
+        weft_sim_fail("a block of %zu bytes that shrinks has moved", block->bytes);
+    }
+    block->bytes /= 2;
+}
+
+#define OWN_BLOCKS 160
+#define SMALL_BYTES ((size_t)512 << 10)
 
 /* Each PE fills its heap with blocks of its own and frees some of them, so that what is free on all is hard to find, or
  * nothing is. What is found is memory of the heap on every PE, and no other block's; at last all is free again. */
@@ -205,10 +226,7 @@ static void fill_up(weft_world *world, uint64_t *common)
             MUST(weft_team_free(own, blocks[i]));
         }
     }
-    if (bytes_used(world) != used) {
-        weft_sim_fail("all blocks are free, and %lld bytes more are in use than before",
-                      (long long)(bytes_used(world) - used));
-    }
+    check_used(world, used);
     MUST(weft_malloc(world, SMALL_BYTES / 4, (void **)&block));
 }
 
@@ -239,6 +257,7 @@ void case_heap(void *argument)
     }
     free_behind_puts(world, &common);
     align(world, &common);
+    const uint64_t used = bytes_used(world);
     for (int step = 0; step < 12; step++) {
         heap_block *block = &blocks[common_below(&common, BLOCKS)];
         if (block->at != NULL) {
@@ -246,6 +265,10 @@ void case_heap(void *argument)
             if (block->bytes <= 2900 && common_below(&common, 3) == 0) {
                 MUST(weft_sync(world));
                 grow(world, block, 1 + common_below(&common, 2000), common_below(&common, run->pes));
+                continue;
+            }
+            if (block->bytes > 1 && common_below(&common, 4) == 0) {
+                shrink(world, block);
                 continue;
             }
             MUST(weft_free(world, block->at));
@@ -266,5 +289,9 @@ void case_heap(void *argument)
         check(block, weft_world_pe(world));
         MUST(weft_sync(world)); /* nobody fills a block that another still checks */
     }
+    for (int i = 0; i < BLOCKS; i++) {
+        MUST(weft_free(world, blocks[i].at));
+    }
+    check_used(world, used);
     MUST(weft_world_destroy(world));
 }

@@ -13,6 +13,7 @@
 
 _Thread_local wefti_sim *wefti_sim_current;
 
+#define EDGE_EVENTS 16 /* of a wait that has come to its deadline */
 #define EVENT_NS 32 /* the clock advances by up to this at each event */
 #define SETTLE_NS 10000 /* a jump of more lets all see what has committed */
 #define FAIR_ONE_IN 8 /* one choice in so many is not of the latest that became ready, which may only poll */
@@ -354,6 +355,10 @@ int wefti_sim_block(wefti_sim *sim, wefti_fiber_state state, uint64_t wake_ns)
         timer_add(sim, self, wake_ns);
     }
     run_next(sim);
+    if (self->timed_out && state == WEFTI_FIBER_PAUSED) {
+        self->edge = EDGE_EVENTS;
+        sim->gap = 1;
+    }
     return self->timed_out;
 }
 
@@ -379,13 +384,31 @@ static void rest(wefti_sim *sim)
     const uint32_t scale = 1u << wefti_random_below(&sim->random, 10);
     const uint64_t until_ns = sim->now_ns + UINT64_C(600) * wefti_random_below(&sim->random, scale);
     fiber->stalled_until_ns = until_ns > fiber->stalled_until_ns ? until_ns : fiber->stalled_until_ns;
-    sim->rests_left--;
+}
+
+/* Whose wait has just come to its deadline rests often: what it does then seldom happens, and what it gives up may come
+ * at each of its steps. */
+static int rests_at_edge(wefti_sim *sim)
+{
+    wefti_fiber *fiber = sim->running;
+    if (fiber->edge == 0 || sim->may_not_rest) {
+        return 0;
+    }
+    fiber->edge--;
+    return wefti_random_below(&sim->random, 4) == 0;
 }
 
 static int may_rest(wefti_sim *sim, wefti_sim_rests where)
 {
-    return where == sim->rates.rests && sim->rests_left > 0 && !sim->may_not_rest &&
-           wefti_random_hit(&sim->random, sim->rates.rest);
+    if (rests_at_edge(sim)) {
+        return 1;
+    }
+    if (where == sim->rates.rests && sim->rests_left > 0 && !sim->may_not_rest &&
+        wefti_random_hit(&sim->random, sim->rates.rest)) {
+        sim->rests_left--;
+        return 1;
+    }
+    return 0;
 }
 
 void wefti_sim_before_atomic(wefti_sim *sim)
@@ -409,7 +432,9 @@ void wefti_sim_after_release(wefti_sim *sim)
 void wefti_sim_event(wefti_sim *sim)
 {
     uint32_t one_in = sim->rates.switch_one_in;
-    sim->gap = one_in >= UINT32_MAX / 2 ? UINT32_MAX : 1 + wefti_random_below(&sim->random, 2 * one_in - 1);
+    sim->gap = one_in >= UINT32_MAX / 2 ? UINT32_MAX
+               : sim->running->edge > 0 ? 1
+                                        : 1 + wefti_random_below(&sim->random, 2 * one_in - 1);
     sim->now_ns += 1 + wefti_random_below(&sim->random, EVENT_NS);
     if (sim->pending_count > 0 && wefti_random_hit(&sim->random, sim->rates.commit)) {
         commit_drawn(sim);
