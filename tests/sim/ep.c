@@ -175,6 +175,28 @@ static weft_world *world_until(uint64_t deadline_ns)
     return world;
 }
 
+/* A group of all PEs of a world with that deadline, in which each rank sends one token to all, and its route. */
+typedef struct small_group {
+    weft_world *world;
+    weft_ep *ep;
+    weft_ep_route *route;
+} small_group;
+
+/* `config` has what is of the case alone. Half of the runs tell counts by their owners. */
+static small_group open_group(const case_run *run, uint64_t deadline_ns, weft_ep_config *config)
+{
+    small_group made;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    (void)setenv("WEFT_EP_COUNTS", run->seed % 2 == 0 ? "owners" : "direct", 1);
+    made.world = world_until(deadline_ns);
+    config->experts = plan.topk = config->topk_max = run->pes;
+    config->tokens_max = 1;
+    config->row_bytes_max = LOST_HIDDEN * sizeof(float);
+    MUST(weft_ep_create(weft_team_world(made.world), config, &made.ep));
+    MUST(weft_ep_route_create(made.ep, &plan, NULL, &made.route));
+    return made;
+}
+
 /* The lost rank, wherever it is in a call; the others, until a call fails: they mask it, know that those who are named
  * but are not lost only waited for it, meet, and call until they are in step. Calls are updates, or steps that cross
  * between domains. */
@@ -187,14 +209,6 @@ static void lose_a_rank(case_run *run, int crosses)
     int when = 1 + common_below(&common, 5); /* once the first call is complete, all have made the group */
     const ep_blow blow = {.call = crosses ? common_below(&common, 3) : 0, .to = lost};
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
-    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
-    weft_ep *ep;
-    weft_ep_route *route;
-    (void)setenv("WEFT_EP_COUNTS", run->seed % 2 == 0 ? "owners" : "direct", 1);
-    weft_world *world = world_until(LOST_DEADLINE_NS);
-    config.experts = plan.topk = config.topk_max = run->pes;
-    config.tokens_max = 1;
-    config.row_bytes_max = LOST_HIDDEN * sizeof(float);
     if (common_below(&common, 2) == 0) { /* the last rank's token is dropped until the lost one is masked */
         config.rows_max = run->pes - 1;
         config.overflow = WEFT_EP_OVERFLOW_DROP;
@@ -204,33 +218,32 @@ static void lose_a_rank(case_run *run, int crosses)
         draw_domains(&common, run->pes, labels);
         config.domain_of = labels;
     }
-    MUST(weft_ep_create(weft_team_world(world), &config, &ep));
-    MUST(weft_ep_route_create(ep, &plan, NULL, &route));
+    const small_group group = open_group(run, LOST_DEADLINE_NS, &config);
     weft_status status = WEFT_OK;
     for (int i = 0; status == WEFT_OK; i++) {
         const ep_blow *now = weft_sim_pe() == killer && i == when ? &blow : &no_blow;
         if (crosses) {
-            status = step_among(route, run->pes, run->pes, now);
+            status = step_among(group.route, run->pes, run->pes, now);
         } else {
             strike(now, 0);
-            status = route_to_all(route, run->pes);
+            status = route_to_all(group.route, run->pes);
         }
     }
     for (int rank = 0; rank < run->pes; rank++) {
         if (rank != weft_sim_pe()) {
-            MUST(weft_ep_mask(ep, rank, rank != lost));
+            MUST(weft_ep_mask(group.ep, rank, rank != lost));
         }
     }
     meet_all(run, run->pes - 1);
     for (int i = 0; i < LOST_TRIES && status != WEFT_OK; i++) {
-        status = step_among(route, run->pes, run->pes - 1, &no_blow);
+        status = step_among(group.route, run->pes, run->pes - 1, &no_blow);
         if (status == WEFT_ERR_TIMEOUT) { /* who is a call behind is told that at once, and joins the others */
             must(status, "a step without the lost rank, of which nobody is late");
         }
     }
     must(status, "a step without the lost rank");
-    check_counts(route, run->pes, lost);
-    MUST(weft_world_destroy(world));
+    check_counts(group.route, run->pes, lost);
+    MUST(weft_world_destroy(group.world));
 }
 
 /* Of a rank that gave up: the call that cannot end, and whom it named. */
@@ -295,27 +308,18 @@ void case_ep_late(void *argument)
                           .stall_ns = (is_patient ? 20 : 3) * LOST_DEADLINE_NS};
     int crosses = common_below(&common, 2);
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
-    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
-    weft_ep *ep;
-    weft_ep_route *route;
-    (void)setenv("WEFT_EP_COUNTS", run->seed % 2 == 0 ? "owners" : "direct", 1);
-    weft_world *world = world_until(is_patient ? WEFT_FOREVER : LOST_DEADLINE_NS);
-    config.experts = plan.topk = config.topk_max = run->pes;
-    config.tokens_max = 1;
-    config.row_bytes_max = LOST_HIDDEN * sizeof(float);
     if (crosses) {
         draw_domains(&common, run->pes, labels);
         config.domain_of = labels;
     }
-    MUST(weft_ep_create(weft_team_world(world), &config, &ep));
-    MUST(weft_ep_route_create(ep, &plan, NULL, &route));
+    const small_group group = open_group(run, is_patient ? WEFT_FOREVER : LOST_DEADLINE_NS, &config);
     weft_status status = WEFT_OK;
     for (int i = 0; i < (is_patient ? when + 1 : 5) && status == WEFT_OK; i++) {
-        status = step_among(route, run->pes, run->pes, i == when && weft_sim_pe() == helper ? &blow : &no_blow);
+        status = step_among(group.route, run->pes, run->pes, i == when && weft_sim_pe() == helper ? &blow : &no_blow);
     }
     if (is_patient) { /* who has done its part leaves, also while others wait */
         must(status, "a step with a late rank, without a deadline");
-        MUST(weft_world_destroy(world));
+        MUST(weft_world_destroy(group.world));
         return;
     }
     int is_told = weft_sim_pe() != late && status == WEFT_ERR_TIMEOUT;
@@ -331,7 +335,7 @@ void case_ep_late(void *argument)
     if (is_told) {
         check_late(run, late);
     }
-    MUST(weft_world_destroy(world));
+    MUST(weft_world_destroy(group.world));
 }
 
 /* ---- a rank that comes back ---- */
@@ -383,36 +387,27 @@ void case_ep_rejoin(void *argument)
     const int when = 1 + common_below(&common, 4); /* once the first step is complete, all have made the group */
     const ep_blow blow = {.call = common_below(&common, 3), .to = late, .stall_ns = 6 * LOST_DEADLINE_NS};
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
-    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
     weft_status status = WEFT_OK;
-    weft_ep *ep;
-    weft_ep_route *route;
-    (void)setenv("WEFT_EP_COUNTS", run->seed % 2 == 0 ? "owners" : "direct", 1);
-    weft_world *world = world_until(LOST_DEADLINE_NS);
-    config.experts = plan.topk = config.topk_max = run->pes;
-    config.tokens_max = 1;
-    config.row_bytes_max = LOST_HIDDEN * sizeof(float);
     draw_domains(&common, run->pes, labels);
     config.domain_of = labels;
-    MUST(weft_ep_create(weft_team_world(world), &config, &ep));
-    MUST(weft_ep_route_create(ep, &plan, NULL, &route));
+    const small_group group = open_group(run, LOST_DEADLINE_NS, &config);
     for (int i = 0; status == WEFT_OK; i++) {
-        status = step_among(route, run->pes, run->pes, i == when && weft_sim_pe() == helper ? &blow : &no_blow);
+        status = step_among(group.route, run->pes, run->pes, i == when && weft_sim_pe() == helper ? &blow : &no_blow);
     }
     if (!is_late) {
-        step_without(run, ep, route, late);
+        step_without(run, group.ep, group.route, late);
     }
     meet_at(run, 2, run->pes);
     if (is_late) {
-        MUST(weft_ep_rejoin(ep, run->board[64]));
+        MUST(weft_ep_rejoin(group.ep, run->board[64]));
     } else {
-        MUST(weft_ep_mask(ep, late, 1));
+        MUST(weft_ep_mask(group.ep, late, 1));
     }
     meet_at(run, 3, run->pes);
     for (int i = 0; i < REJOIN_STEPS; i++) {
-        must(step_among(route, run->pes, run->pes, &no_blow), "a step with a rank that is back");
+        must(step_among(group.route, run->pes, run->pes, &no_blow), "a step with a rank that is back");
     }
-    MUST(weft_world_destroy(world));
+    MUST(weft_world_destroy(group.world));
 }
 
 /* ---- ranks that go on without who is late ---- */
@@ -469,18 +464,9 @@ void case_ep_masks(void *argument)
     const ep_blow blow = {
         .call = common_below(&common, 3), .to = late, .stall_ns = dies ? 0 : LOST_DEADLINE_NS / 100 * percent};
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
-    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
-    weft_ep *ep;
-    weft_ep_route *route;
-    (void)setenv("WEFT_EP_COUNTS", run->seed % 2 == 0 ? "owners" : "direct", 1);
-    weft_world *world = world_until(is_patient ? WEFT_FOREVER : LOST_DEADLINE_NS);
-    config.experts = plan.topk = config.topk_max = run->pes;
-    config.tokens_max = 1;
-    config.row_bytes_max = LOST_HIDDEN * sizeof(float);
     config.flags = WEFT_EP_MASK_ON_TIMEOUT;
     config.pairs_max = 1 + common_below(&common, 2);
-    MUST(weft_ep_create(weft_team_world(world), &config, &ep));
-    MUST(weft_ep_route_create(ep, &plan, NULL, &route));
+    const small_group group = open_group(run, is_patient ? WEFT_FOREVER : LOST_DEADLINE_NS, &config);
     const int is_late = weft_sim_pe() == late;
     for (int i = 0; i < MASK_STEPS; i++) {
         const ep_blow *now = weft_sim_pe() == helper && i == when && !rests ? &blow : &no_blow;
@@ -489,7 +475,7 @@ void case_ep_masks(void *argument)
             weft_sim_sleep_ns(REST_NS);
         }
         const uint64_t begun_ns = weft_sim_now_ns();
-        weft_status status = step_among(route, run->pes, is_sure ? run->pes : SOME, now);
+        weft_status status = step_among(group.route, run->pes, is_sure ? run->pes : SOME, now);
         if (!is_late) {
             must(status, "a step of ranks that go on without who is late");
         }
@@ -499,15 +485,15 @@ void case_ep_masks(void *argument)
         }
     }
     if (is_patient) { /* also while others wait */
-        MUST(weft_world_destroy(world));
+        MUST(weft_world_destroy(group.world));
         return;
     }
-    if (dies && compare_masks(run, ep, late, 1)) {
-        must(step_among(route, run->pes, run->pes - 1, &no_blow), "a step without who is dead");
+    if (dies && compare_masks(run, group.ep, late, 1)) {
+        must(step_among(group.route, run->pes, run->pes - 1, &no_blow), "a step without who is dead");
     } else if (!dies && percent < 100) {
-        (void)compare_masks(run, ep, -1, 0);
+        (void)compare_masks(run, group.ep, -1, 0);
     }
-    MUST(weft_world_destroy(world));
+    MUST(weft_world_destroy(group.world));
 }
 
 void case_ep_lost(void *argument)
