@@ -70,9 +70,7 @@ static weft_ep_choices choices_of(int tokens)
 {
     static _Thread_local int32_t ids[TOKENS * PES];
     weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
-    for (int i = 0; i < TOKENS * PES; i++) {
-        ids[i] = i % PES;
-    }
+    ep_choose_all(ids, TOKENS, PES);
     choices.tokens = tokens;
     choices.ids = ids;
     return choices;
@@ -89,20 +87,15 @@ static weft_ep_received received_of(rig *r, int hidden)
 /* The tokens of this rank, and the results, which are what was received. */
 static void fill(rig *r, int tokens, int hidden)
 {
+    ep_tokens_fill(r->in, r->rank, tokens, hidden);
     for (int i = 0; i < tokens * hidden; i++) {
-        r->in[i] = (float)(100 * r->rank + i / hidden + 1);
         r->out[i] = -1;
     }
 }
 
 static void check_sums(const rig *r, int tokens, int hidden)
 {
-    for (int i = 0; i < tokens * hidden; i++) {
-        if (!CHECK_SAY(r->out[i] == PES * r->in[i], "element %d is %g, not %g", i, (double)r->out[i],
-                       PES * (double)r->in[i])) {
-            return;
-        }
-    }
+    ep_sums_check(r->out, r->in, PES, tokens, hidden);
 }
 
 static void check_limits(const rig *r, int tokens, int topk, size_t row_bytes)

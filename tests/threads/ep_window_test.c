@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "support/check.h"
+#include "support/ep_group.h"
 #include "support/pes.h"
 #include "weft.h"
 #include "weft_ep.h"
@@ -44,11 +45,7 @@ static weft_ep_config config_of(unsigned flags)
 
 static weft_ep_rows rows_of(float *data)
 {
-    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
-    rows.data = data;
-    rows.dtype = WEFT_EP_F32;
-    rows.hidden = HIDDEN;
-    return rows;
+    return ep_rows(data, WEFT_EP_F32, HIDDEN);
 }
 
 static weft_ep_received received_of(float *data)
@@ -68,8 +65,7 @@ static void open_rig(rig *r, weft_world *world, unsigned flags, weft_ep_layout l
     r->rank = weft_world_pe(world);
     plan.topk = PES;
     plan.layout = layout;
-    CHECK_OK(weft_ep_create(weft_team_world(world), &config, &r->ep));
-    CHECK_OK(weft_ep_route_create(r->ep, &plan, NULL, &r->route));
+    (void)ep_group_open(world, &config, &plan, &r->ep, &r->route);
     for (int i = 0; i < 2; i++) {
         void *window = NULL;
         CHECK_OK(weft_ep_window(r->ep, i, &window));
@@ -79,32 +75,12 @@ static void open_rig(rig *r, weft_world *world, unsigned flags, weft_ep_layout l
     }
     CHECK((uintptr_t)r->window[1] - (uintptr_t)r->window[0] >= config.window_bytes);
     CHECK_STATUS(weft_ep_window(r->ep, 2, (void **)&r->window[0]), WEFT_ERR_RANGE);
-    for (int i = 0; i < TOKENS * PES; i++) { /* every token goes to both ranks */
-        r->ids[i] = i % PES;
-    }
-    for (int i = 0; i < TOKENS * HIDDEN; i++) {
-        r->in[i] = (float)(100 * r->rank + i / HIDDEN + 1);
-    }
+    ep_choose_all(r->ids, TOKENS, PES);
+    ep_tokens_fill(r->in, r->rank, TOKENS, HIDDEN);
     choices.tokens = TOKENS;
     choices.ids = r->ids;
     CHECK_OK(weft_ep_route_choose(r->route, &choices));
     CHECK_OK(weft_barrier(world));
-}
-
-static void close_rig(rig *r)
-{
-    CHECK_OK(weft_ep_route_destroy(r->route));
-    CHECK_OK(weft_ep_destroy(r->ep));
-}
-
-static void check_sums(const rig *r)
-{
-    for (int i = 0; i < TOKENS * HIDDEN; i++) {
-        if (!CHECK_SAY(r->out[i] == PES * r->in[i], "element %d is %g, not %g", i, (double)r->out[i],
-                       PES * (double)r->in[i])) {
-            return;
-        }
-    }
 }
 
 static void check_refused(weft_status status, const char *what)
@@ -132,7 +108,7 @@ static void by_source(weft_world *world, void *context)
     }
     CHECK_OK(weft_ep_dispatch(r.route, &in, &lent, NULL)); /* of the choice that is still there */
     CHECK_OK(weft_ep_combine(r.route, &windows[0], &out, 0, NULL));
-    check_sums(&r);
+    ep_sums_check(r.out, r.in, PES, TOKENS, HIDDEN);
     if (flags != 0) {
         check_refused(weft_ep_dispatch(r.route, &in, &plain, NULL), "out.rows");
         check_refused(weft_ep_combine(r.route, &own, &out, 0, NULL), "in of the heap");
@@ -143,8 +119,8 @@ static void by_source(weft_world *world, void *context)
     CHECK_OK(weft_ep_combine_bwd(r.route, &in, NULL, &windows[1], NULL, 0, NULL));
     memset(r.out, 0, sizeof r.out);
     CHECK_OK(weft_ep_dispatch_bwd(r.route, &windows[1], NULL, &out, NULL, NULL));
-    check_sums(&r);
-    close_rig(&r);
+    ep_sums_check(r.out, r.in, PES, TOKENS, HIDDEN);
+    ep_group_close(r.ep, r.route);
 }
 
 /* By expert rows are added up in the group's memory. */
@@ -165,7 +141,7 @@ static void by_expert(weft_world *world, void *context)
     CHECK(found == TOKENS);
     check_refused(weft_ep_combine(r.route, &window, &out, 0, NULL), "by expert");
     CHECK_OK(weft_ep_combine_bwd(r.route, &in, NULL, &window, NULL, 0, NULL));
-    close_rig(&r);
+    ep_group_close(r.ep, r.route);
 }
 
 /* What it takes is told beforehand. */
