@@ -36,6 +36,9 @@ add_custom_target(weft_source_hash_made DEPENDS ${weft_source_hash})
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/world/build.c PROPERTIES
     COMPILE_OPTIONS "-include;${weft_source_hash}" OBJECT_DEPENDS ${weft_source_hash})
 
+if(WEFT_SANITIZE) # every inline call as a function: the longest to compile
+    set_source_files_properties(${PROJECT_SOURCE_DIR}/src/ffi/inlines.c PROPERTIES COMPILE_OPTIONS -O0)
+endif()
 add_library(weft_objects OBJECT ${weft_sources})
 add_dependencies(weft_objects weft_source_hash_made)
 target_link_libraries(weft_objects PRIVATE weft_flags Threads::Threads)
