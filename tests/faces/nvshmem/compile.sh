@@ -2,7 +2,8 @@
 # Goal: programs with kernels compile and link, without a warning, with relocatable device code and without, in one
 # file and in two; among them one for each of the libraries of users, with what that calls.
 # Method: nvcc on calls.cu; its kernels twice in one program, as files that share nothing but the headers; then on the
-# program for GPUs, gpus.cu, and on users/*.cu, two at a time.
+# program for GPUs, gpus.cu, and on users/*.cu, two at a time. Nothing of it is run, so nothing is optimised; what
+# kernels of the face become when they are is what registers.py reads.
 # Usage: compile.sh NVCC HOME_OF_NVSHMEM WHOLE|RDC. Exit 77: nvcc is not here.
 set -eu
 nvcc=$1
@@ -19,6 +20,10 @@ option=-rdc=false
 if [ "$way" = RDC ]; then
     option=-rdc=true
 fi
+quick="-Xptxas -O0"
+if "$nvcc" --help | grep -q -e --Ofast-compile; then
+    quick="--Ofast-compile max"
+fi
 cat >"$folder/other.cu" <<TEXT
 #include <nvshmem.h>
 __global__ void other(int *data)
@@ -26,7 +31,8 @@ __global__ void other(int *data)
     nvshmem_int_p(data, nvshmem_my_pe(), 0);
 }
 TEXT
-"$nvcc" -std=c++17 "$option" -gencode arch=compute_90,code=sm_90 -gencode arch=compute_80,code=sm_80 --threads 2 -Werror all-warnings \
+# shellcheck disable=SC2086 # words
+"$nvcc" $quick -std=c++17 "$option" -gencode arch=compute_90,code=sm_90 -gencode arch=compute_80,code=sm_80 --threads 2 -Werror all-warnings \
     -I"$home/include" "$here/calls.cu" "$folder/other.cu" -o "$folder/calls" -L"$home/lib" -lnvshmem_host -lnvshmem_device
 # torch.cu as PyTorch compiles its own: half and bfloat16 without their conversions and operators.
 build()
@@ -38,7 +44,7 @@ build()
             -D__CUDA_NO_BFLOAT16_CONVERSIONS__ -D__CUDA_NO_BFLOAT16_OPERATORS__"
     fi
     # shellcheck disable=SC2086
-    "$nvcc" $bare -std=c++17 "$option" -arch=sm_90 -Werror all-warnings -I"$home/include" "$1" -o "$folder/$2" \
+    "$nvcc" $quick $bare -std=c++17 "$option" -arch=sm_90 -Werror all-warnings -I"$home/include" "$1" -o "$folder/$2" \
         -L"$home/lib" -lnvshmem_host -lnvshmem_device || touch "$folder/failed"
 }
 previous=
