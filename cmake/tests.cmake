@@ -45,7 +45,10 @@ set(weft_patient_tests
     uid_test pmi_bootstrap_test coll_errors_test mask_test team_dead_test world_config_test world_faults_test
     world_life_test)
 set(weft_long_tests property.ep cuda.compile.calls cuda.compile.early cuda.compile.programs fuzz.shared fuzz.tree fuzz.outside
-    fuzz.watch sim_campaign sim_model sim_mutations python.torch)
+    fuzz.watch fuzz.node sim_campaign sim_model sim_mutations python.torch rails cuda.compile.ep nvshmem.registers
+    cuda.on_host.domain.trays)
+# These begin early, too, and `make check` has them.
+set(weft_first_tests transport_plugin)
 
 cmake_host_system_information(RESULT weft_processors QUERY NUMBER_OF_LOGICAL_CORES)
 
@@ -72,7 +75,7 @@ function(weft_describe_test name label)
     elseif(name IN_LIST weft_light_tests)
         set(eighths 2)
         set_tests_properties(${name} PROPERTIES COST 1500)
-    elseif(name IN_LIST weft_long_tests)
+    elseif(name IN_LIST weft_long_tests OR name IN_LIST weft_first_tests)
         set_tests_properties(${name} PROPERTIES COST 1000)
     endif()
     set_tests_properties(${name} PROPERTIES PROCESSORS ${eighths}
