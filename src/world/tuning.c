@@ -93,6 +93,29 @@ static size_t limit_of(const rule *r, unsigned pes)
     return r->bytes_max == SLOT_BYTES || (bounded && r->bytes_max > slot_data_bytes) ? slot_data_bytes : r->bytes_max;
 }
 
+wefti_algorithm wefti_algorithm_of(wefti_collective collective, int place)
+{
+    uint32_t seen = 0;
+    for (size_t i = 0; i < RULES; i++) {
+        const uint32_t bit = UINT32_C(1) << rules[i].algorithm;
+        if (rules[i].collective == collective && (seen & bit) == 0 && place-- == 0) {
+            return rules[i].algorithm;
+        }
+        seen |= rules[i].collective == collective ? bit : 0;
+    }
+    return WEFTI_ALGORITHMS;
+}
+
+static int has_rule(wefti_collective collective, wefti_algorithm algorithm)
+{
+    for (int place = 0; wefti_algorithm_of(collective, place) != WEFTI_ALGORITHMS; place++) {
+        if (wefti_algorithm_of(collective, place) == algorithm) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* ---- WEFT_COLL: "collective:algorithm[,collective:algorithm...]" ---- */
 
 static int find(const char *const *names, int count, const char *text, size_t length)
@@ -105,16 +128,6 @@ static int find(const char *const *names, int count, const char *text, size_t le
     return -1;
 }
 
-static int has_rule(int collective, int algorithm)
-{
-    for (size_t i = 0; i < RULES; i++) {
-        if ((int)rules[i].collective == collective && (int)rules[i].algorithm == algorithm) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 weft_status wefti_preferences_read(wefti_preferences *preferences)
 {
     const char *text = wefti_env_word(WEFTI_ENV_COLL);
@@ -125,7 +138,7 @@ weft_status wefti_preferences_read(wefti_preferences *preferences)
         size_t first = colon != NULL ? (size_t)(colon - at) : length;
         int collective = find(collective_names, WEFTI_COLLECTIVES, at, first);
         int algorithm = colon != NULL ? find(algorithm_names, WEFTI_ALGORITHMS, colon + 1, length - first - 1) : -1;
-        if (collective < 0 || algorithm < 0 || !has_rule(collective, algorithm)) {
+        if (collective < 0 || algorithm < 0 || !has_rule((wefti_collective)collective, (wefti_algorithm)algorithm)) {
             return wefti_error(WEFT_ERR_ARGUMENT,
                                "WEFT_COLL=\"%s\" cannot be read at \"%.*s\": give collective:algorithm, separated by "
                                "commas, of those that weft-info tuning lists",

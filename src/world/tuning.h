@@ -58,6 +58,9 @@ typedef struct wefti_tuning {
     wefti_choice choices[WEFTI_COLLECTIVES][WEFTI_CHOICES_MAX];
 } wefti_tuning;
 
+/* The algorithm at `place` among those of a collective, in the order of its rules; WEFTI_ALGORITHMS behind the last. */
+wefti_algorithm wefti_algorithm_of(wefti_collective collective, int place);
+
 /* What WEFT_COLL wants first: by collective an algorithm, or WEFTI_ALGORITHMS for none. */
 typedef struct wefti_preferences {
     unsigned char algorithms[WEFTI_COLLECTIVES];

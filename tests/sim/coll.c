@@ -6,27 +6,17 @@
 
 #include "sim/cases.h"
 #include "support/coll_session.h"
+#include "support/coll_ways.h"
 #include "weft/protocol/coll_layout.h"
 
 /* For blocks as small as here the table chooses the same algorithm each time. So each run prefers one of each
  * collective, that is drawn, or none. */
-static void draw_algorithms(uint64_t seed, char *text, size_t bytes)
+static void draw_algorithms(uint64_t seed, char *text)
 {
-    static const char *const ways[][4] = {
-        {"broadcast:push,", "broadcast:pull,"},
-        {"fcollect:push,", "fcollect:pull,"},
-        {"alltoall:push,", "alltoall:pull,", "alltoall:pairs,"},
-        {"alltoall_ready:push,", "alltoall_ready:direct,", "alltoall_ready:pull,"},
-        {"alltoalls:push,", "alltoalls:pull,"},
-        {"reduce:push,", "reduce:doubling,", "reduce:slices,"},
-        {"reduce_scatter:push,", "reduce_scatter:pull,"},
-        {"scan:push,", "scan:slices,"},
-        {"sync:rounds", "sync:count"},
-    };
-    size_t used = 0;
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        const char *way = ways[i][common_below(&seed, 4)];
-        used += (size_t)snprintf(text + used, bytes - used, "%s", way != NULL ? way : "");
+    size_t length = 0;
+    *text = '\0';
+    for (int c = 0; c < WEFTI_COLLECTIVES; c++) {
+        (void)coll_ways_add(text, &length, (wefti_collective)c, common_below(&seed, 4));
     }
 }
 
@@ -50,8 +40,8 @@ static void combine_alike(case_run *run, weft_world *world)
 
 static weft_world *world_with_algorithms(const case_run *run, const char *name)
 {
-    char algorithms[256];
-    draw_algorithms(run->seed, algorithms, sizeof algorithms);
+    char algorithms[COLL_WAYS_BYTES];
+    draw_algorithms(run->seed, algorithms);
     (void)setenv("WEFT_COLL", algorithms, 1);
     weft_world *world = case_world(name);
     (void)unsetenv("WEFT_COLL"); /* all have read it */
