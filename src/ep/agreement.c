@@ -24,7 +24,7 @@
     X(on_device, "on_device", (uint64_t)config->on_device)                                                             \
     X(pairs_max, "pairs_max", (uint64_t)wefti_ep_channels(ep))                                                         \
     X(flags, "flags", (uint64_t)config->flags)                                                                         \
-    X(counts_direct, "WEFT_EP_COUNTS", (uint64_t)ep->counts_direct)                                                    \
+    X(counts_direct, "WEFT_EP_COUNTS", (uint64_t)ep->settings.counts_direct)                                           \
     X(table, "experts_of_rank", table_digest(ep->owners.first, ep->ranks + 1))                                         \
     X(domains, "domain_of (or domain_ranks)", table_digest(ep->domains.of, ep->ranks))
 

@@ -213,7 +213,7 @@ static weft_status set_domains(weft_ep *ep, const weft_ep_config *config)
 }
 
 /* What follows from a valid config. */
-static weft_status set_limits(weft_ep *ep, const weft_ep_config *config, int counts_direct)
+static weft_status set_limits(weft_ep *ep, const weft_ep_config *config, const wefti_ep_settings *settings)
 {
     ep->config = *config;
     ep->config.experts_of_rank = NULL;
@@ -223,8 +223,10 @@ static weft_status set_limits(weft_ep *ep, const weft_ep_config *config, int cou
     }
     ep->config.scale_bytes_max = wefti_ep_scale_bytes_max(config);
     ep->rows_limit = config->rows_max != 0 ? (int64_t)config->rows_max : INT32_MAX;
-    /* Under a mask who places rows must be one rank. */
-    ep->counts_direct = counts_direct && (config->flags & WEFT_EP_MASK_ON_TIMEOUT) == 0;
+    ep->settings = *settings;
+    if ((config->flags & WEFT_EP_MASK_ON_TIMEOUT) != 0) { /* under a mask who places rows must be one rank */
+        ep->settings.counts_direct = 0;
+    }
     WEFT_TRY(wefti_ep_owners_init(&ep->owners, ep->ranks, config->experts, config->experts_of_rank));
     return set_domains(ep, config);
 }
@@ -244,9 +246,9 @@ static weft_status init_private(weft_ep *ep, weft_team *team, const weft_ep_conf
     ep->rank = weft_team_pe(team);
     ep->ranks = weft_team_pes(team);
     WEFT_TRY(check_config(config, ep->ranks));
-    int counts_direct;
-    WEFT_TRY(wefti_ep_counts_choose(ep->ranks, config->experts, &counts_direct));
-    WEFT_TRY(set_limits(ep, config, counts_direct));
+    wefti_ep_settings settings;
+    WEFT_TRY(wefti_ep_settings_read(&settings, ep->ranks, config));
+    WEFT_TRY(set_limits(ep, config, &settings));
     ep->late = wefti_alloc_zeroed((size_t)ep->ranks, sizeof *ep->late);
     ep->masked = wefti_alloc_zeroed((size_t)ep->ranks, sizeof *ep->masked);
     ep->mask_words = wefti_alloc_zeroed(((size_t)ep->ranks + 63) / 64, sizeof *ep->mask_words);
@@ -291,7 +293,8 @@ weft_status wefti_ep_bytes(const weft_ep_config *config, int ranks, const wefti_
                                             : "argument 'memory' is too small; start from WEFT_EP_MEMORY_INIT");
     }
     WEFT_TRY(check_config(config, ranks));
-    weft_status status = set_limits(&ep, config, wefti_ep_counts_by_size(ranks, config->experts));
+    const wefti_ep_settings settings = wefti_ep_settings_by_size(ranks, config);
+    weft_status status = set_limits(&ep, config, &settings);
     if (status == WEFT_OK) {
         ep.backend = backend_of(&ep, config);
         status = check_growth(&ep);

@@ -9,6 +9,7 @@
 #include "common/timeline.h"
 #include "ep/domains.h"
 #include "ep/owners.h"
+#include "ep/tuning.h"
 #include "weft/protocol/fp8.h"
 #include "weft/protocol/mem.h"
 #include "weft_ep.h"
@@ -41,7 +42,7 @@ struct weft_ep {
     int64_t rows_limit; /* more rows than this overflow */
     wefti_ep_owners owners;
     wefti_ep_domains domains;
-    int counts_direct; /* to all ranks, else through the owners */
+    wefti_ep_settings settings;
     unsigned char *late; /* [R] not 0: named by the last wait that ended without it */
     unsigned char *masked; /* [R] not 0: masked */
     uint64_t *mask_words; /* `masked` as bits, for other threads */

@@ -10,17 +10,28 @@
  * longer than the hop. */
 #define DIRECT_WORDS_MAX 4096
 
-int wefti_ep_counts_by_size(int ranks, int experts)
+wefti_ep_settings wefti_ep_settings_by_size(int ranks, const weft_ep_config *config)
 {
-    return (int64_t)ranks * (ranks + experts) <= DIRECT_WORDS_MAX;
+    wefti_ep_settings settings;
+    settings.counts_direct = (int64_t)ranks * (ranks + config->experts) <= DIRECT_WORDS_MAX;
+    return settings;
 }
 
-weft_status wefti_ep_counts_choose(int ranks, int experts, int *direct)
+static weft_status read_counts(int *direct)
 {
     const char *word = wefti_env_word(WEFTI_ENV_EP_COUNTS);
-    *direct = *word == '\0' ? wefti_ep_counts_by_size(ranks, experts) : strcmp(word, "direct") == 0;
-    if (*word != '\0' && !*direct && strcmp(word, "owners") != 0) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: WEFT_EP_COUNTS is \"%s\"; give owners or direct", word);
+    if (*word == '\0') {
+        return WEFT_OK;
     }
-    return WEFT_OK;
+    *direct = strcmp(word, "direct") == 0;
+    return *direct || strcmp(word, "owners") == 0
+               ? WEFT_OK
+               : wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: WEFT_EP_COUNTS is \"%s\"; give owners or direct",
+                             word);
+}
+
+weft_status wefti_ep_settings_read(wefti_ep_settings *settings, int ranks, const weft_ep_config *config)
+{
+    *settings = wefti_ep_settings_by_size(ranks, config);
+    return read_counts(&settings->counts_direct);
 }

@@ -3,10 +3,16 @@
 #define WEFTI_EP_TUNING_H
 
 #include "weft/status.h"
+#include "weft_ep.h"
 
-/* Whether counts of routings go directly to all ranks, else through the owners; the results are the same. */
-int wefti_ep_counts_by_size(int ranks, int experts);
-/* The same as WEFT_EP_COUNTS says; where it says nothing, by size. */
-weft_status wefti_ep_counts_choose(int ranks, int experts, int *direct);
+/* What a group does by its size, or as variables say. */
+typedef struct wefti_ep_settings {
+    int counts_direct; /* counts of routings go to all ranks, else through the owners; the results are the same */
+} wefti_ep_settings;
+
+/* For a valid config of so many ranks, without variables. */
+wefti_ep_settings wefti_ep_settings_by_size(int ranks, const weft_ep_config *config);
+/* The same, and then what variables say. */
+weft_status wefti_ep_settings_read(wefti_ep_settings *settings, int ranks, const weft_ep_config *config);
 
 #endif

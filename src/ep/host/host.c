@@ -25,7 +25,7 @@ static void set_limits(weft_ep *ep)
     limits->local_experts_max = (size_t)ep->owners.local_max;
     limits->received_max = received > slots ? received : slots;
     limits->topk_max = (size_t)ep->config.topk_max;
-    limits->direct = ep->counts_direct;
+    limits->direct = ep->settings.counts_direct;
     limits->unstaged = !wefti_ep_stages(ep);
     limits->row_bytes_max = ep->config.row_bytes_max;
     limits->scale_bytes_max = (size_t)ep->config.scale_bytes_max;
