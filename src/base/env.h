@@ -46,8 +46,8 @@
     X(EP_MAPPED, "WEFT_EP_MAPPED", COUNT, "1",                                                                         \
       "0: between link domains of one host expert parallelism on GPUs goes by the proxy, as between hosts")            \
     X(TRANSPORT, "WEFT_TRANSPORT", WORD, "",                                                                           \
-      "what may connect nodes, in order: map, ofi, ucx, a library's path; or ^ and what is not; else all of this "     \
-      "build")                                                                                                         \
+      "what may connect nodes, in order: networks by name (an unknown one is answered with all names), a library's "   \
+      "path; or ^ and what is not; else all of this build")                                                            \
     X(PROGRESS, "WEFT_PROGRESS", WORD, "auto",                                                                         \
       "who sees to what comes from other nodes while nobody waits: thread, inline (calls), or auto (thread)")          \
     X(RMA_BYTES, "WEFT_RMA_BYTES", SIZE, "16K",                                                                        \

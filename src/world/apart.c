@@ -90,6 +90,6 @@ weft_status wefti_hello_check_nodes(const wefti_hello *all, int pes, char why[WE
     return wefti_error(
         WEFT_ERR_UNREACHABLE,
         "weft_world_create: nothing connects PE 0 with PE %d: %s, and PE %d has no network between nodes, in "
-        "its build of weft (which needs libfabric or UCX) or by WEFT_TRANSPORT; %s",
+        "its build of weft (which needs the library of one, as libfabric) or by WEFT_TRANSPORT; %s",
         other, words, without, remedy);
 }

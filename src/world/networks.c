@@ -22,12 +22,26 @@
 #define UCX NULL
 #endif
 
-/* By number, in the order in which they are tried unless WEFT_TRANSPORT has another. `map` is not between nodes and is
- * always there: it may be named, and means nothing more. A list has room for four numbers (world.h). */
+/* X(number, name, its functions or NULL where this build has it not), in the order in which they are tried unless
+ * WEFT_TRANSPORT has another. A list has room for four numbers (world.h). */
+#define NETWORK_TABLE(X)                                                                                               \
+    X(WEFTI_NETWORK_OFI, "ofi", OFI)                                                                                   \
+    X(WEFTI_NETWORK_UCX, "ucx", UCX)
+
+/* By number. `map` is not between nodes and is always there: it may be named, and means nothing more. */
 static const struct {
     const char *name;
-    const wefti_transport_ops *ops; /* NULL: not in this build */
-} rows[] = {{"map", NULL}, [WEFTI_NETWORK_OFI] = {"ofi", OFI}, [WEFTI_NETWORK_UCX] = {"ucx", UCX}};
+    const wefti_transport_ops *ops;
+} rows[] = {{"map", NULL},
+#define ROW(number, name, ops) [number] = {name, ops},
+            NETWORK_TABLE(ROW)
+#undef ROW
+};
+static const char names[] = "map"
+#define NAME(number, name, ops) ", " name
+    NETWORK_TABLE(NAME)
+#undef NAME
+    ;
 #define NETWORKS ((uint32_t)(sizeof rows / sizeof *rows))
 
 const wefti_transport_ops *wefti_network_ops(uint32_t network)
@@ -141,10 +155,10 @@ static weft_status read_list(const char *list, int libraries, uint32_t *listed)
             WEFT_TRY(load(list, length, &network));
         } else if (network == NETWORKS) {
             return wefti_error(WEFT_ERR_ARGUMENT,
-                               "weft_world_create: WEFT_TRANSPORT names \"%.*s\"; give a list of map, ofi and ucx or "
-                               "the absolute path of a library (weft/transport.h), the first to be tried first, or ^ "
-                               "and which of these names are not to be used",
-                               (int)length, list);
+                               "weft_world_create: WEFT_TRANSPORT names \"%.*s\"; give a list of %s or the absolute "
+                               "path of a library (weft/transport.h), the first to be tried first, or ^ and which of "
+                               "these names are not to be used",
+                               (int)length, list, names);
         }
         *listed = network != 0 ? wefti_networks_append(*listed, network) : *listed;
         list += length;

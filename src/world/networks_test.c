@@ -70,7 +70,7 @@ static void test_refused(void **state)
         assert_int_equal(setenv("WEFT_TRANSPORT", values[i], 1), 0);
         assert_int_equal(wefti_world_networks(&networks), WEFT_ERR_ARGUMENT);
         assert_non_null(strstr(weft_last_error(), "WEFT_TRANSPORT"));
-        assert_non_null(strstr(weft_last_error(), "map, ofi and ucx"));
+        assert_non_null(strstr(weft_last_error(), "map, ofi, ucx"));
     }
 }
 

@@ -55,7 +55,7 @@ class Networks(unittest.TestCase):
         self.check_fails("variable FI_PROVIDER", WEFT_TRANSPORT="ofi", FI_PROVIDER="none")
         self.check_fails("UCX_NET_DEVICES none", "this host has lo", WEFT_TRANSPORT="ucx", UCX_NET_DEVICES="none")
         self.check_fails("WEFT_TRANSPORT", WEFT_TRANSPORT="^ofi,ucx")
-        self.check_fails('WEFT_TRANSPORT names "none"', "map, ofi and ucx", WEFT_TRANSPORT="none")
+        self.check_fails('WEFT_TRANSPORT names "none"', "map, ofi, ucx", WEFT_TRANSPORT="none")
 
 
 if __name__ == "__main__":
