@@ -173,7 +173,9 @@ static weft_status read_name(const char *host, uint64_t until_ns, wefti_tcp_cont
                            host);
     }
     if (error != 0) {
-        return wefti_error(WEFT_ERR_UNREACHABLE, "MASTER_ADDR=%.200s cannot be found: %s", host, gai_strerror(error));
+        return wefti_error(WEFT_ERR_UNREACHABLE,
+                           "MASTER_ADDR=%.200s cannot be found: %s; give a name that this host resolves, or an address",
+                           host, gai_strerror(error));
     }
     keep_addresses(found, contact);
     freeaddrinfo(found);

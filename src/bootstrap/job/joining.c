@@ -68,8 +68,10 @@ weft_status wefti_job_claim(const char *job, int rank, const char *variables)
     const socklen_t bytes = make_name(job, rank, &address);
     const int claim = wefti_os_socket_open(AF_UNIX);
     if (claim < 0) {
-        return wefti_error(WEFT_ERR_SYSTEM, "process %d of the launcher's job has no descriptor left: %s", rank,
-                           strerror(errno));
+        return wefti_error(
+            WEFT_ERR_SYSTEM,
+            "process %d of the launcher's job has no descriptor left: %s; allow more open files (ulimit -n)", rank,
+            strerror(errno));
     }
     if (wefti_os_socket_bind(claim, (const struct sockaddr *)&address, bytes) == 0) {
         (void)wefti_os_socket_listen(claim, 1);

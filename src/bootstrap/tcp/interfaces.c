@@ -17,7 +17,8 @@ typedef enum rank { RANK_LOOPBACK, RANK_FOUR, RANK_SIX, RANK_BRIDGE, RANK_NONE }
 static weft_status read_interfaces(struct ifaddrs **all)
 {
     if (wefti_fault("getifaddrs", ENOMEM) || getifaddrs(all) != 0) {
-        return wefti_error(WEFT_ERR_SYSTEM, "cannot list the network interfaces: %s", strerror(errno));
+        return wefti_error(WEFT_ERR_SYSTEM, "cannot list the network interfaces: %s; allow more open files (ulimit -n)",
+                           strerror(errno));
     }
     return WEFT_OK;
 }

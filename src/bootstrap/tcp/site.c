@@ -84,7 +84,10 @@ weft_status wefti_tcp_site_listen(wefti_tree_site *site, int near, int *listener
     wefti_tcp_contact own = {0};
     unsigned port;
     if (wefti_fault("getsockname", ENOBUFS) || wefti_os_socket_name(near, (struct sockaddr *)&local, &bytes) != 0) {
-        return wefti_error(WEFT_ERR_SYSTEM, "cannot find the address to listen at: %s", strerror(errno));
+        return wefti_error(
+            WEFT_ERR_SYSTEM,
+            "cannot find the address to listen at (getsockname): %s; the system lacks memory for sockets",
+            strerror(errno));
     }
     if (local.ss_family == AF_UNIX && !tcp->has_secret && !tcp->is_open) {
         return wefti_unix_listen_anywhere(listener, contact);

@@ -99,7 +99,8 @@ weft_status wefti_uid_claim(const wefti_uid_body *body, int *claim)
         return WEFT_ERR_STATE;
     }
     if (made < 0) {
-        return wefti_error(WEFT_ERR_SYSTEM, "cannot claim the unique id: %s", strerror(errno));
+        return wefti_error(WEFT_ERR_SYSTEM, "cannot claim the unique id: %s; allow more open files (ulimit -n)",
+                           strerror(errno));
     }
     if (wefti_os_socket_cookie(body->descriptor) != body->cookie || wefti_tcp_contact_port(&body->contact) == 0 ||
         wefti_tcp_port_of(body->descriptor) != wefti_tcp_contact_port(&body->contact)) {

@@ -39,7 +39,10 @@ weft_status wefti_os_mark_open(wefti_os_mark *mark, const unsigned char name[16]
     if (wefti_fault("bind", EADDRINUSE) ||
         wefti_os_socket_bind(listener, (const struct sockaddr *)&address, bytes) != 0 ||
         wefti_fault("listen", EADDRINUSE) || wefti_os_socket_listen(listener, SOMAXCONN) != 0) {
-        weft_status status = wefti_error(WEFT_ERR_SYSTEM, "cannot listen at a local socket: %s", strerror(errno));
+        weft_status status = wefti_error(WEFT_ERR_SYSTEM,
+                                         "cannot listen at a local socket, by which others see that this process "
+                                         "lives: %s; a container's security profile has to allow abstract sockets",
+                                         strerror(errno));
         wefti_os_socket_close(listener);
         return status;
     }
@@ -67,7 +70,10 @@ weft_status wefti_os_mark_look(const unsigned char name[16], wefti_os_mark_sight
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
         *sight = WEFTI_OS_MARK_SEEN; /* so many look at it that there is no more room */
     } else {
-        status = wefti_error(WEFT_ERR_SYSTEM, "cannot connect to a local socket: %s", strerror(errno));
+        status = wefti_error(WEFT_ERR_SYSTEM,
+                             "cannot connect to the local socket of another PE's process, to see whether it lives: %s; "
+                             "a container's security profile has to allow abstract sockets",
+                             strerror(errno));
     }
     wefti_os_socket_close(looker);
     return status;

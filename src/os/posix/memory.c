@@ -68,7 +68,10 @@ static weft_status map_file(wefti_os_memory *memory, int descriptor, size_t byte
 {
     struct stat about;
     if (wefti_fault("fstat", EIO) || fstat(descriptor, &about) != 0) {
-        return wefti_error(WEFT_ERR_SYSTEM, "cannot look at a file in memory: %s", strerror(errno));
+        return wefti_error(
+            WEFT_ERR_SYSTEM,
+            "cannot look at a file in memory (fstat): %s; a program must not close descriptors that it has not opened",
+            strerror(errno));
     }
     void *base = map_aligned(descriptor, bytes);
     if (base == MAP_FAILED) {
@@ -139,7 +142,10 @@ static weft_status check_file(int descriptor, size_t bytes)
 {
     struct stat about;
     if (wefti_fault("fstat", EIO) || fstat(descriptor, &about) != 0) {
-        return wefti_error(WEFT_ERR_SYSTEM, "cannot look at a received descriptor: %s", strerror(errno));
+        return wefti_error(WEFT_ERR_SYSTEM,
+                           "cannot look at a received descriptor (fstat): %s; a program must not close descriptors "
+                           "that it has not opened",
+                           strerror(errno));
     }
     if ((uint64_t)about.st_size != bytes) {
         return wefti_error(WEFT_ERR_MISMATCH, "received shared memory of %jd bytes where %zu were expected",
@@ -147,7 +153,10 @@ static weft_status check_file(int descriptor, size_t bytes)
     }
     int seals = wefti_fault("fcntl", EINVAL) ? -1 : fcntl(descriptor, F_GET_SEALS);
     if (seals < 0 && errno != EINVAL) { /* EINVAL: the file cannot be sealed */
-        return wefti_error(WEFT_ERR_SYSTEM, "cannot see whether received shared memory is sealed: %s", strerror(errno));
+        return wefti_error(WEFT_ERR_SYSTEM,
+                           "cannot see whether received shared memory is sealed (fcntl): %s; a program must not close "
+                           "descriptors that it has not opened",
+                           strerror(errno));
     }
     if (seals < 0 || (seals & SIZE_SEALS) != SIZE_SEALS) {
         return wefti_error(WEFT_ERR_MISMATCH, "received shared memory whose size is not sealed");

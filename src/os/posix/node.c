@@ -106,7 +106,9 @@ static weft_status query_user(uint64_t *user)
     if (bytes < 0 && errno == ENOENT) {
         *user = uid; /* a system without user namespaces */
     } else if (bytes < 0) {
-        status = wefti_error(WEFT_ERR_SYSTEM, "cannot tell which user this is: %s: %s", path, strerror(errno));
+        status =
+            wefti_error(WEFT_ERR_SYSTEM, "cannot tell which user this is: %s: %s; mount /proc and look at ulimit -n",
+                        path, strerror(errno));
     } else if (wefti_os_uid_is_vague(map, uid) || !wefti_os_uid_outside(map, uid, user)) {
         *user = USERS + file_number("/proc/self/ns/user"); /* nobody, here or outside */
     }

@@ -129,7 +129,10 @@ weft_status wefti_os_pass_open(wefti_os_pass *pass, const unsigned char name[16]
     close_socket(guest);
     if (wefti_fault("bind", EADDRINUSE) || bind(listener, (struct sockaddr *)&address, bytes) != 0 ||
         wefti_fault("listen", EADDRINUSE) || listen(listener, SOMAXCONN) != 0) {
-        weft_status status = wefti_error(WEFT_ERR_SYSTEM, "cannot listen at a local socket: %s", strerror(errno));
+        weft_status status = wefti_error(WEFT_ERR_SYSTEM,
+                                         "cannot listen at a local socket, to offer shared memory: %s; a container's "
+                                         "security profile has to allow abstract sockets",
+                                         strerror(errno));
         close(listener);
         return status;
     }
@@ -248,7 +251,10 @@ static weft_status guest_answer(int guest, const unsigned char *token, int descr
     unsigned char shown[TOKEN_BYTES + 1];
     ssize_t bytes = wefti_fault("recv", ENOBUFS) ? -1 : recv(guest, shown, sizeof shown, 0);
     if (bytes < 0 && errno == ENOBUFS) {
-        return wefti_error(WEFT_ERR_SYSTEM, "cannot read a local socket: %s", strerror(errno));
+        return wefti_error(
+            WEFT_ERR_SYSTEM,
+            "cannot read who asks for shared memory at a local socket: %s; the system lacks memory for sockets",
+            strerror(errno));
     }
     int known = bytes == TOKEN_BYTES && is_token(shown, token);
     if (send_answer(guest, known ? descriptor : -1) >= 0) {
@@ -256,7 +262,10 @@ static weft_status guest_answer(int guest, const unsigned char *token, int descr
         return WEFT_OK;
     }
     if (known && errno != EPIPE && errno != ECONNRESET) {
-        return wefti_error(WEFT_ERR_SYSTEM, "cannot send a descriptor: %s", strerror(errno));
+        return wefti_error(WEFT_ERR_SYSTEM,
+                           "cannot send shared memory's descriptor by a local socket: %s; look at ulimit -n, of which "
+                           "descriptors on their way are a part",
+                           strerror(errno));
     }
     return WEFT_OK;
 }
@@ -292,7 +301,8 @@ static weft_status serve_once(guest_list *guests, const unsigned char *token, in
         return WEFT_OK;
     }
     if (ready < 0) {
-        return wefti_error(WEFT_ERR_SYSTEM, "cannot wait at a local socket: %s", strerror(errno));
+        return wefti_error(WEFT_ERR_SYSTEM, "cannot wait at a local socket (poll): %s; look at ulimit -n",
+                           strerror(errno));
     }
     WEFT_TRY(guests_answer(guests, token, descriptor, left));
     guests_drop_silent(guests);
@@ -332,7 +342,10 @@ static weft_status connect_until(int taker, const unsigned char name[16], wait *
             return WEFT_OK;
         }
         if (!is_later(errno) && errno != ECONNREFUSED && errno != ENOENT) {
-            return wefti_error(WEFT_ERR_SYSTEM, "cannot connect to a local socket: %s", strerror(errno));
+            return wefti_error(WEFT_ERR_SYSTEM,
+                               "cannot connect to a local socket, to take shared memory: %s; a container's security "
+                               "profile has to allow abstract sockets",
+                               strerror(errno));
         }
         if (wefti_os_now_ns() >= now->until_ns) {
             return wefti_error(WEFT_ERR_TIMEOUT, "nobody on this node offered the shared memory in time");
@@ -364,7 +377,9 @@ static weft_status show_token(int taker, const unsigned char token[16])
         return wefti_error(WEFT_ERR_PEER, "the process that offers the shared memory is gone");
     }
     if (sent != TOKEN_BYTES) {
-        return wefti_error(WEFT_ERR_SYSTEM, "cannot write to a local socket: %s", strerror(errno));
+        return wefti_error(WEFT_ERR_SYSTEM,
+                           "cannot ask for shared memory at a local socket: %s; the system lacks memory for sockets",
+                           strerror(errno));
     }
     return WEFT_OK;
 }
@@ -378,7 +393,8 @@ static int wait_readable(int taker, wait *now, weft_status *status)
         return 1;
     }
     if (ready < 0 && errno != EINTR) {
-        *status = wefti_error(WEFT_ERR_SYSTEM, "cannot wait at a local socket: %s", strerror(errno));
+        *status = wefti_error(WEFT_ERR_SYSTEM, "cannot wait at a local socket (poll): %s; look at ulimit -n",
+                              strerror(errno));
     } else if (wefti_os_now_ns() >= now->until_ns) {
         *status = wefti_error(WEFT_ERR_TIMEOUT, "the shared memory was offered but not handed over in time");
     } else {

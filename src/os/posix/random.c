@@ -15,7 +15,10 @@ weft_status wefti_os_random(void *bytes, size_t count)
             continue;
         }
         if (got < 0) {
-            return wefti_error(WEFT_ERR_SYSTEM, "cannot get random bytes: %s", strerror(errno));
+            return wefti_error(
+                WEFT_ERR_SYSTEM,
+                "cannot get random bytes (getrandom): %s; a container's security profile has to allow it",
+                strerror(errno));
         }
         at += got;
         count -= (size_t)got;

@@ -110,7 +110,8 @@ destroy_mutex:
     pthread_mutex_destroy(&created->mutex);
 free_record:
     wefti_free(created);
-    return wefti_error(WEFT_ERR_SYSTEM, "cannot make a monitor: %s", strerror(error));
+    return wefti_error(WEFT_ERR_SYSTEM, "cannot make a mutex and a condition: %s; the system lacks memory",
+                       strerror(error));
 }
 
 void wefti_os_monitor_destroy(wefti_os_monitor *monitor)

@@ -265,7 +265,8 @@ static void report_lost_output(run_job *job)
 {
     int error = job->out.error != 0 ? job->out.error : job->err.error;
     if (error != 0) {
-        (void)fprintf(stderr, "weftrun: cannot write what the PEs wrote: %s\n", strerror(error));
+        (void)fprintf(stderr, "weftrun: cannot write what the PEs wrote: %s; look at where its own output goes\n",
+                      strerror(error));
         job->code = job->code == 0 ? EXIT_LOST : job->code;
     }
 }
@@ -366,7 +367,8 @@ static void start_all(run_job *job)
     while (job->started < job->options->pes) {
         int pe = job->started;
         if (!run_child_start(&job->children[pe], &job->setting, pe)) {
-            (void)fprintf(stderr, "weftrun: cannot start PE %d of %d: %s\n", pe, job->options->pes, strerror(errno));
+            (void)fprintf(stderr, "weftrun: cannot start PE %d of %d: %s; look at ulimit -u and -n\n", pe,
+                          job->options->pes, strerror(errno));
             job->code = EXIT_CANNOT_START;
             end_all(job);
             break;
@@ -400,7 +402,7 @@ int run_job_run(const run_options *options)
 {
     run_job job;
     if (!init(&job, options)) {
-        (void)fprintf(stderr, "weftrun: cannot begin: %s\n", strerror(errno));
+        (void)fprintf(stderr, "weftrun: cannot begin: %s; look at ulimit -n\n", strerror(errno));
         job.code = EXIT_CANNOT_START;
     } else {
         discard_timeline(options);

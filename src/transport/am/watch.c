@@ -503,7 +503,8 @@ static void run(void *argument)
 
 static weft_status failed(const char *what)
 {
-    return wefti_error(WEFT_ERR_SYSTEM, "cannot %s, by which PEs of other nodes notice that this one has ended: %s",
+    return wefti_error(WEFT_ERR_SYSTEM,
+                       "cannot %s, by which PEs of other nodes notice that this one has ended: %s; look at ulimit -n",
                        what, strerror(errno));
 }
 
