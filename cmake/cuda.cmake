@@ -7,7 +7,10 @@ set(weft_nvcc_architectures
     -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=sm_100
     -gencode arch=compute_80,code=compute_80)
 set(weft_ep_nvcc_architectures # expert parallelism: sm_90 and later
-    -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=sm_100 -gencode arch=compute_90,code=compute_90)
+    -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90)
+if(WEFT_CUDA_SM100)
+    list(APPEND weft_ep_nvcc_architectures -gencode arch=compute_90,code=sm_100)
+endif()
 
 if(CMAKE_CUDA_COMPILER)
     get_filename_component(weft_cuda_bin ${CMAKE_CUDA_COMPILER} REALPATH)
