@@ -50,9 +50,9 @@
  *
  *   what is needed   a world with a device heap (weft/device.h), else WEFT_ERR_STATE; peer access among the GPUs of a
  *                    domain, else WEFT_ERR_UNREACHABLE; compute capability 9.0 and later whose blocks may have 220 KiB
- *                    of shared memory, which 12.0 has not; at most 256 ranks and 16384 experts. What there is not is
- *                    WEFT_ERR_UNSUPPORTED; the lists are in docs/expert-parallelism.md, "On GPUs", and, of groups of
- *                    several domains, in docs/ep-gpu-hosts.md
+ *                    of shared memory, which 12.0 has not; at most 256 ranks and 16384 experts. What GPUs do not
+ *                    support is WEFT_ERR_UNSUPPORTED: the lists are in docs/expert-parallelism.md, "On GPUs", and, for
+ *                    groups of several domains, in docs/ep-gpu-hosts.md
  *   memory           data pointers are device addresses, and so is tokens_at
  *   order            calls are ordered by their stream and return before their outcome is known: an overflow is the
  *                    route's status, a mismatch or a timeout is returned by the group's next call or query. A call that
@@ -181,10 +181,10 @@ typedef struct weft_ep_config {
     const int *domain_of;
     int domain_ranks;
     /* On GPUs: NULL, or a group of the same world with which this one shares a claim of multiprocessors: it is the most
-     * that a route of either asks for, and is given back with the last of them. For groups whose calls are ordered
-     * after each other, as on one stream, and that alike on all ranks: they are not kept from waiting for each other.
-     * Any number may share; routes of those that do are made on one thread at a time. Ranks may differ. Read during
-     * the call; not used on the host. WEFT_ERR_ARGUMENT: destroyed, of another world, or on the host. */
+     * that a route of either asks for, and is given back with the last of them. Only for groups whose calls run one
+     * after another, as on one stream, in the same order on all ranks: calls that run at once could wait for each other
+     * for ever. Any number may share; routes of those that do are made on one thread at a time. Ranks may differ. Read
+     * during the call; not used on the host. WEFT_ERR_ARGUMENT: destroyed, of another world, or on the host. */
     const weft_ep *claim_with;
     /* Most bytes of scales of a WEFT_EP_BYTES row, a multiple of 4, at most 4092. 0: what the widest fp8 row has, 4 *
      * ceil(row_bytes_max / 128); more memory is reserved only if it is more than that. */
@@ -223,16 +223,16 @@ typedef struct weft_ep_config {
  * deadlines. One that is between two calls, or does not answer over a network, has one: nobody can tell it from one
  * that is gone, and if it is not it comes back by weft_ep_rejoin. What a masked rank sent or was to send in that call
  * is left as it was: rows, and what is told of them; counts may have its rows. Ranks may mask different ones: a live
- * rank that finds itself masked by another masks that one, too.
- * On the host a combine reads rows where they lie at other ranks. One that comes to it so late that these have masked
- * it, and gone on, masks them, too, and adds up without them.
+ * rank that finds itself masked by another masks that one, too. On the host a combine reads rows where they lie at
+ * other ranks. One that comes to it so late that these have masked it, and gone on, masks them, too, and adds up
+ * without them.
  * Routings are agreed on through the owners of experts, whatever the size.
  *
- * On GPUs dispatches into slots of few tokens and combines from them do so, others fail; a rank is in a call if its
- * call header and counts have come by the deadline, and there are no further ones; weft_ep_counts.offset_of_source is s
- * * Tmax, by expert too. With pairs_max 2 a call knows who was masked before it on its stream; of two that are
- * outstanding each may wait its deadline for a rank. WEFT_ERR_UNSUPPORTED: more than 32 ranks, several domains, no
- * memory for slots or low latency. */
+ * On GPUs only dispatches into slots of few tokens, and combines from them, mask ranks so; in other calls a passed
+ * deadline is WEFT_ERR_TIMEOUT. A rank is in a call if its call header and counts have come by the deadline, and there
+ * are no further ones; weft_ep_counts.offset_of_source is s * Tmax, by expert too. With pairs_max 2 a call knows who
+ * was masked before it on its stream; of two that are outstanding each may wait its deadline for a rank.
+ * WEFT_ERR_UNSUPPORTED: more than 32 ranks, several domains, no memory for slots or low latency. */
 #define WEFT_EP_MASK_ON_TIMEOUT 1u
 /* Keep what weft_ep_stats_query tells. */
 #define WEFT_EP_STATISTICS 2u
@@ -267,11 +267,11 @@ typedef struct weft_ep_memory {
 WEFT_API weft_status weft_ep_bytes(const weft_ep_config *config, int ranks, weft_ep_memory *memory) WEFT_MUST_CHECK;
 
 /* The map of domains of a group: domain_of [R], the number of each rank's domain, that is, its lowest rank, and *count,
- * how many domains there are; any of both NULL. Local, any thread. WEFT_ERR_ARGUMENT: NULL, or destroyed. */
+ * how many domains there are; either may be NULL. Local, any thread. WEFT_ERR_ARGUMENT: NULL, or destroyed. */
 WEFT_API weft_status weft_ep_domains(const weft_ep *ep, int *domain_of, int *count) WEFT_MUST_CHECK;
 
 /* The limits of a group as they are now: *config becomes its config, with tables of NULL. Local; on the thread of the
- * group's calls where limits grow. WEFT_ERR_ARGUMENT: NULL, destroyed, or a size of no header. */
+ * group's calls where limits grow. WEFT_ERR_ARGUMENT: NULL, destroyed, or a size that no version of the struct had. */
 WEFT_API weft_status weft_ep_limits(const weft_ep *ep, weft_ep_config *config) WEFT_MUST_CHECK;
 
 /* The address of window `index`, 0 .. windows - 1, of config.window_bytes bytes aligned to 256: symmetric memory, on
@@ -312,8 +312,8 @@ WEFT_API weft_status weft_ep_destroy(weft_ep *ep) WEFT_MUST_CHECK;
  * group is dead for another reason than a timeout). */
 WEFT_API weft_status weft_ep_mask(weft_ep *ep, int rank, int alive) WEFT_MUST_CHECK;
 
-/* Which ranks are masked now: masked [R], 1 or 0, and *count of them; any of both NULL. Any thread, also while another
- * is inside a call of the group: a poll for failures. */
+/* Which ranks are masked now: masked [R], 1 or 0, and *count of them; either may be NULL. Any thread, also while
+ * another is inside a call of the group: a poll for failures. */
 WEFT_API weft_status weft_ep_mask_query(const weft_ep *ep, unsigned char *masked, int *count) WEFT_MUST_CHECK;
 
 /* What the group's next collective call would return because of an earlier one that failed, without a text; WEFT_OK
@@ -321,9 +321,9 @@ WEFT_API weft_status weft_ep_mask_query(const weft_ep *ep, unsigned char *masked
  * Waits for nothing. On GPUs any thread. */
 WEFT_API weft_status weft_ep_failure(const weft_ep *ep) WEFT_MUST_CHECK;
 
-/* Where the same is told as bits: ceil(R / 64) words, bit r % 64 of word r / 64 set while rank r is masked. They live
- * as long as the group, and are stored with release. On GPUs they lie in host memory, too; with pairs_max 2 what calls
- * have masked by themselves is there from the group's next call on, and in weft_ep_mask_query at once. */
+/* The masked ranks as bits: ceil(R / 64) words, bit r % 64 of word r / 64 set while rank r is masked. They live as long
+ * as the group, and are stored with release. On GPUs they lie in host memory, too; with pairs_max 2 what calls have
+ * masked by themselves is there from the group's next call on, and in weft_ep_mask_query at once. */
 WEFT_API weft_status weft_ep_mask_words(const weft_ep *ep, const uint64_t **words) WEFT_MUST_CHECK;
 
 /* The number of collective calls that this rank has made, failed ones counted; and set this rank's number to `calls`,
@@ -381,9 +381,10 @@ typedef struct weft_ep_plan {
     weft_ep_order order; /* of all sums over ranks: combine, its values_out, the backward of dispatch */
 } weft_ep_plan;
 
-/* What sms of a plan may be, that more would not make calls of such a route faster: blocks for which there is work, at
- * most three quarters of this rank's part of the GPU, and with two pairs half of those; plan->sms is not read. A plan's
- * sms may be less: the fewer, the more is left to the experts. On the host 0. Local, any thread. */
+/* The number of multiprocessors, for sms of a plan, beyond which calls of such a route get no faster: as many as there
+ * are blocks with work, at most three quarters of this rank's part of the GPU, and with two pairs half of those;
+ * plan->sms is not read. A plan's sms may be less: the fewer, the more is left to the experts. On the host 0. Local,
+ * any thread. */
 WEFT_API weft_status weft_ep_sms_hint(const weft_ep *ep, const weft_ep_plan *plan, int *sms) WEFT_MUST_CHECK;
 
 /* Expert-major: dispatch, and the backward of combine, set the data (and scales) of padding rows to zero. Else they are
@@ -441,11 +442,12 @@ WEFT_API weft_status weft_ep_route_generation(const weft_ep_route *route, uint64
  * that came later. Local, any thread but one that routes. */
 WEFT_API weft_status weft_ep_route_expect(const weft_ep_route *route, uint64_t generation) WEFT_MUST_CHECK;
 
-/* The same in each call on the route's routing from now on, backwards and halves among them: another routing than this
- * one is WEFT_ERR_STATE, and nothing moves. 0: any will do again. After weft_ep_route_attach it is the routing in that
- * memory that is looked at: the last that a route of the group has made there, also where the route has been elsewhere
- * meanwhile; of memory that the group has made none in, or more than a thousand others since, the caller's word is
- * taken, and replays of graphs make none. Local; between calls on the route. WEFT_ERR_ARGUMENT: NULL, or destroyed. */
+/* Check the same in each call on the route's routing from now on, backwards and halves among them: another routing than
+ * this one is WEFT_ERR_STATE, and nothing moves. 0: any will do again. After weft_ep_route_attach it is the routing in
+ * that memory that is looked at: the last that a route of the group has made there, also where the route has been
+ * elsewhere meanwhile; of memory that the group has made none in, or more than a thousand others since, the caller's
+ * word is taken, and replays of graphs make none. Local; between calls on the route. WEFT_ERR_ARGUMENT: NULL, or
+ * destroyed. */
 WEFT_API weft_status weft_ep_route_require(weft_ep_route *route, uint64_t generation) WEFT_MUST_CHECK;
 
 /* Local. NULL is allowed. */
@@ -736,13 +738,14 @@ WEFT_API weft_status weft_ep_combine_bwd(weft_ep_route *route, const weft_ep_row
                                          const weft_ep_rows *grad_rows, float *grad_weights, unsigned flags,
                                          weft_stream *stream) WEFT_MUST_CHECK;
 
-/* Make what no row has filled padding, after a dispatch, or a backward of combine, into arrays of more rows than come:
- * for programs that do not know N, as captured graphs, and use all rows of their arrays. Rows N .. D - 1 of `out` get
- * zeroes as data and scales, weight 0, expert -1, source rank and token -1, each where out has the array; N is 0 after
- * an overflow. D is the arrays' rows_capacity, or, with `mark`, what *mark says if that is less: how many rows may hold
- * something else, at most INT32_MAX. *mark is where the group's arrays may lie, on GPUs one that the GPU reaches; it
- * becomes N. So arrays that the program keeps from call to call, each with a mark, which begins as 0 if they hold
- * padding and else as their rows, have written what changes. Who writes into such rows sets the mark anew.
+/* Turn into padding the rows of arrays behind those received, after a dispatch, or a backward of combine, into arrays
+ * of more rows than come: for programs that do not know N, as captured graphs, and use all rows of their arrays. Rows N
+ * .. D - 1 of `out` get zeroes as data and scales, weight 0, expert -1, source rank and token -1, each where out has
+ * the array; N is 0 after an overflow. D is the arrays' rows_capacity, or, with `mark`, what *mark says if that is
+ * less: how many rows may hold something else, at most INT32_MAX. *mark is where the group's arrays may lie, on GPUs
+ * one that the GPU reaches; it becomes N. So arrays that the program keeps from call to call, each with a mark, which
+ * begins as 0 if they hold padding and else as their rows, have written what changes. Who writes into such rows sets
+ * the mark anew.
  *
  * Local, on the route's routing; on GPUs enqueued after the call, on the same stream, or captured with it. Padding of
  * experts' groups is the plan's (WEFT_EP_ZERO_PADDING). WEFT_ERR_STATE: no routing, or between the halves of a call of

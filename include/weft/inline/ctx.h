@@ -19,8 +19,8 @@ struct weft_ctx {
     unsigned options;
 };
 
-/* Out of line, as wefti_put_slow and its like of inline/rma.h, with the context and the PE's number in its team: what
- * programs have compiled in does not keep a library from completing and ordering a context's accesses apart. */
+/* Out of line, as wefti_put_slow and the others of inline/rma.h, with the context and the PE's number in its team: so a
+ * later library can complete and order a context's accesses apart without programs being compiled anew. */
 WEFT_API weft_status wefti_ctx_put_slow(weft_ctx *ctx, void *dest, const void *source, size_t bytes, int pe);
 WEFT_API weft_status wefti_ctx_put_nbi_slow(weft_ctx *ctx, void *dest, const void *source, size_t bytes, int pe);
 WEFT_API weft_status wefti_ctx_get_slow(weft_ctx *ctx, void *dest, const void *source, size_t bytes, int pe);

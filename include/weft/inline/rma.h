@@ -15,8 +15,8 @@ WEFT_API weft_status wefti_put_slow(weft_world *world, void *dest, const void *s
 WEFT_API weft_status wefti_get_slow(weft_world *world, void *dest, const void *source, size_t bytes, int pe);
 WEFT_API weft_status wefti_put_signal_slow(weft_world *world, void *dest, const void *source, size_t bytes,
                                            uint64_t *signal, uint64_t value, weft_signal_op op, int pe);
-/* The same of calls that need not be complete on return, with entries of their own: what programs have compiled in does
- * not keep them from returning before. */
+/* The same for calls that need not be complete on return. They have functions of their own, so that a later library can
+ * let them return earlier without programs being compiled anew. */
 WEFT_API weft_status wefti_put_nbi_slow(weft_world *world, void *dest, const void *source, size_t bytes, int pe);
 WEFT_API weft_status wefti_get_nbi_slow(weft_world *world, void *dest, const void *source, size_t bytes, int pe);
 WEFT_API weft_status wefti_put_signal_nbi_slow(weft_world *world, void *dest, const void *source, size_t bytes,
@@ -42,7 +42,7 @@ WEFT_API weft_status wefti_fetch_slow(weft_world *world, const uint64_t *signal,
 
 /* ---- put and get --------------------------------------------------------------------------------------------- */
 
-/* Whether it was done: the PE is in the link domain, and nothing is wrong. */
+/* Does it if the PE is in the link domain and nothing is wrong, and returns whether it did. */
 static inline int wefti_put_near(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
 {
     if (WEFTI_FAST(world, dest, bytes, pe) && WEFTI_LIKELY(source != NULL)) {
@@ -272,7 +272,7 @@ static inline uint64_t wefti_amo_at(wefti_amo_op op, int bits, void *at, uint64_
     }
 }
 
-/* Whether it was done: the PE is in the link domain, and nothing is wrong. */
+/* Does it if the PE is in the link domain and nothing is wrong, and returns whether it did. */
 static inline int wefti_amo_near(weft_world *world, wefti_amo_op op, int bits, void *dest, uint64_t value,
                                  uint64_t cond, int pe, uint64_t *before)
 {
@@ -323,7 +323,7 @@ static inline void wefti_from_bits(void *value, uint64_t bits, size_t bytes)
     }
 }
 
-/* The atomics' one shape: VALUE and COND are lvalues or NULL, OLD a pointer or NULL. */
+/* The body of every atomic: VALUE and COND are lvalues or NULL, OLD a pointer or NULL. */
 static inline weft_status wefti_amo_typed(weft_world *world, wefti_amo_op op, size_t bytes, void *dest,
                                           const void *value, const void *cond, int pe, void *old)
 {

@@ -1,7 +1,7 @@
 /* inline/view.h: what inline code reads of a world: the frozen first part of every weft_world.
  *
  * Fields may be appended, with a new WEFTI_VIEW_ABI; none is moved or changes its meaning. The number changes, too,
- * when inline code begins to need anything else of the library that an older one does not have, or not so. Programs
+ * when inline code begins to need anything else that an older library lacks or has in another form. Programs
  * tell the library theirs when they create a world (inline/world.h). In a forked process it reads as zeros, with which
  * every access goes out of line. */
 #ifndef WEFTI_INLINE_VIEW_H
@@ -21,9 +21,8 @@ extern "C" {
 
 #define WEFTI_FAR INT64_MIN
 
-/* Some PE needs a transport or a proxy; there is a device, whose copies only a quiet completes. */
-#define WEFTI_REMOTE_PES 1u
-#define WEFTI_REMOTE_COPIES 2u
+#define WEFTI_REMOTE_PES 1u /* some PE needs a transport or a proxy */
+#define WEFTI_REMOTE_COPIES 2u /* there is a device, whose copies only a quiet completes */
 
 typedef struct wefti_view {
     uint32_t abi; /* WEFTI_VIEW_ABI */
