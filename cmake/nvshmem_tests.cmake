@@ -10,6 +10,7 @@ function(weft_add_nvshmem_program name)
     add_executable(nvshmem_${name} ${weft_nvshmem_tests}/${name}.c)
     target_include_directories(nvshmem_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
     target_link_libraries(nvshmem_${name} PRIVATE weft_flags nvshmem_host m ${CMAKE_DL_LIBS})
+    target_compile_options(nvshmem_${name} PRIVATE -O0) # calls for every type, which are long to optimise and run once
     set_target_properties(nvshmem_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
     add_dependencies(nvshmem_${name} weftrun)
 endfunction()
@@ -142,7 +143,7 @@ foreach(source rma.c amo.c wait.c coll.c groups.cc)
     get_filename_component(name ${source} NAME_WE)
     set(program ${PROJECT_BINARY_DIR}/tests/nvshmem_kernel_${name})
     add_custom_command(OUTPUT ${program}
-        COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_other_flags} -DWEFT_NVSHMEM_NO_CUDA -I${weft_nvshmem_include}
+        COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_other_flags} -O0 -DWEFT_NVSHMEM_NO_CUDA -I${weft_nvshmem_include}
             -I${PROJECT_SOURCE_DIR}/tests ${weft_nvshmem_tests}/${source} -x none -o ${program} $<TARGET_FILE:nvshmem_host>
             -Wl,-rpath,${weft_nvshmem_home}/lib -ldl
         DEPENDS ${weft_nvshmem_tests}/${source} ${weft_nvshmem_tests}/check.h ${weft_nvshmem_headers} nvshmem_host VERBATIM)

@@ -12,6 +12,7 @@ function(weft_add_shmem_program source library)
     add_executable(${program} ${source})
     target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
     target_link_libraries(${program} PRIVATE weft_flags ${library} ${ARGN} Threads::Threads)
+    target_compile_options(${program} PRIVATE -O0) # calls for every type, which are long to optimise and run once
     set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
     add_dependencies(${program} weftrun)
 endfunction()
