@@ -162,8 +162,8 @@ const unsigned char *wefti_ep_crossing_at(const weft_ep *ep, wefti_ep_ring_kind 
 weft_status wefti_ep_crossing_send(const weft_ep *ep, wefti_ep_ring_kind kind, int rank, int line, uint32_t number,
                                    const void *chunk, size_t bytes)
 {
-    return wefti_ep_post(ep, rank, slot_at(ep, kind, line, number), chunk, bytes, flag_at(ep, kind, line, number),
-                         wefti_ep_ring_word(ep->host->crossing->arrivals.epoch, number));
+    return wefti_ep_post_apart(ep, rank, slot_at(ep, kind, line, number), chunk, bytes, flag_at(ep, kind, line, number),
+                               wefti_ep_ring_word(ep->host->crossing->arrivals.epoch, number));
 }
 
 int wefti_ep_crossing_has(const weft_ep *ep, wefti_ep_ring_kind kind, int line, uint32_t number)

@@ -70,10 +70,10 @@ static inline weft_status wefti_ep_get(const weft_ep *ep, int rank, void *to, ui
     return wefti_ep_unless_gone(ep, rank, status);
 }
 
-/* Set the flag at `flag_at` in `rank`'s memory: who sees it sees all that this rank has put there before, and the
- * `bytes` bytes of `payload`, put at `at` now (0: none). */
-static inline weft_status wefti_ep_post(const weft_ep *ep, int rank, uint64_t at, const void *payload, size_t bytes,
-                                        uint64_t flag_at, uint64_t value)
+/* Put `bytes` bytes of `payload`, if any, at `at` in `rank`'s memory, and then set the flag at `flag_at` there: who
+ * sees it sees them. Without a payload the flag comes behind all that this rank has put there before, too. */
+static inline weft_status wefti_ep_post_apart(const weft_ep *ep, int rank, uint64_t at, const void *payload,
+                                              size_t bytes, uint64_t flag_at, uint64_t value)
 {
     unsigned char *near = wefti_ep_near(ep, rank, 0);
     if (near != NULL) {
@@ -86,11 +86,21 @@ static inline weft_status wefti_ep_post(const weft_ep *ep, int rank, uint64_t at
     if (ep->masked[rank]) {
         return WEFT_OK;
     }
-    WEFT_TRY(weft_fence(ep->world));
     return wefti_ep_unless_gone(ep, rank,
                                 weft_putmem_signal(ep->world, wefti_ep_symmetric(ep, at), bytes > 0 ? payload : &value,
                                                    bytes, (uint64_t *)(void *)wefti_ep_symmetric(ep, flag_at), value,
                                                    WEFT_SIGNAL_SET, ep->host->peers[rank].pe));
+}
+
+/* The same, behind all that this rank has put there before: who sees the flag sees that, too. Data behind a fence may
+ * wait until the other side has taken what went before. */
+static inline weft_status wefti_ep_post(const weft_ep *ep, int rank, uint64_t at, const void *payload, size_t bytes,
+                                        uint64_t flag_at, uint64_t value)
+{
+    if (bytes > 0 && wefti_ep_near(ep, rank, 0) == NULL && !ep->masked[rank]) {
+        WEFT_TRY(weft_fence(ep->world));
+    }
+    return wefti_ep_post_apart(ep, rank, at, payload, bytes, flag_at, value);
 }
 
 #endif

@@ -57,7 +57,7 @@ struct wefti_am_buffer {
     wefti_am_buffer *next; /* in a list of free ones, or of those that are still to be sent */
     wefti_am_header *header; /* and the data behind it; of a write or a read: memory for its data */
     uint8_t is_write; /* of a write or a read, as what follows */
-    uint8_t is_left; /* its call has given up, so nobody waits for it */
+    uint8_t is_left; /* its call has ended, so nobody waits for it */
     uint8_t is_done;
     uint8_t has_failed;
 };
@@ -96,6 +96,7 @@ typedef struct wefti_am_peer {
     } range; /* of its memory; no bytes: none */
     uint32_t rma; /* writes and reads under way to it, or not yet taken by who waits for them */
     uint32_t writes; /* under way to it */
+    int has_fenced_writes; /* some were at the last fence, and a write that completes has no order with them */
     uint64_t received_ns; /* when a message last came from it */
     uint32_t sending; /* buffers that go to it */
     uint32_t asked; /* requests that wait for its replies */

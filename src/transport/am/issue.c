@@ -241,7 +241,10 @@ weft_status wefti_am_fence(wefti_transport *transport)
     wefti_am_enter(am);
     wefti_am_try_gathered(am, UINT64_MAX);
     for (int pe = 0; am->wire.rma != WEFTI_WIRE_NO_RMA && pe < am->setup.pes; pe++) {
-        am->peers[pe].fenced_put = am->peers[pe].message_put; /* which a write would overtake */
+        wefti_am_peer *peer = &am->peers[pe];
+        peer->fenced_put = peer->message_put; /* which a write would overtake */
+        peer->has_fenced_writes =
+            am->wire.rma == WEFTI_WIRE_RMA_COMPLETES && (peer->has_fenced_writes || peer->writes > 0);
     }
     return wefti_am_leave(am, WEFT_OK);
 }

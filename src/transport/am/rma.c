@@ -194,7 +194,7 @@ static int is_taken_in_place(wefti_am *am, const unsigned char *source, size_t b
 
 /* A call that moves its bytes piece by piece. */
 typedef struct move {
-    wefti_am_buffer *ops[WINDOW];
+    wefti_am_buffer *ops[WINDOW]; /* NULL: of a piece that nobody waits for */
     size_t begun;
     size_t over;
     size_t pieces;
@@ -222,10 +222,13 @@ static int begins_next(const move *m, const wefti_am_wait *now)
 static weft_status await_oldest(move *m, wefti_am_wait *now, unsigned char *dest)
 {
     const size_t number = m->over++;
-    return await(now, m->ops[number % WINDOW], dest != NULL ? dest + number * WEFTI_AM_RMA_BYTES : NULL,
-                 piece_bytes(m, number));
+    wefti_am_buffer *op = m->ops[number % WINDOW];
+    return op == NULL
+               ? WEFT_OK
+               : await(now, op, dest != NULL ? dest + number * WEFTI_AM_RMA_BYTES : NULL, piece_bytes(m, number));
 }
 
+/* What is copied goes its way while the call returns: its source can be reused, and this PE sees to others. */
 static weft_status put_piece(move *m, wefti_am_wait *now, uint64_t offset, const unsigned char *source)
 {
     const size_t at = m->begun * WEFTI_AM_RMA_BYTES;
@@ -233,14 +236,31 @@ static weft_status put_piece(move *m, wefti_am_wait *now, uint64_t offset, const
     wefti_am_buffer *op = NULL;
     WEFT_TRY(begin(now, &op));
     op->is_write = 1;
-    if (is_taken_in_place(now->am, source + at, what.bytes, &what.registration)) {
-        what.local = (void *)(uintptr_t)(source + at);
-    } else {
+    const int is_copied = !is_taken_in_place(now->am, source + at, what.bytes, &what.registration);
+    if (is_copied) {
         what.local = memcpy(op->header, source + at, what.bytes);
         what.registration = NULL;
+    } else {
+        what.local = (void *)(uintptr_t)(source + at);
     }
     WEFT_TRY(submit(now, op, &what, offset + at));
-    m->ops[m->begun++ % WINDOW] = op;
+    op->is_left = is_copied;
+    m->ops[m->begun++ % WINDOW] = is_copied ? NULL : op;
+    return WEFT_OK;
+}
+
+/* A write comes behind those before a fence by the provider's order, by their count (wefti_am_flush_messages), or
+ * because they are complete. */
+static weft_status await_fenced_writes(wefti_am_wait *now)
+{
+    wefti_am_peer *peer = &now->am->peers[now->pe];
+    while (peer->has_fenced_writes && peer->writes > 0) {
+        if (peer->is_lost) {
+            return wefti_am_lost(now);
+        }
+        WEFT_TRY(wefti_am_wait_step(now));
+    }
+    peer->has_fenced_writes = 0;
     return WEFT_OK;
 }
 
@@ -248,6 +268,7 @@ weft_status wefti_am_rma_put(wefti_am_wait *now, uint64_t offset, const unsigned
 {
     move m = move_of(bytes);
     WEFT_TRY(wefti_am_flush_messages(now, now->am->peers[now->pe].fenced_put));
+    WEFT_TRY(await_fenced_writes(now));
     weft_status status = wefti_am_send_gathered(now);
     while (status == WEFT_OK && m.over < m.pieces) {
         status = begins_next(&m, now) ? put_piece(&m, now, offset, source) : await_oldest(&m, now, NULL);
