@@ -95,10 +95,6 @@ wefti_cuda_ep_launch_plan wefti_cuda_ep_dispatch_plan(const weft_ep_route *route
 wefti_cuda_ep_launch_plan wefti_cuda_ep_combine_plan(const weft_ep_route *route, wefti_cuda_ep_work work,
                                                      wefti_cuda_ep_phase phase, wefti_cuda_ep_combine_args *args);
 
-/* Whether a kernel can be launched on a stream now: as what is claimed of multiprocessors, and other pairs. */
-weft_status wefti_cuda_ep_check_launch(const weft_ep_route *route, const wefti_cuda_ep_launch_plan *plan,
-                                       const weft_stream *stream, const char *call);
-
 /* Whether a call that needs the area's rows, unless it is one of low latency, has them. */
 weft_status wefti_cuda_ep_check_staging(const weft_ep *ep, const wefti_cuda_ep_launch_plan *plan, const char *why,
                                         const char *call);

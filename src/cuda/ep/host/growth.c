@@ -144,7 +144,7 @@ static weft_status check_alone(const wefti_cuda_ep_beginning *of, int has_memory
                                const char *call)
 {
     const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_plan_launch(of->route, of->kernel);
-    WEFT_TRY(wefti_cuda_ep_check_launch(of->route, &plan, stream, call));
+    WEFT_TRY(wefti_cuda_ep_check_plan(of->route, &plan, stream, call));
     return has_memory && of->staging != NULL ? wefti_cuda_ep_check_staging(of->route->ep, &plan, of->staging, call)
                                              : WEFT_OK;
 }

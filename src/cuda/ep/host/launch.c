@@ -2,47 +2,12 @@
 #include "common/timeline.h"
 #include "cuda/ep/host/calls.h"
 
-/* A call beside an outstanding pair on another stream may run at the same time: both have to fit on the GPU. */
-static weft_status check_streams(const weft_ep_route *route, const weft_stream *stream, const char *call)
-{
-    const weft_ep *ep = route->ep;
-    const int other = wefti_ep_channels(ep) - 1 - ep->channel;
-    const weft_ep_route *beside = wefti_ep_channels(ep) == 2 ? ep->half_route[other] : NULL;
-    if (beside != NULL && ep->half_stream[other] != stream && (route->plan.sms == 0 || beside->plan.sms == 0)) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "%s: a pair of the group is outstanding on another stream; call on that stream, or create "
-                           "both routes with plan.sms, so that both calls fit on the GPU",
-                           call);
-    }
-    return WEFT_OK;
-}
-
-/* Whether a recv is on another stream than its send. */
-static int is_apart(const weft_ep_route *route, const weft_stream *stream, wefti_cuda_ep_phase phase)
-{
-    const weft_ep *ep = route->ep;
-    return phase == WEFTI_CUDA_EP_RECV && stream != ep->half_stream[ep->channel];
-}
-
-weft_status wefti_cuda_ep_check_launch(const weft_ep_route *route, const wefti_cuda_ep_launch_plan *plan,
-                                       const weft_stream *stream, const char *call)
-{
-    const wefti_cuda_ep_phase phase = plan->kernel.phase;
-    if (plan->blocks == 0) {
-        return wefti_error(WEFT_ERR_STATE,
-                           "%s: others have claimed %s multiprocessors of the GPU for kernels that wait; call it again "
-                           "when they have given some back, or create the route with plan.sms before they claim them",
-                           call, wefti_cuda_ep_adds_up_parts(plan) ? "some of the send's" : "all");
-    }
-    return phase != WEFTI_CUDA_EP_RECV || is_apart(route, stream, phase) ? check_streams(route, stream, call) : WEFT_OK;
-}
-
 /* A recv on another stream than its send comes after all that the send's stream has by then. */
 static weft_status order_streams(const weft_ep_route *route, const weft_stream *stream, wefti_cuda_ep_phase phase,
                                  const char *call)
 {
     const weft_ep *ep = route->ep;
-    if (!is_apart(route, stream, phase)) {
+    if (!wefti_cuda_ep_is_apart(route, stream, phase)) {
         return WEFT_OK;
     }
     const wefti_cuda *cuda = ep->device->cuda;
@@ -69,7 +34,7 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep
                                   : is_call && route->device->by_position ? WEFTI_CUDA_EP_WAY_POSITIONS
                                                                           : WEFTI_CUDA_EP_WAY_THROUGHPUT;
     CUfunction function = ep->device->kernel[way][kernel->phase][kernel->work][by_expert];
-    WEFT_TRY(wefti_cuda_ep_check_launch(route, plan, stream, call));
+    WEFT_TRY(wefti_cuda_ep_check_plan(route, plan, stream, call));
     WEFT_TRY(order_streams(route, stream, kernel->phase, call));
     wefti_ep_device_route *of = route->device;
     WEFT_TRY(wefti_cuda_ep_clear_dirty(cuda, of->tables.route_header, &of->dirty_bytes, stream));

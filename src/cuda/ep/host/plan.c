@@ -220,3 +220,35 @@ void wefti_cuda_ep_combine_take_plan(wefti_cuda_ep_combine_args *args, const wef
     args->blocks = plan->roles;
     args->low_latency_slots = plan->low_latency_slots;
 }
+
+/* ---- whether it can be launched now ---- */
+
+/* A call beside an outstanding pair on another stream may run at the same time: both have to fit on the GPU. */
+static weft_status check_streams(const weft_ep_route *route, const weft_stream *stream, const char *call)
+{
+    const weft_ep *ep = route->ep;
+    const int other = wefti_ep_channels(ep) - 1 - ep->channel;
+    const weft_ep_route *beside = wefti_ep_channels(ep) == 2 ? ep->half_route[other] : NULL;
+    if (beside != NULL && ep->half_stream[other] != stream && (route->plan.sms == 0 || beside->plan.sms == 0)) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           "%s: a pair of the group is outstanding on another stream; call on that stream, or create "
+                           "both routes with plan.sms, so that both calls fit on the GPU",
+                           call);
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_cuda_ep_check_plan(const weft_ep_route *route, const wefti_cuda_ep_launch_plan *plan,
+                                     const weft_stream *stream, const char *call)
+{
+    const wefti_cuda_ep_phase phase = plan->kernel.phase;
+    if (plan->blocks == 0) {
+        return wefti_error(WEFT_ERR_STATE,
+                           "%s: others have claimed %s multiprocessors of the GPU for kernels that wait; call it again "
+                           "when they have given some back, or create the route with plan.sms before they claim them",
+                           call, wefti_cuda_ep_adds_up_parts(plan) ? "some of the send's" : "all");
+    }
+    return phase != WEFTI_CUDA_EP_RECV || wefti_cuda_ep_is_apart(route, stream, phase)
+               ? check_streams(route, stream, call)
+               : WEFT_OK;
+}

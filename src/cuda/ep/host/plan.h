@@ -38,6 +38,18 @@ int wefti_cuda_ep_sms_of(const weft_ep_route *route);
 /* Whether a recv finds counts that its send's blocks made, each its part, so that it needs as many blocks. */
 int wefti_cuda_ep_adds_up_parts(const wefti_cuda_ep_launch_plan *plan);
 
+/* Whether a recv is on another stream than its send. */
+static inline int wefti_cuda_ep_is_apart(const weft_ep_route *route, const weft_stream *stream,
+                                         wefti_cuda_ep_phase phase)
+{
+    const weft_ep *ep = route->ep;
+    return phase == WEFTI_CUDA_EP_RECV && stream != ep->half_stream[ep->channel];
+}
+
+/* Whether a kernel can be launched on a stream now: as what is claimed of multiprocessors, and other pairs. */
+weft_status wefti_cuda_ep_check_plan(const weft_ep_route *route, const wefti_cuda_ep_launch_plan *plan,
+                                     const weft_stream *stream, const char *call);
+
 /* What the arguments of a kernel have of its plan. */
 void wefti_cuda_ep_dispatch_take_plan(wefti_cuda_ep_dispatch_args *args, const wefti_cuda_ep_launch_plan *plan);
 void wefti_cuda_ep_combine_take_plan(wefti_cuda_ep_combine_args *args, const wefti_cuda_ep_launch_plan *plan);
