@@ -15,6 +15,9 @@
 #define CHUNK ((size_t)256 << 10)
 #define RATE_BYTES_MAX ((size_t)192 << 20) /* a GPU sends so much at most */
 #define RATE_SHARE 8 /* and no more than this part of what its heap can be */
+/* The same to GPUs that are not mapped, which stores reach through the host. */
+#define FAR_CHUNK ((size_t)16 << 10)
+#define FAR_RATE_BYTES ((size_t)4 << 20)
 #define RATE_RUNS 5
 #define BULK_SHARED_BYTES (65536 + 128)
 
@@ -133,6 +136,15 @@ static weft_status time_stores(store_all *job, double *rate)
     return status;
 }
 
+static int is_mapped_by_all(const weft_world *world, const void *block)
+{
+    int is_mapped = 1;
+    for (int pe = 0; pe < weft_world_pes(world); pe++) {
+        is_mapped &= weft_ptr(world, block, pe) != NULL;
+    }
+    return is_mapped;
+}
+
 static weft_status measure_rate(bench_backend *backend, int sms)
 {
     weft_device_info info;
@@ -150,11 +162,13 @@ static weft_status measure_rate(bench_backend *backend, int sms)
     if (status != WEFT_OK) {
         return status;
     }
+    const size_t chunk = is_mapped_by_all(backend->world, block) ? CHUNK : FAR_CHUNK;
+    const size_t sent = chunk == CHUNK || bytes < FAR_RATE_BYTES ? bytes : FAR_RATE_BYTES;
     job.args = (tool_kernel_args){.dest = (uintptr_t)block,
                                   .source = (uintptr_t)block + bytes,
                                   .taken = (uintptr_t)block + 2 * bytes,
-                                  .chunk_bytes = CHUNK,
-                                  .chunks = (unsigned)(bytes / CHUNK),
+                                  .chunk_bytes = chunk,
+                                  .chunks = (unsigned)(sent / chunk),
                                   .shared_bytes = BULK_SHARED_BYTES,
                                   .spread = weft_world_pes(backend->world) - 1};
     status = device_fill(backend, (unsigned char *)block + bytes, 1, bytes);
