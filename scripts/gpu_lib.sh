@@ -9,7 +9,8 @@ if ! command -v nvidia-smi >/dev/null || ! nvidia-smi -L | grep -q GPU; then
     exit 77
 fi
 gpus=$(nvidia-smi -L | grep -c GPU)
-model=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1 | tr 'A-Z' 'a-z' | awk '{print $NF}')
+# "NVIDIA H100 80GB HBM3"
+model=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1 | tr 'A-Z' 'a-z' | awk '{print $2}')
 WEFT_MACHINE=${WEFT_MACHINE:-${model}x$gpus}
 WEFT_COMMIT=${WEFT_COMMIT:-$(git rev-parse --short HEAD 2>/dev/null || echo unknown)}
 WEFT_DATE=${WEFT_DATE:-$(date +%F)}
