@@ -2,6 +2,7 @@
 #ifndef WEFTI_EP_COMBINING_H
 #define WEFTI_EP_COMBINING_H
 
+#include "weft/protocol/ep_layout.h"
 #include "weft_ep.h"
 
 typedef struct wefti_ep_combining {
@@ -19,6 +20,13 @@ typedef struct wefti_ep_combining {
 static inline int wefti_ep_combining_has_choices(const wefti_ep_combining *combining)
 {
     return combining->weights != NULL || combining->ids != NULL;
+}
+
+/* The flags of the call's signature. Biases are not compared. */
+static inline unsigned wefti_ep_combining_signature_flags(const wefti_ep_combining *combining)
+{
+    return combining->flags | (combining->weights != NULL ? WEFTI_EP_OWN_WEIGHTS : 0) |
+           (combining->ids != NULL ? WEFTI_EP_OWN_IDS : 0) | (combining->values_in != NULL ? WEFTI_EP_GRADIENTS : 0);
 }
 
 /* Whether the choice at `at` of [T][K] takes part. */

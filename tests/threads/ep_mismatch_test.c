@@ -137,13 +137,14 @@ static weft_status combine(ep_rig *rig, unsigned flags)
     return weft_ep_combine(rig->plain, &in, &out, flags, NULL);
 }
 
-static weft_status combine_with(ep_rig *rig, const float *weights)
+static weft_status combine_with(ep_rig *rig, const float *weights, const int32_t *ids)
 {
     weft_ep_rows in = rows_of(rig->received, WEFT_EP_F32, HIDDEN);
     weft_ep_rows out = rows_of(rig->in, WEFT_EP_F32, HIDDEN);
     weft_ep_combine_options options = WEFT_EP_COMBINE_OPTIONS_INIT;
     options.flags = WEFT_EP_WEIGHTED;
     options.weights = weights;
+    options.ids = ids;
     return weft_ep_combine_with(rig->other, &in, &out, &options, NULL);
 }
 
@@ -168,8 +169,10 @@ static void call_with_differences(ep_rig *rig)
     MISMATCH(dispatch(rig, odd ? rig->other : rig->plain, WEFT_EP_F32, HIDDEN));
     MISMATCH(combine(rig, odd ? 0 : WEFT_EP_WEIGHTED));
     static const float weights[TOKENS] = {1, 2, 3};
-    MISMATCH(combine_with(rig, odd ? weights : NULL));
-    MISMATCH(odd ? combine(rig, 0) : combine_with(rig, weights));
+    static const int32_t ids[TOKENS] = {0};
+    MISMATCH(combine_with(rig, odd ? weights : NULL, NULL));
+    MISMATCH(combine_with(rig, weights, odd ? ids : NULL));
+    MISMATCH(odd ? combine(rig, 0) : combine_with(rig, weights, NULL));
     MISMATCH(odd ? combine(rig, 0) : dispatch(rig, rig->plain, WEFT_EP_F32, HIDDEN));
     MISMATCH(odd ? route(rig->plain) : dispatch(rig, rig->plain, WEFT_EP_F32, HIDDEN));
     MISMATCH(odd ? combine(rig, 0) : route(rig->plain));

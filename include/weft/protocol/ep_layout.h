@@ -88,7 +88,8 @@ typedef enum wefti_ep_kind {
 
 /* Flags of a signature beside those of weft_ep.h. */
 #define WEFTI_EP_NEW_WEIGHTS 0x08u /* a dispatch that brings new weights for the routing that there is */
-#define WEFTI_EP_COMBINE_CHOICES 0x20u /* a combine with weights or choices of its own */
+#define WEFTI_EP_OWN_WEIGHTS 0x20u /* a combine with weights of its own */
+#define WEFTI_EP_OWN_IDS 0x02u /* a combine with ids of its own */
 #define WEFTI_EP_FORWARDED 0x10u /* rows cross between domains through forwarders */
 #define WEFTI_EP_FRESH 0x40u /* a dispatch that agrees on a routing on its way */
 #define WEFTI_EP_GRADIENTS 0x80u /* a backward with the gradients of weights; a combine with values */

@@ -228,8 +228,11 @@ static text describe(const wefti_ep_call_header *header)
     if ((fields.flags & WEFTI_EP_NEW_WEIGHTS) != 0) {
         append(&to, ", with new weights");
     }
-    if ((fields.flags & WEFTI_EP_COMBINE_CHOICES) != 0) {
-        append(&to, ", with weights or choices of its own");
+    if (fields.kind == WEFTI_EP_COMBINE && (fields.flags & WEFTI_EP_OWN_WEIGHTS) != 0) {
+        append(&to, ", own weights");
+    }
+    if (fields.kind == WEFTI_EP_COMBINE && (fields.flags & WEFTI_EP_OWN_IDS) != 0) {
+        append(&to, ", own ids");
     }
     if ((fields.flags & WEFTI_EP_GRADIENTS) != 0) {
         append(&to, fields.kind == WEFTI_EP_COMBINE ? ", with values" : ", with weights");

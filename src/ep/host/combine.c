@@ -22,11 +22,9 @@ static weft_status check(const wefti_ep_routing *route, const weft_ep_rows *in, 
 
 static wefti_ep_signature_fields fields_of(const weft_ep_rows *in, const wefti_ep_combining *combining)
 {
-    unsigned own = wefti_ep_combining_has_choices(combining) ? WEFTI_EP_COMBINE_CHOICES : 0;
-    own |= combining->values_in != NULL ? WEFTI_EP_GRADIENTS : 0;
     return (wefti_ep_signature_fields){.kind = WEFTI_EP_COMBINE,
                                        .dtype = (unsigned)in->dtype,
-                                       .flags = combining->flags | own,
+                                       .flags = wefti_ep_combining_signature_flags(combining),
                                        .hidden = (unsigned)in->hidden};
 }
 

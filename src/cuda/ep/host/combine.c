@@ -87,8 +87,6 @@ weft_status wefti_cuda_ep_combine_prepare(weft_ep_route *route, const weft_ep_ro
                                           weft_stream *stream)
 {
     static const char name[] = "weft_ep_combine";
-    const unsigned own = wefti_ep_combining_has_choices(combining) ? WEFTI_EP_COMBINE_CHOICES : 0;
-    const unsigned values = combining->values_in != NULL ? WEFTI_EP_GRADIENTS : 0;
     const wefti_cuda_ep_phase phase = call == WEFTI_CUDA_EP_COMBINE_HALVES ? WEFTI_CUDA_EP_SEND : WEFTI_CUDA_EP_FUSED;
     const unsigned flags = flags_of(route, combining);
     WEFT_TRY(wefti_ep_rows_held(out, route->device->tokens_least, name, "out"));
@@ -100,7 +98,7 @@ weft_status wefti_cuda_ep_combine_prepare(weft_ep_route *route, const weft_ep_ro
             .kernel = {.work = *work, .phase = phase, .may_be_low_latency = may_be_low_latency(flags, route, phase)},
             .staging = staging,
             .kind = WEFTI_EP_COMBINE,
-            .flags = combining->flags | own | values,
+            .flags = wefti_ep_combining_signature_flags(combining),
             .in = in},
         stream, name));
     *args = combine_args(route, in, out);
