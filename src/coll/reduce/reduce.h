@@ -22,8 +22,8 @@ weft_status wefti_reduction_init(wefti_reduction *r, const char *call, wefti_op 
 /* messages.c: the messages of members 0 .. parts - 1 (>= 1) of this step into dest; this member's own part is `own`. */
 weft_status wefti_reduce_messages(wefti_step *step, const wefti_reduction *r, const void *own, int parts);
 
-/* slices.c: the elements [first, last) that member `pe` does for all. */
-void wefti_slice_of(const wefti_step *step, size_t count, size_t element, size_t *first, size_t *last);
+/* slices.c: the elements [first, last) that `member` does for all. */
+void wefti_slice_of(const wefti_step *step, int member, size_t count, size_t element, size_t *first, size_t *last);
 /* Members use their own offsets in the others' heaps: tell those whose buffers lie elsewhere. */
 void wefti_slice_sign(wefti_step *step, const wefti_reduction *r);
 /* `count` elements at `offset` in the window slot of member `from`: in place, or read into `room`. */

@@ -5,12 +5,12 @@
 
 #include "weft/inline/rma.h"
 
-void wefti_slice_of(const wefti_step *step, size_t count, size_t element, size_t *first, size_t *last)
+void wefti_slice_of(const wefti_step *step, int member, size_t count, size_t element, size_t *first, size_t *last)
 {
     size_t pes = (size_t)step->team->pes;
     size_t line = element < WEFTI_CACHE_LINE ? WEFTI_CACHE_LINE / element : 1; /* elements */
     size_t share = (count / pes + (count % pes != 0) + line - 1) / line * line;
-    *first = share * (size_t)step->team->pe;
+    *first = share * (size_t)member;
     *first = *first < count ? *first : count;
     *last = count - *first < share ? count : *first + share;
 }
@@ -69,7 +69,7 @@ weft_status wefti_reduce_slices(wefti_step *step, const wefti_reduction *r)
     size_t piece = WEFTI_FOLD_BYTES / r->fold.element;
     size_t first;
     size_t last;
-    wefti_slice_of(step, r->count, r->fold.element, &first, &last);
+    wefti_slice_of(step, step->team->pe, r->count, r->fold.element, &first, &last);
     wefti_slice_sign(step, r);
     WEFT_TRY(wefti_step_meet(step));
     for (; first < last; first += piece) {

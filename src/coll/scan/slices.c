@@ -32,7 +32,7 @@ weft_status wefti_scan_slices(wefti_step *step, const wefti_reduction *r, int in
     size_t piece = WEFTI_FOLD_BYTES / r->fold.element;
     size_t first;
     size_t last;
-    wefti_slice_of(step, r->count, r->fold.element, &first, &last);
+    wefti_slice_of(step, step->team->pe, r->count, r->fold.element, &first, &last);
     wefti_slice_sign(step, r);
     WEFT_TRY(wefti_step_meet(step));
     for (; first < last; first += piece) {
