@@ -218,7 +218,7 @@ WEFTI_NV_DEFINE_FETCH(fetch_xor, fetch_xor)
 #undef WEFTI_NV_DEFINE_FETCH
 
 /* By compare and swap of the 32 bits that it is in, so that the bits of its neighbour stay whatever they are, and far
- * PEs can be named. The sum is exact in float, and so rounded once. */
+ * PEs can be named. The sum is rounded to float and then to half, as if once: 24 bits are two more than twice 11. */
 WEFTI_DEVICE half wefti_nv_half_fetch_add(half *dest, half value, int pe)
 {
     wefti_u32 *const word = (wefti_u32 *)((wefti_u64)dest & ~(wefti_u64)3);

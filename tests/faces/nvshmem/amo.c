@@ -90,8 +90,7 @@ BITWISE_TYPES(CHECK_BITWISE)
 CHECK_SUM(float, float)
 CHECK_SUM(double, double)
 
-/* In kernels only. Halves of one word, of which the sums leave the other ones alone, among them a signalling NaN. */
-#if defined(WEFT_DEVICE_ON_HOST)
+/* Halves of one word, of which the sums leave the other ones alone, among them a signalling NaN. */
 static half half_of(unsigned short bits)
 {
     half value;
@@ -106,35 +105,44 @@ static unsigned short bits_of(half value)
     return bits;
 }
 
+/* The half that is a number from 1 to 2048. */
+static unsigned short bits_of_number(int number)
+{
+    const float value = (float)number;
+    unsigned bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (unsigned short)(((bits >> 23) - 112) << 10 | (bits >> 13 & 0x3ff));
+}
+
 static void check_halves(void)
 {
     enum { ONE = 0x3c00, NEGATIVE_ZERO = 0x8000, NAN_TO_SIGNAL = 0x7d55, LARGEST = 0x7bff, INFINITE = 0x7c00 };
-    half *const words = ZEROED(half, 6);
+    enum { EVEN = 0x6800, ODD = 0x6801 }; /* numbers of which the next one is 2 above, so that 1 is rounded */
+    half *const words = ZEROED(half, 8);
     words[1] = half_of(NAN_TO_SIGNAL);
     words[2] = half_of(NEGATIVE_ZERO);
     words[4] = half_of(LARGEST);
+    words[6] = half_of(EVEN);
+    words[7] = half_of(ODD);
     nvshmem_barrier_all();
     for (int i = 0; i < ROUNDS; i++) {
         nvshmemx_half_atomic_add(&words[0], half_of(ONE), 0);
         (void)nvshmemx_half_atomic_fetch_add(&words[3], half_of(ONE), 0);
     }
     CHECK(bits_of(nvshmemx_half_atomic_fetch_add(&words[4], half_of(LARGEST), me)) == LARGEST);
+    CHECK(bits_of(nvshmemx_half_atomic_fetch_add(&words[6], half_of(ONE), next)) == EVEN);
+    CHECK(bits_of(nvshmemx_half_atomic_fetch_add(&words[7], half_of(ONE), next)) == ODD);
     nvshmem_barrier_all();
-    const float sum = (float)(ROUNDS * pes);
-    CHECK(wefti_widen(wefti_dev_value<weft_fp16>(bits_of(nvshmem_half_g(&words[0], 0)))) == sum);
-    CHECK(wefti_widen(wefti_dev_value<weft_fp16>(bits_of(nvshmem_half_g(&words[3], 0)))) == sum);
+    CHECK(bits_of(nvshmem_half_g(&words[0], 0)) == bits_of_number(ROUNDS * pes));
+    CHECK(bits_of(nvshmem_half_g(&words[3], 0)) == bits_of_number(ROUNDS * pes));
     CHECK(bits_of(words[1]) == NAN_TO_SIGNAL);
     CHECK(bits_of(words[2]) == NEGATIVE_ZERO);
     CHECK(bits_of(words[4]) == INFINITE);
     CHECK(bits_of(words[5]) == 0);
+    CHECK(bits_of(words[6]) == EVEN && bits_of(words[7]) == ODD + 1);
     nvshmem_barrier_all();
     nvshmem_free(words);
 }
-#else
-static void check_halves(void)
-{
-}
-#endif
 
 int main(void)
 {

@@ -19,7 +19,7 @@ from manifest import AMO, BITWISE, EXTENDED, REDUCTIONS, RMA, SIZED, SIZES, WAIT
 GROUPS = ("", "_warp", "_block")
 TYPED_GROUPS = "put get put_nbi get_nbi iput iget put_signal put_signal_nbi broadcast fcollect alltoall".split()
 QUEUED_GROUPS = "put get put_nbi get_nbi put_signal put_signal_nbi".split()
-FLOATS = ["float", "double"]
+FLOATS = ["half", "float", "double"]
 TYPED = [
     (RMA, "p g"),
     (EXTENDED, "atomic_fetch atomic_set atomic_swap"),

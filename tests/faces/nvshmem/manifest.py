@@ -39,7 +39,7 @@ EXTENSIONS = """init_status init_attr hostlib_init_attr hostlib_finalize get_uni
     vendor_get_version_info mc_ptr buffer_register buffer_unregister buffer_unregister_all buffer_register_symmetric
     buffer_register_symmetric_at_preferred_address buffer_unregister_symmetric signal_op team_get_uniqueid team_init
     cumodule_init cumodule_finalize culibrary_init culibrary_finalize flush qp_create
-    float_atomic_add double_atomic_add float_atomic_fetch_add double_atomic_fetch_add
+    half_atomic_add float_atomic_add double_atomic_add half_atomic_fetch_add float_atomic_fetch_add double_atomic_fetch_add
     region_start region_stop region_is_active signal_counted_reset""".split()
 
 STREAM_TYPED = [
