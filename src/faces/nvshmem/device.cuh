@@ -265,6 +265,59 @@ WEFTI_DEVICE void wefti_nv_qp_fence(weft_scope scope, int pe, nvshmemx_qp_handle
     wefti_scope_sync(scope);
 }
 
+/* ---- a warpgroup: four warps of a block that follow each other, or what is left of the block ---- */
+
+#define WEFTI_NV_WARPGROUP 128
+
+#if defined(WEFT_DEVICE_ON_HOST)
+WEFTI_DEVICE int wefti_nv_barrier_warpgroup(nvshmem_team_t team)
+{
+    return weft_dev_barrier(weft_thread(), wefti_nv_team(team));
+}
+#else
+/* The warps meet at a named barrier of the group's own. The last ones are taken, 15 for the first group: 0 is the
+ * block's, and programs count upwards. */
+typedef struct wefti_nv_meeting {
+    wefti_u32 barrier;
+    wefti_u32 threads;
+} wefti_nv_meeting;
+
+WEFTI_DEVICE void wefti_nv_meet(wefti_nv_meeting meeting)
+{
+    asm volatile("bar.sync %0, %1;" ::"r"(meeting.barrier), "r"(meeting.threads) : "memory");
+}
+
+WEFTI_DEVICE int wefti_nv_any_of_meeting(wefti_nv_meeting meeting, int value)
+{
+    wefti_u32 any;
+    asm volatile("{\n\t"
+                 ".reg .pred mine, all;\n\t"
+                 "setp.ne.s32 mine, %1, 0;\n\t"
+                 "bar.red.or.pred all, %2, %3, mine;\n\t"
+                 "selp.u32 %0, 1, 0, all;\n\t"
+                 "}"
+                 : "=r"(any)
+                 : "r"(value), "r"(meeting.barrier), "r"(meeting.threads)
+                 : "memory");
+    return (int)any;
+}
+
+/* The first warp calls for all, whose stores its fence covers since they have met. */
+WEFTI_DEVICE int wefti_nv_barrier_warpgroup(nvshmem_team_t team)
+{
+    const weft_scope block = weft_block();
+    const wefti_u32 group = block.rank / WEFTI_NV_WARPGROUP;
+    const wefti_u32 rest = (block.size + 31u) / 32u * 32u - group * WEFTI_NV_WARPGROUP;
+    const wefti_nv_meeting meeting = {15u - group, rest < WEFTI_NV_WARPGROUP ? rest : WEFTI_NV_WARPGROUP};
+    int status = WEFT_OK;
+    wefti_nv_meet(meeting);
+    if (block.rank % WEFTI_NV_WARPGROUP < 32u) {
+        status = weft_dev_barrier(weft_warp(), wefti_nv_team(team));
+    }
+    return wefti_nv_any_of_meeting(meeting, status) != 0 ? weft_dev_fault(wefti_nv_world()) : WEFT_OK;
+}
+#endif
+
 /* ---- waiting ---- */
 
 WEFTI_DEVICE weft_cmp wefti_nv_cmp(int cmp)

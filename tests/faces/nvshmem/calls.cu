@@ -35,6 +35,7 @@ __global__ void scopes(char *data, uint64_t *signal, int pe)
     nvshmemx_int_iget_block((int *)data, (int *)data, 2, 1, 4, pe);
     nvshmemx_barrier_all_block();
     nvshmemx_sync_all_warp();
+    nvshmemx_barrier_warpgroup(WORLD);
     nvshmemx_barrier_block(WORLD);
     nvshmemx_team_sync_warp(WORLD);
     if (nvshmem_ptr(data, pe) == nullptr || nvshmemx_mc_ptr(WORLD, data) != nullptr) {

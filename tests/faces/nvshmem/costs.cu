@@ -28,3 +28,4 @@ COMPARE(p, nvshmem_int_p((int *)to, 1, pe), weft_dev_p(team.world, (int *)to, 1,
 COMPARE(add, nvshmem_uint64_atomic_add(signal, 1, pe), weft_dev_atomic_add(team.world, signal, (uint64_t)1, pe))
 COMPARE(quiet, nvshmem_quiet(), weft_dev_quiet(team.world))
 COMPARE(barrier, nvshmemx_barrier_all_block(), weft_dev_barrier(weft_block(), team))
+COMPARE(warpgroup, nvshmemx_barrier_warpgroup(NVSHMEM_TEAM_WORLD), weft_dev_barrier(weft_warp(), team))

@@ -1,6 +1,6 @@
 /* Goal: programs in the order that NVSHMEM's own have it run with a GPU a PE: init before a GPU is chosen, which is
  * then that of the PE's number on its node; launches with attributes and lent shared memory; puts from shared memory;
- * signals back and forth; maxloc; sums on streams.
+ * signals back and forth; maxloc; barriers of warpgroups; sums on streams.
  *
  * Method: weftrun -n PES gpus; each PE checks what the one before it wrote. scripts/gpu_nvshmem.sh builds it, with
  * relocatable device code and without. */
@@ -76,6 +76,24 @@ __global__ void locate(double2 *to, double2 *from, int pe, int pes, int count)
     nvshmemx_double2_maxloc_reduce_block(NVSHMEM_TEAM_WORLD, to, from, count);
 }
 
+/* Each of a block's two warpgroups in its turn, while the other one is in none of NVSHMEM's calls: all of its threads
+ * put to the next PE, and find after the barrier what another warp's threads of the PE before put. */
+__global__ void meet_in_groups(int *to, int *wrong, int pe, int pes)
+{
+    const int thread = threadIdx.x;
+    const int other = thread ^ 96;
+    for (int group = 0; group < 2; group++) {
+        if (thread / 128 == group) {
+            nvshmem_int_p(to + thread, pe * 1000 + thread, (pe + 1) % pes);
+            const int status = nvshmemx_barrier_warpgroup(NVSHMEM_TEAM_WORLD);
+            if (status != 0 || *(volatile int *)(to + other) != (pe + pes - 1) % pes * 1000 + other) {
+                atomicAdd(wrong, 1);
+            }
+        }
+        __syncthreads();
+    }
+}
+
 template <class T> static std::vector<T> values_of(const T *device, size_t count)
 {
     std::vector<T> host(count);
@@ -146,6 +164,18 @@ static void maxima(int pes)
     nvshmem_free(to);
 }
 
+static void warpgroups(int pes)
+{
+    int *to = (int *)nvshmem_calloc(257, sizeof *to);
+    int *wrong = to + 256;
+    void *arguments[] = {&to, &wrong, &me, &pes};
+    CHECK(nvshmemx_collective_launch((const void *)meet_in_groups, 1, 256, arguments, 0, 0) == NVSHMEMX_SUCCESS);
+    CUDA(cudaDeviceSynchronize());
+    CHECK(values_of(wrong, 1)[0] == 0);
+    nvshmem_barrier_all();
+    nvshmem_free(to);
+}
+
 static void sums_on_streams(int pes)
 {
     const int count = 1000;
@@ -174,6 +204,7 @@ int main()
     puts_from_lent(pes);
     signals(pes);
     maxima(pes);
+    warpgroups(pes);
     sums_on_streams(pes);
     nvshmem_barrier_all();
     if (me == 0) {

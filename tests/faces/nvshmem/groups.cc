@@ -117,7 +117,7 @@ static void check_teams()
     CHECK(nvshmem_team_my_pe(team) == pes - 1 - me && nvshmem_team_n_pes(team) == pes);
     CHECK(nvshmem_team_translate_pe(team, 0, NVSHMEM_TEAM_WORLD) == pes - 1);
     CHECK(nvshmem_team_translate_pe(NVSHMEM_TEAM_WORLD, pes, team) == -1);
-    CHECK(nvshmemx_team_sync_block(team) == 0);
+    CHECK(nvshmemx_team_sync_block(team) == 0 && nvshmemx_barrier_warpgroup(team) == 0);
     nvshmem_team_destroy(team);
     CHECK(nvshmem_team_my_pe(team) == -1 && nvshmem_team_n_pes(NVSHMEM_TEAM_INVALID) == -1);
     CHECK(nvshmem_team_n_pes(NVSHMEM_TEAM_SHARED) == pes);
@@ -125,7 +125,7 @@ static void check_teams()
     CHECK(major == NVSHMEM_MAJOR_VERSION && minor == NVSHMEM_MINOR_VERSION);
     int *word = ZEROED(int, 1);
     *word = me;
-    nvshmem_barrier_all();
+    CHECK(nvshmemx_barrier_warpgroup(NVSHMEM_TEAM_WORLD) == 0);
     CHECK(*(int *)nvshmem_ptr(word, next) == next && nvshmem_ptr(word, pes) == NULL);
     nvshmem_barrier_all();
     nvshmem_free(word);
