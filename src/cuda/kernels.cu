@@ -78,6 +78,21 @@ template <class T> static WEFTI_DEVICE void wait(const wefti_cuda_word_args &arg
     (void)weft_dev_wait_until(weft_thread(), args.dev, (const T *)args.at, (weft_cmp)args.op, (T)args.value);
 }
 
+/* Of 16 bits, which have no acquire of their own. */
+template <class T> static WEFTI_DEVICE void wait_narrow(const wefti_cuda_word_args &args)
+{
+    wefti_dev_waiter waiter = {0, 0};
+    int status = WEFT_OK;
+    while (status == WEFT_OK &&
+           !wefti_dev_holds((T)wefti_ld_relaxed((const unsigned short *)args.at), (weft_cmp)args.op, (T)args.value)) {
+        status = wefti_dev_pause_flat(args.dev, &waiter);
+    }
+    wefti_fence_acq_rel();
+    if (status == WEFT_ERR_TIMEOUT) {
+        (void)wefti_dev_latch(&args.dev, status, -1);
+    }
+}
+
 static WEFTI_DEVICE void wait_kind(const wefti_cuda_word_args &args)
 {
     switch (args.kind) {
@@ -89,6 +104,12 @@ static WEFTI_DEVICE void wait_kind(const wefti_cuda_word_args &args)
         break;
     case 2:
         wait<wefti_i64>(args);
+        break;
+    case 4:
+        wait_narrow<short>(args);
+        break;
+    case 5:
+        wait_narrow<unsigned short>(args);
         break;
     default:
         wait<wefti_u64>(args);

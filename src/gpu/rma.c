@@ -169,6 +169,11 @@ weft_status weft_signal_on_stream(weft_world *world, uint64_t *signal, uint64_t 
     return weft_putmem_signal_on_stream(world, NULL, NULL, 0, signal, value, op, pe, stream);
 }
 
+static size_t word_bytes(wefti_word_kind kind)
+{
+    return kind >= WEFTI_WORD_INT16 ? 2 : kind >= WEFTI_WORD_INT64 ? 8 : 4;
+}
+
 weft_status wefti_wait_on_stream(weft_world *world, const void *variable, wefti_word_kind kind, weft_cmp cmp,
                                  uint64_t value, weft_stream *stream)
 {
@@ -176,7 +181,7 @@ weft_status wefti_wait_on_stream(weft_world *world, const void *variable, wefti_
     void *at;
     WEFT_TRY(check_world(world, call));
     WEFTI_SPAN_OF_BLOCK(world, call);
-    WEFT_TRY(locate_word(world, call, variable, kind >= WEFTI_WORD_INT64 ? 8 : 4, (int)world->view.pe, &at));
+    WEFT_TRY(locate_word(world, call, variable, word_bytes(kind), (int)world->view.pe, &at));
     if ((unsigned)cmp > WEFT_CMP_LE) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %d is no weft_cmp", call, (int)cmp);
     }

@@ -21,6 +21,9 @@ static weft_status holds(weft_world *world, const wefti_words *words, size_t i, 
         CASE(WEFTI_WORD_INT64, int64_t, int64)
         CASE(WEFTI_WORD_UINT64, uint64_t, uint64)
 #undef CASE
+    case WEFTI_WORD_INT16:
+    case WEFTI_WORD_UINT16:
+        break; /* on streams only */
     }
     return WEFT_OK;
 }

@@ -144,6 +144,9 @@ static int compares(wefti_word_kind kind, uint64_t seen, weft_cmp cmp, uint64_t 
         return wefti_int64_compare((int64_t)seen, cmp, (int64_t)value);
     case WEFTI_WORD_UINT64:
         return wefti_uint64_compare(seen, cmp, value);
+    case WEFTI_WORD_INT16:
+    case WEFTI_WORD_UINT16:
+        break; /* on streams only */
     }
     return 0;
 }

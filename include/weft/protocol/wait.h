@@ -9,15 +9,18 @@
 #include "weft/protocol/mem.h"
 #include "weft/world.h"
 
-/* A word that is waited on: its width and whether it compares as signed. */
+/* A word that is waited on: its width and whether it compares as signed. Those of 16 bits on streams only. */
 typedef enum wefti_word_kind {
     WEFTI_WORD_INT32 = 0,
     WEFTI_WORD_UINT32 = 1,
     WEFTI_WORD_INT64 = 2,
-    WEFTI_WORD_UINT64 = 3
+    WEFTI_WORD_UINT64 = 3,
+    WEFTI_WORD_INT16 = 4,
+    WEFTI_WORD_UINT16 = 5
 } wefti_word_kind;
 
-#define WEFTI_WORD_KIND(TYPE) ((wefti_word_kind)((sizeof(TYPE) == 8 ? 2 : 0) + ((TYPE)-1 > (TYPE)0 ? 1 : 0)))
+#define WEFTI_WORD_KIND(TYPE)                                                                                          \
+    ((wefti_word_kind)((sizeof(TYPE) == 8 ? 2 : sizeof(TYPE) == 2 ? 4 : 0) + ((TYPE)-1 > (TYPE)0 ? 1 : 0)))
 
 typedef enum wefti_amo_op {
     WEFTI_AMO_FETCH = 0,
