@@ -26,7 +26,8 @@ WEFTI_NV_RMA_TYPES(G_ON_STREAM)
                 WEFT_TRY(wefti_nv_device_read(&value, &values[i], sizeof value));                                      \
             }                                                                                                          \
             if (!is_out) {                                                                                             \
-                WEFT_TRY(weft_##NAME##_wait_until_on_stream(WORLD, &ivars[i], CMP(cmp), value, cstrm));                \
+                WEFT_TRY(                                                                                              \
+                    wefti_wait_on_stream(WORLD, &ivars[i], WEFTI_WORD_KIND(TYPE), CMP(cmp), (uint64_t)value, cstrm));  \
             }                                                                                                          \
         }                                                                                                              \
         return WEFT_OK;                                                                                                \
@@ -41,4 +42,4 @@ WEFTI_NV_RMA_TYPES(G_ON_STREAM)
     {                                                                                                                  \
         CHECK(NAME##_wait_all(ivars, nelems, status, cmp, cmp_values, 1, cstrm), nelems);                              \
     }
-WEFTI_NV_WAIT_TYPES(WAIT_ALL_ON_STREAM)
+WEFTI_NV_WAITS_TYPES(WAIT_ALL_ON_STREAM)

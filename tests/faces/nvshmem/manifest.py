@@ -44,7 +44,7 @@ EXTENSIONS = """init_status init_attr hostlib_init_attr hostlib_finalize get_uni
 
 STREAM_TYPED = [
     (RMA, "put p iput get g iget put_nbi get_nbi put_signal put_signal_nbi broadcast fcollect alltoall"),
-    (AMO, "wait_until wait_until_all wait_until_all_vector"),
+    (WAIT, "wait_until wait_until_all wait_until_all_vector"),
 ]
 STREAM_ONCE = """putmem putmem_nbi getmem getmem_nbi putmem_signal putmem_signal_nbi signal_op signal_wait_until quiet flush
     barrier_all sync_all barrier team_sync broadcastmem fcollectmem alltoallmem""".split()

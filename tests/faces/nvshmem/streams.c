@@ -202,7 +202,21 @@ static void check_small(void)
         nvshmem_barrier_all();                                                                                         \
         nvshmem_free(words);                                                                                           \
     }
-AMO_TYPES(CHECK_WAIT)
+WAIT_TYPES(CHECK_WAIT)
+
+/* Numbers of 16 bits below zero, and their neighbours in a word, which do not count. */
+static void check_signs(void)
+{
+    short *words = ZEROED(short, 2);
+    nvshmemx_short_p_on_stream(&words[0], -3, next, NULL);
+    nvshmemx_short_wait_until_on_stream(&words[0], NVSHMEM_CMP_LT, 0, NULL);
+    nvshmemx_short_wait_until_on_stream(&words[0], NVSHMEM_CMP_EQ, -3, NULL);
+    nvshmemx_ushort_wait_until_on_stream((unsigned short *)&words[0], NVSHMEM_CMP_GT, 2, NULL);
+    nvshmemx_short_wait_until_on_stream(&words[1], NVSHMEM_CMP_EQ, 0, NULL);
+    CHECK(words[0] == -3 && words[1] == 0);
+    nvshmem_barrier_all();
+    nvshmem_free(words);
+}
 
 static void check_once(void)
 {
@@ -253,7 +267,8 @@ int main(void)
     SIZES(RUN)
     BITS_TYPES(RUN_BITS)
     ORDER_TYPES(RUN_ORDER)
-    AMO_TYPES(RUN_WAIT)
+    WAIT_TYPES(RUN_WAIT)
+    check_signs();
     check_small();
     check_once();
     return check_end();
