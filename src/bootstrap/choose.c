@@ -185,10 +185,11 @@ static int read_kind(void)
 /* The ops of the config's kind; NULL after an error. */
 static const wefti_bootstrap_ops *choose(const weft_world_config *config)
 {
-    int kind = config->bootstrap == WEFT_BOOTSTRAP_AUTO ? read_kind() : (int)config->bootstrap;
-    switch (kind) {
-    case -1:
+    const int kind = config->bootstrap == WEFT_BOOTSTRAP_AUTO ? read_kind() : (int)config->bootstrap;
+    if (config->bootstrap == WEFT_BOOTSTRAP_AUTO && kind == -1) {
         return NULL;
+    }
+    switch ((weft_bootstrap_kind)kind) { /* the compiler names a kind without a case */
     case WEFT_BOOTSTRAP_AUTO:
         return choose_by_launcher(config);
     case WEFT_BOOTSTRAP_LOCAL:
