@@ -9,6 +9,9 @@ if ! command -v nvidia-smi >/dev/null || ! nvidia-smi -L | grep -q GPU; then
     exit 77
 fi
 gpus=$(nvidia-smi -L | grep -c GPU)
+if [ -n "${CUDA_VISIBLE_DEVICES:-}" ]; then # a part of them
+    gpus=$(echo "$CUDA_VISIBLE_DEVICES" | tr ',' '\n' | grep -c .)
+fi
 # "NVIDIA H100 80GB HBM3"
 model=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1 | tr 'A-Z' 'a-z' | awk '{print $2}')
 WEFT_MACHINE=${WEFT_MACHINE:-${model}x$gpus}
