@@ -21,6 +21,15 @@ void wefti_step_sign(wefti_step *step, uint64_t number)
     step->signature ^= (number * UINT64_C(0x9e3779b97f4a7c15)) & ~WEFTI_COLL_EPOCH_MASK;
 }
 
+weft_status wefti_step_no_case(const wefti_step *step, wefti_algorithm algorithm)
+{
+    return wefti_error(
+        WEFT_ERR_UNSUPPORTED,
+        "%s: a rule of src/world/tuning.c names the algorithm \"%s\", and src/coll has no case for it in "
+        "this collective",
+        step->call, wefti_algorithm_name(algorithm));
+}
+
 weft_status wefti_step_begin(wefti_step *step, weft_team *team, const char *call, const wefti_call_arguments *arguments)
 {
     WEFT_TRY(wefti_team_check(team, call));

@@ -75,6 +75,8 @@ static inline weft_status wefti_step_end(const wefti_step *step, size_t element,
 {
     return wefti_team_span_end(step->team, &step->span, step->count * element, status);
 }
+/* A rule of world/tuning.c names an algorithm that the collective's NAME.c has no case for. The same on all members. */
+weft_status wefti_step_no_case(const wefti_step *step, wefti_algorithm algorithm);
 /* The call's messages have so many bytes; before the first of them. 0 unless said. */
 static inline void wefti_step_carry(wefti_step *step, size_t bytes)
 {

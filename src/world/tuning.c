@@ -72,6 +72,11 @@ static const char *const algorithm_names[] = {
 #undef NAME
 };
 
+const char *wefti_algorithm_name(wefti_algorithm algorithm)
+{
+    return algorithm_names[algorithm];
+}
+
 static int through_slots(wefti_algorithm algorithm)
 {
     return algorithm == WEFTI_ALGORITHM_PUSH || algorithm == WEFTI_ALGORITHM_DOUBLING;

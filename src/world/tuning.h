@@ -58,6 +58,8 @@ typedef struct wefti_tuning {
     wefti_choice choices[WEFTI_COLLECTIVES][WEFTI_CHOICES_MAX];
 } wefti_tuning;
 
+const char *wefti_algorithm_name(wefti_algorithm algorithm);
+
 /* The algorithm at `place` among those of a collective, in the order of its rules; WEFTI_ALGORITHMS behind the last. */
 wefti_algorithm wefti_algorithm_of(wefti_collective collective, int place);
 

@@ -5,15 +5,18 @@
 
 static weft_status alltoall(wefti_step *step, wefti_collective how, const wefti_alltoall *a)
 {
-    switch (wefti_tuning_choose(&step->coll->tuning, how, a->count)) {
+    const wefti_algorithm algorithm = wefti_tuning_choose(&step->coll->tuning, how, a->count);
+    switch (algorithm) {
     case WEFTI_ALGORITHM_PUSH:
         return wefti_alltoall_push(step, a);
     case WEFTI_ALGORITHM_PAIRS:
         return wefti_alltoall_pairs(step, a);
     case WEFTI_ALGORITHM_DIRECT:
         return wefti_alltoall_direct(step, a);
-    default:
+    case WEFTI_ALGORITHM_PULL:
         return wefti_alltoall_pull(step, a);
+    default:
+        return wefti_step_no_case(step, algorithm);
     }
 }
 
@@ -73,10 +76,14 @@ weft_status weft_alltoallsmem(weft_team *team, void *dest, const void *source, p
     WEFT_TRY(wefti_step_begin(&step, team, call, &arguments));
     wefti_step_sign(&step, a.dest_stride);
     wefti_step_sign(&step, ~(uint64_t)a.source_stride);
-    switch (wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_ALLTOALLS, count * element_bytes)) {
+    const wefti_algorithm algorithm =
+        wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_ALLTOALLS, count * element_bytes);
+    switch (algorithm) {
     case WEFTI_ALGORITHM_PUSH:
         return wefti_step_end(&step, 1, wefti_alltoalls_push(&step, &a));
-    default:
+    case WEFTI_ALGORITHM_PULL:
         return wefti_step_end(&step, 1, wefti_alltoalls_pull(&step, &a));
+    default:
+        return wefti_step_end(&step, 1, wefti_step_no_case(&step, algorithm));
     }
 }

@@ -18,10 +18,13 @@ weft_status weft_broadcastmem(weft_team *team, void *dest, const void *source, s
     const wefti_call_arguments arguments = {.kind = WEFTI_COLL_BROADCAST, .root = root, .count = bytes};
     wefti_step step;
     WEFT_TRY(wefti_step_begin(&step, team, call, &arguments));
-    switch (wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_BROADCAST, bytes)) {
+    const wefti_algorithm algorithm = wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_BROADCAST, bytes);
+    switch (algorithm) {
     case WEFTI_ALGORITHM_PUSH:
         return wefti_step_end(&step, 1, wefti_broadcast_push(&step, &b));
-    default:
+    case WEFTI_ALGORITHM_PULL:
         return wefti_step_end(&step, 1, wefti_broadcast_pull(&step, &b));
+    default:
+        return wefti_step_end(&step, 1, wefti_step_no_case(&step, algorithm));
     }
 }

@@ -10,10 +10,13 @@ weft_status weft_fcollectmem(weft_team *team, void *dest, const void *source, si
     const wefti_call_arguments arguments = {.kind = WEFTI_COLL_FCOLLECT, .count = bytes};
     wefti_step step;
     WEFT_TRY(wefti_step_begin(&step, team, call, &arguments));
-    switch (wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_FCOLLECT, bytes)) {
+    const wefti_algorithm algorithm = wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_FCOLLECT, bytes);
+    switch (algorithm) {
     case WEFTI_ALGORITHM_PUSH:
         return wefti_step_end(&step, 1, wefti_fcollect_push(&step, &f));
-    default:
+    case WEFTI_ALGORITHM_PULL:
         return wefti_step_end(&step, 1, wefti_fcollect_pull(&step, &f));
+    default:
+        return wefti_step_end(&step, 1, wefti_step_no_case(&step, algorithm));
     }
 }

@@ -24,12 +24,16 @@ weft_status wefti_reduce(weft_team *team, wefti_op op, wefti_type type, void *de
         .kind = WEFTI_COLL_REDUCE, .count = count, .more = (uint64_t)op << 8 | (uint64_t)type};
     wefti_step step;
     WEFT_TRY(wefti_step_begin(&step, team, call, &arguments));
-    switch (wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_REDUCE, count * r.fold.element)) {
+    const wefti_algorithm algorithm =
+        wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_REDUCE, count * r.fold.element);
+    switch (algorithm) {
     case WEFTI_ALGORITHM_PUSH:
         return wefti_step_end(&step, r.fold.element, wefti_reduce_push(&step, &r));
     case WEFTI_ALGORITHM_DOUBLING:
         return wefti_step_end(&step, r.fold.element, wefti_reduce_doubling(&step, &r));
-    default:
+    case WEFTI_ALGORITHM_SLICES:
         return wefti_step_end(&step, r.fold.element, wefti_reduce_slices(&step, &r));
+    default:
+        return wefti_step_end(&step, 1, wefti_step_no_case(&step, algorithm));
     }
 }

@@ -14,10 +14,14 @@ weft_status wefti_reduce_scatter(weft_team *team, wefti_op op, wefti_type type, 
         .kind = WEFTI_COLL_REDUCE_SCATTER, .count = count, .more = (uint64_t)op << 8 | (uint64_t)type};
     wefti_step step;
     WEFT_TRY(wefti_step_begin(&step, team, call, &arguments));
-    switch (wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_REDUCE_SCATTER, count * r.fold.element)) {
+    const wefti_algorithm algorithm =
+        wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_REDUCE_SCATTER, count * r.fold.element);
+    switch (algorithm) {
     case WEFTI_ALGORITHM_PUSH:
         return wefti_step_end(&step, r.fold.element, wefti_reduce_scatter_push(&step, &r));
-    default:
+    case WEFTI_ALGORITHM_PULL:
         return wefti_step_end(&step, r.fold.element, wefti_reduce_scatter_pull(&step, &r));
+    default:
+        return wefti_step_end(&step, 1, wefti_step_no_case(&step, algorithm));
     }
 }

@@ -13,10 +13,13 @@ weft_status wefti_scan(weft_team *team, wefti_op op, wefti_type type, int inclus
         .kind = WEFTI_COLL_SCAN, .root = inclusive, .count = count, .more = (uint64_t)op << 8 | (uint64_t)type};
     wefti_step step;
     WEFT_TRY(wefti_step_begin(&step, team, call, &arguments));
-    switch (wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_SCAN, count * r.fold.element)) {
+    const wefti_algorithm algorithm = wefti_tuning_choose(&step.coll->tuning, WEFTI_COLL_SCAN, count * r.fold.element);
+    switch (algorithm) {
     case WEFTI_ALGORITHM_PUSH:
         return wefti_step_end(&step, r.fold.element, wefti_scan_push(&step, &r, inclusive));
-    default:
+    case WEFTI_ALGORITHM_SLICES:
         return wefti_step_end(&step, r.fold.element, wefti_scan_slices(&step, &r, inclusive));
+    default:
+        return wefti_step_end(&step, 1, wefti_step_no_case(&step, algorithm));
     }
 }
