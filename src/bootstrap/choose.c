@@ -45,45 +45,93 @@ static int check_env(void)
     return 0;
 }
 
-/* PMIx, if this build has it; NULL after an error. */
-static const wefti_bootstrap_ops *by_pmix(void)
+static int by_weftrun(void)
 {
-#ifdef WEFT_HAVE_PMIX
-    return &wefti_bootstrap_pmix;
+    return wefti_env_is_set(WEFTI_ENV_LOCAL_JOB);
+}
+
+static int by_pmix(void)
+{
+    return wefti_env_is_set(WEFTI_ENV_PMIX_RANK);
+}
+
+static int by_pmi1(void)
+{
+    return wefti_env_is_set(WEFTI_ENV_PMI_FD);
+}
+
+/* Where the program's MPI has the launcher's PMI, it takes that MPI. */
+static int by_mpi(void)
+{
+#ifdef WEFT_SIM
+    return 0;
 #else
-    (void)wefti_error(WEFT_ERR_ARGUMENT,
-                      "a launcher with PMIx started this process, and this build of weft has no PMIx: "
-                      "install the package libpmix-dev and build again, or start the program with weftrun or torchrun");
-    return NULL;
+    return by_pmi1() && wefti_mpi_is_up();
 #endif
+}
+
+static int by_pmi2(void)
+{
+    const int has_place = wefti_env_is_set(WEFTI_ENV_PMI_RANK) && wefti_env_is_set(WEFTI_ENV_PMI_SIZE);
+    return by_pmi1() ? wefti_env_is_set(WEFTI_ENV_SLURM_STEP_ID) : has_place;
 }
 
 #ifdef WEFT_SIM
-#define OF_SYSTEM(name) (by_system())
-
-static const wefti_bootstrap_ops *by_system(void)
-{
-    (void)wefti_error(WEFT_ERR_UNSUPPORTED, "the simulator has no launcher, no MPI and no plugins of the system");
-    return NULL;
-}
+#define OF_SYSTEM(name) NULL
 #else
-#define OF_SYSTEM(name) (&wefti_bootstrap_##name)
+#define OF_SYSTEM(name) &wefti_bootstrap_##name
+#endif
+#ifdef WEFT_HAVE_PMIX
+#define OPS_OF_PMIX &wefti_bootstrap_pmix
+#else
+#define OPS_OF_PMIX NULL
 #endif
 
-/* The bootstrap over PMI or, where the program's MPI has the launcher's PMI, over that MPI; NULL: neither is there. */
-static const wefti_bootstrap_ops *by_pmi(void)
+/* X(kind, its functions or NULL in builds without them, whether the environment means it): all kinds but AUTO, those
+ * that a launcher's variables lead to first, in the order in which they are looked at. */
+#define KIND_TABLE(X)                                                                                                  \
+    X(LOCAL, &wefti_bootstrap_local, by_weftrun)                                                                       \
+    X(ENV, &wefti_bootstrap_env, is_env_complete)                                                                      \
+    X(PMIX, OPS_OF_PMIX, by_pmix)                                                                                      \
+    X(MPI, OF_SYSTEM(mpi), by_mpi)                                                                                     \
+    X(PMI2, OF_SYSTEM(pmi2), by_pmi2)                                                                                  \
+    X(PMI1, OF_SYSTEM(pmi1), by_pmi1)                                                                                  \
+    X(THREADS, &wefti_bootstrap_threads, NULL)                                                                         \
+    X(UID, &wefti_bootstrap_uid, NULL)                                                                                 \
+    X(CALLBACK, &wefti_bootstrap_callback, NULL)                                                                       \
+    X(SHMEM, OF_SYSTEM(shmem), NULL)                                                                                   \
+    X(PLUGIN, OF_SYSTEM(plugin), NULL)                                                                                 \
+    X(SELF, &wefti_bootstrap_self, NULL)
+
+typedef struct row {
+    weft_bootstrap_kind kind;
+    const wefti_bootstrap_ops *ops;
+    int (*is_meant)(void);
+} row;
+
+static const row rows[] = {
+#define ROW(kind, ops, is_meant) {WEFT_BOOTSTRAP_##kind, ops, is_meant},
+    KIND_TABLE(ROW)
+#undef ROW
+};
+
+#define ONE(...) +1
+_Static_assert(0 KIND_TABLE(ONE) + 1 == 0 WEFT_BOOTSTRAP_TABLE(ONE),
+               "a kind of WEFT_BOOTSTRAP_TABLE (weft/bootstrap.h) has no row in KIND_TABLE");
+#undef ONE
+
+/* A row's functions; NULL after an error. */
+static const wefti_bootstrap_ops *ops_of(const row *found)
 {
-    const int is_wire = wefti_env_is_set(WEFTI_ENV_PMI_FD);
-    const int has_place = wefti_env_is_set(WEFTI_ENV_PMI_RANK) && wefti_env_is_set(WEFTI_ENV_PMI_SIZE);
-#ifndef WEFT_SIM
-    if (is_wire && wefti_mpi_is_up()) {
-        return OF_SYSTEM(mpi);
+    if (found->ops == NULL && found->kind == WEFT_BOOTSTRAP_PMIX) {
+        (void)wefti_error(
+            WEFT_ERR_ARGUMENT,
+            "a launcher with PMIx started this process, or its bootstrap was asked for, and this build of weft has no "
+            "PMIx: install the package libpmix-dev and build again, or start the program with weftrun or torchrun");
+    } else if (found->ops == NULL) {
+        (void)wefti_error(WEFT_ERR_UNSUPPORTED, "the simulator has no launcher, no MPI and no plugins of the system");
     }
-#endif
-    if (is_wire ? wefti_env_is_set(WEFTI_ENV_SLURM_STEP_ID) : has_place) {
-        return OF_SYSTEM(pmi2);
-    }
-    return is_wire ? OF_SYSTEM(pmi1) : NULL;
+    return found->ops;
 }
 
 /* A launcher has started several processes and left them no way to find each other: N worlds of one would be a
@@ -118,18 +166,13 @@ static const wefti_bootstrap_ops *choose_by_launcher(const weft_world_config *co
     if (config->pes == 1) {
         return &wefti_bootstrap_self;
     }
-    if (wefti_env_is_set(WEFTI_ENV_LOCAL_JOB)) {
-        return &wefti_bootstrap_local;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (rows[i].is_meant != NULL && rows[i].is_meant()) {
+            return ops_of(&rows[i]);
+        }
     }
-    if (is_env_complete()) {
-        return &wefti_bootstrap_env;
-    }
-    if (wefti_env_is_set(WEFTI_ENV_PMIX_RANK)) {
-        return by_pmix();
-    }
-    const wefti_bootstrap_ops *pmi = by_pmi();
-    if (pmi != NULL || !check_alone() || !check_env()) {
-        return pmi;
+    if (!check_alone() || !check_env()) {
+        return NULL;
     }
     if (config->pes == 0) {
         return &wefti_bootstrap_self;
@@ -151,7 +194,7 @@ static int read_kind(void)
         const char *word;
         const char *name;
         weft_bootstrap_kind kind;
-    } rows[] = {
+    } kinds[] = {
 #define ROW(name, value, word, text) {word, #name, name},
         WEFT_BOOTSTRAP_TABLE(ROW)
 #undef ROW
@@ -160,15 +203,15 @@ static int read_kind(void)
     char words[160] = "";
     size_t used = 0;
     int is_of_program = 0;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (rows[i].word == NULL) {
-            is_of_program |= strcasecmp(said, rows[i].name + strlen("WEFT_BOOTSTRAP_")) == 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (kinds[i].word == NULL) {
+            is_of_program |= strcasecmp(said, kinds[i].name + strlen("WEFT_BOOTSTRAP_")) == 0;
             continue;
         }
-        if (strcmp(said, rows[i].word) == 0) {
-            return (int)rows[i].kind;
+        if (strcmp(said, kinds[i].word) == 0) {
+            return (int)kinds[i].kind;
         }
-        used += (size_t)snprintf(words + used, sizeof words - used, "%s%s", used == 0 ? "" : ", ", rows[i].word);
+        used += (size_t)snprintf(words + used, sizeof words - used, "%s%s", used == 0 ? "" : ", ", kinds[i].word);
     }
     if (is_of_program) {
         (void)wefti_error(WEFT_ERR_ARGUMENT,
@@ -189,33 +232,13 @@ static const wefti_bootstrap_ops *choose(const weft_world_config *config)
     if (config->bootstrap == WEFT_BOOTSTRAP_AUTO && kind == -1) {
         return NULL;
     }
-    switch ((weft_bootstrap_kind)kind) { /* the compiler names a kind without a case */
-    case WEFT_BOOTSTRAP_AUTO:
+    if (kind == WEFT_BOOTSTRAP_AUTO) {
         return choose_by_launcher(config);
-    case WEFT_BOOTSTRAP_LOCAL:
-        return &wefti_bootstrap_local;
-    case WEFT_BOOTSTRAP_THREADS:
-        return &wefti_bootstrap_threads;
-    case WEFT_BOOTSTRAP_UID:
-        return &wefti_bootstrap_uid;
-    case WEFT_BOOTSTRAP_CALLBACK:
-        return &wefti_bootstrap_callback;
-    case WEFT_BOOTSTRAP_ENV:
-        return &wefti_bootstrap_env;
-    case WEFT_BOOTSTRAP_PMIX:
-        return by_pmix();
-    case WEFT_BOOTSTRAP_PMI2:
-        return OF_SYSTEM(pmi2);
-    case WEFT_BOOTSTRAP_PMI1:
-        return OF_SYSTEM(pmi1);
-    case WEFT_BOOTSTRAP_MPI:
-        return OF_SYSTEM(mpi);
-    case WEFT_BOOTSTRAP_SHMEM:
-        return OF_SYSTEM(shmem);
-    case WEFT_BOOTSTRAP_PLUGIN:
-        return OF_SYSTEM(plugin);
-    case WEFT_BOOTSTRAP_SELF:
-        return &wefti_bootstrap_self;
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if ((int)rows[i].kind == kind) {
+            return ops_of(&rows[i]);
+        }
     }
     (void)wefti_error(WEFT_ERR_ARGUMENT, "config.bootstrap %d is none of WEFT_BOOTSTRAP_TABLE", kind);
     return NULL;
