@@ -193,14 +193,14 @@ static void own_node(weft_world_config *config, int pe)
     (void)config;
     (void)pe;
     setenv("WEFT_NODE_ID", "another machine", 1);
-    setenv("WEFT_TRANSPORT", "^ofi,ucx", 1);
+    setenv("WEFT_TRANSPORT", "map", 1);
 }
 
 static void node_by_parity(weft_world_config *config, int pe)
 {
     (void)config;
     setenv("WEFT_NODE_ID", pe % 2 == 0 ? "even" : "odd", 1);
-    setenv("WEFT_TRANSPORT", "^ofi,ucx", 1);
+    setenv("WEFT_TRANSPORT", "map", 1);
 }
 
 static void same_node(weft_world_config *config, int pe)
