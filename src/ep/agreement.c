@@ -25,6 +25,10 @@
     X(pairs_max, "pairs_max", (uint64_t)wefti_ep_channels(ep))                                                         \
     X(flags, "flags", (uint64_t)config->flags)                                                                         \
     X(counts_direct, "WEFT_EP_COUNTS", (uint64_t)ep->settings.counts_direct)                                           \
+    X(few_ranks, "WEFT_EP_FEW_RANKS", ep->settings.few_ranks)                                                          \
+    X(first_call, "WEFT_EP_FIRST_CALL", ep->settings.first_call)                                                       \
+    X(channels, "WEFT_EP_CHANNELS", ep->settings.channels)                                                             \
+    X(chunk_rows, "WEFT_EP_CHUNK_ROWS", ep->settings.chunk_rows)                                                       \
     X(table, "experts_of_rank", table_digest(ep->owners.first, ep->ranks + 1))                                         \
     X(domains, "domain_of (or domain_ranks)", table_digest(ep->domains.of, ep->ranks))
 

@@ -293,7 +293,8 @@ weft_status wefti_ep_bytes(const weft_ep_config *config, int ranks, const wefti_
                                             : "argument 'memory' is too small; start from WEFT_EP_MEMORY_INIT");
     }
     WEFT_TRY(check_config(config, ranks));
-    const wefti_ep_settings settings = wefti_ep_settings_by_size(ranks, config);
+    wefti_ep_settings settings;
+    WEFT_TRY(wefti_ep_settings_read(&settings, ranks, config));
     weft_status status = set_limits(&ep, config, &settings);
     if (status == WEFT_OK) {
         ep.backend = backend_of(&ep, config);

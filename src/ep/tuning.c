@@ -10,13 +10,6 @@
  * longer than the hop. */
 #define DIRECT_WORDS_MAX 4096
 
-wefti_ep_settings wefti_ep_settings_by_size(int ranks, const weft_ep_config *config)
-{
-    wefti_ep_settings settings;
-    settings.counts_direct = (int64_t)ranks * (ranks + config->experts) <= DIRECT_WORDS_MAX;
-    return settings;
-}
-
 static weft_status read_counts(int *direct)
 {
     const char *word = wefti_env_word(WEFTI_ENV_EP_COUNTS);
@@ -32,6 +25,11 @@ static weft_status read_counts(int *direct)
 
 weft_status wefti_ep_settings_read(wefti_ep_settings *settings, int ranks, const weft_ep_config *config)
 {
-    *settings = wefti_ep_settings_by_size(ranks, config);
-    return read_counts(&settings->counts_direct);
+    settings->counts_direct = (int64_t)ranks * (ranks + config->experts) <= DIRECT_WORDS_MAX;
+    WEFT_TRY(read_counts(&settings->counts_direct));
+    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_FEW_RANKS, &settings->few_ranks));
+    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_FIRST_CALL, &settings->first_call));
+    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_CHANNELS, &settings->channels));
+    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_CHUNK_ROWS, &settings->chunk_rows));
+    return wefti_env_count(WEFTI_ENV_EP_MAPPED, &settings->maps);
 }

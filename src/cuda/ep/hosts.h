@@ -25,7 +25,6 @@
 #define WEFTI_CUDA_EP_HOSTS_TILE 32 /* (source, token) pairs whose rows a block places at once: a lane each */
 #define WEFTI_CUDA_EP_HOSTS_ENDS 64 /* of rings that a block serves */
 #define WEFTI_CUDA_EP_HOSTS_CHANNELS 16 /* of a line, at most */
-#define WEFTI_CUDA_EP_HOSTS_WANTED 8 /* but for tests, as WEFT_EP_CHANNELS */
 #define WEFTI_CUDA_EP_HOSTS_SLOTS 4 /* of each of several channels, at most */
 #define WEFTI_CUDA_EP_HOSTS_RING_BYTES ((wefti_u64)8 << 20) /* of all channels one way, unless one a line is more */
 #define WEFTI_CUDA_EP_HOSTS_CHUNK 16 /* bytes of a chunk before its rows */

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/env.h"
 #include "cuda/ep/host/kind.h"
 #include "ep/agreement.h"
 #include "weft.h"
@@ -175,7 +174,7 @@ static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
     wefti_ep_device *before = ep->device;
     memset(&device, 0, sizeof device);
     WEFT_TRY(check_limits(ep));
-    WEFT_TRY(wefti_cuda_ep_find_kind(ep, &device.kind));
+    device.kind = wefti_cuda_ep_find_kind(ep);
     ep->device = &device;
     set_limits(ep);
     const uint64_t channels = (uint64_t)wefti_ep_channels(ep);
@@ -232,7 +231,7 @@ static weft_status group_init(weft_ep *ep)
     ep->device->cuda = wefti_cuda_of(ep->world->device);
     ep->device->sms = ep->device->cuda->sms;
     WEFT_TRY(open_claim(ep));
-    WEFT_TRY(wefti_cuda_ep_find_kind(ep, &ep->device->kind));
+    ep->device->kind = wefti_cuda_ep_find_kind(ep);
     set_limits(ep);
     WEFT_TRY(check_passing(ep));
     WEFT_TRY(wefti_cuda_enter(ep->device->cuda));
@@ -314,9 +313,7 @@ static weft_status number_calls(const weft_ep *ep, int channel, const wefti_ep_d
     wefti_cuda_ep_control control = {.epoch = 0};
     if (before == NULL) {
         memset(words, 0, WEFTI_CUDA_EP_HOST_WORDS * sizeof *words);
-        uint64_t calls;
-        WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_FIRST_CALL, &calls));
-        control.epoch = first_call(channel, calls);
+        control.epoch = first_call(channel, ep->settings.first_call);
     } else {
         WEFT_TRY(wefti_cuda_copy(base, &control, control_of(before, channel), sizeof control));
     }

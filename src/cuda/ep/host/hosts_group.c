@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/env.h"
 #include "cuda/ep/host/hosts.h"
 #include "ep/agreement.h"
 #include "weft.h"
@@ -79,8 +78,9 @@ static int ascending(const int *sources, int count, int source)
 }
 
 /* What sizes the group's memory. Channels and rows of a chunk: at most so many. */
-static void set_shape(weft_ep *ep, uint64_t channels, uint64_t rows)
+static void set_shape(weft_ep *ep)
 {
+    const uint64_t rows = ep->settings.chunk_rows;
     wefti_ep_between *between = ep->between;
     int most = 1;
     int lines = 0;
@@ -91,7 +91,7 @@ static void set_shape(weft_ep *ep, uint64_t channels, uint64_t rows)
     between->lines_max = lines;
     between->ring = wefti_ep_ring_shape_of((size_t)ep->domains.count, (size_t)lines, (size_t)most, wide_max(ep),
                                            (size_t)ep->config.topk_max, (size_t)ep->config.tokens_max);
-    between->channels = wefti_cuda_ep_hosts_channels(&between->ring, channels);
+    between->channels = wefti_cuda_ep_hosts_channels(&between->ring, ep->settings.channels);
     if (between->channels > 1 && between->ring.slots > WEFTI_CUDA_EP_HOSTS_SLOTS) {
         between->ring.slots = WEFTI_CUDA_EP_HOSTS_SLOTS;
     }
@@ -206,9 +206,7 @@ static int pe_of(const weft_ep *ep, int rank)
 static weft_status map_end(const weft_ep *ep, wefti_cuda_ep_hosts_end *end)
 {
     weft_world *world = ep->world;
-    uint64_t maps;
-    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_MAPPED, &maps));
-    if (maps == 0 || end->rank == ep->rank || !wefti_pe_is_near(&world->view, end->pe)) {
+    if (ep->settings.maps == 0 || end->rank == ep->rank || !wefti_pe_is_near(&world->view, end->pe)) {
         return WEFT_OK;
     }
     WEFT_TRY(wefti_cuda_enter(ep->between->cuda));
@@ -390,7 +388,7 @@ static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
     memset(&between, 0, sizeof between);
     WEFT_TRY(check_limits(ep));
     ep->between = &between;
-    set_shape(ep, WEFTI_CUDA_EP_HOSTS_WANTED, 0);
+    set_shape(ep);
     int *counts = wefti_alloc((size_t)ep->ranks * sizeof *counts);
     weft_status status = counts == NULL ? wefti_error(WEFT_ERR_MEMORY, "weft_ep_bytes: no memory") : WEFT_OK;
     if (status == WEFT_OK) {
@@ -421,11 +419,7 @@ static weft_status group_init(weft_ep *ep)
     }
     ep->between->cuda = wefti_cuda_of(ep->world->device);
     WEFT_TRY(check_reach(ep));
-    uint64_t channels;
-    uint64_t rows;
-    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_CHANNELS, &channels));
-    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_CHUNK_ROWS, &rows));
-    set_shape(ep, channels, rows);
+    set_shape(ep);
     return WEFT_OK;
 }
 

@@ -2,8 +2,6 @@
  * that mask ranks by themselves; and many ranks, whose arrays are in the area. */
 #include "cuda/ep/host/kind.h"
 
-#include "base/env.h"
-
 /* ---- few ---- */
 
 static wefti_cuda_ep_layout few_layout(const weft_ep *ep, uint64_t staged_bytes, int low_latency_tokens)
@@ -117,11 +115,9 @@ static const wefti_cuda_ep_kind many = {
     .tell_masked = wefti_cuda_ep_tell_masked_many,
 };
 
-weft_status wefti_cuda_ep_find_kind(const weft_ep *ep, const wefti_cuda_ep_kind **kind)
+const wefti_cuda_ep_kind *wefti_cuda_ep_find_kind(const weft_ep *ep)
 {
-    uint64_t most;
-    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_FEW_RANKS, &most));
-    most = most < WEFTI_CUDA_EP_RANKS_MAX ? most : WEFTI_CUDA_EP_RANKS_MAX;
-    *kind = (uint64_t)ep->ranks > most ? &many : wefti_cuda_ep_passes_by(ep) ? &passing : &few;
-    return WEFT_OK;
+    const uint64_t few_ranks = ep->settings.few_ranks;
+    const uint64_t most = few_ranks < WEFTI_CUDA_EP_RANKS_MAX ? few_ranks : WEFTI_CUDA_EP_RANKS_MAX;
+    return (uint64_t)ep->ranks > most ? &many : wefti_cuda_ep_passes_by(ep) ? &passing : &few;
 }

@@ -51,7 +51,7 @@ typedef struct wefti_cuda_ep_kind {
 } wefti_cuda_ep_kind;
 
 /* The kind of a group of which config and ranks are known. */
-weft_status wefti_cuda_ep_find_kind(const weft_ep *ep, const wefti_cuda_ep_kind **kind);
+const wefti_cuda_ep_kind *wefti_cuda_ep_find_kind(const weft_ep *ep);
 
 /* What the kinds do differently, where it is more than a few lines: plan.c, masks.c. */
 void wefti_cuda_ep_plan_few(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan);
