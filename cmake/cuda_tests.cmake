@@ -210,6 +210,15 @@ if(TARGET weftrun AND NOT WEFT_SANITIZE)
     weft_add_on_host_test(ep_apart.many.2 "WEFT_FAKE_SMS=4;WEFT_EP_FEW_RANKS=0" $<TARGET_FILE:weftrun> -n 2
         ${PROJECT_BINARY_DIR}/tests/ep_apart_on_host)
 endif()
+# Two libraries of one process, with worlds and groups of their own.
+weft_add_on_host_program(ep_modules)
+weft_add_on_host_test(ep_modules.threads.3 "WEFT_FAKE_SMS=4" ${PROJECT_BINARY_DIR}/tests/ep_modules_on_host -t 3)
+if(TARGET weftrun AND NOT WEFT_SANITIZE)
+    weft_add_on_host_test(ep_modules.processes.2 "WEFT_FAKE_SMS=4" $<TARGET_FILE:weftrun> -n 2
+        ${PROJECT_BINARY_DIR}/tests/ep_modules_on_host)
+    weft_add_on_host_test(ep_modules.processes.mixed "WEFT_FAKE_SMS=4" $<TARGET_FILE:weftrun> -n 2
+        ${PROJECT_BINARY_DIR}/tests/ep_modules_on_host -t 2)
+endif()
 # Ranks of several link domains.
 weft_add_on_host_program(ep_hosts)
 weft_add_on_host_test(ep_hosts.threads.1x2 "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=1"
