@@ -1,12 +1,13 @@
 /* Goal: expert parallelism beside other kernels on the same GPUs. Calls and NCCL's all_reduce, each on a stream of its
- * own and enqueued in opposite orders on odd ranks, end, and are right; so does a captured graph of dispatch, matrix
- * product and combine that is replayed beside all_reduces; and a matrix product beside dispatches and combines of few
- * multiprocessors loses no more time than these take.
+ * own and enqueued in opposite orders on odd ranks, end, and are right; so do captured graphs of a dispatch, a matrix
+ * product and a combine that are replayed beside all_reduces, in opposite orders, too; and a matrix product beside
+ * dispatches and combines of few multiprocessors loses no more time than these take.
  *
  * Method: weftrun -n RANKS test_ep_beside [ROUNDS [REPLAYS]], a GPU a rank. Rows are small integers, which bf16 holds
  * exactly; experts double them, by a product with a matrix that has 2 in its diagonal; so a token comes back as twice
- * itself for each rank that had it. Kernels compare, and count what is wrong. The world has a deadline, so that calls
- * which can never run together are told. libnccl.so.2 is loaded at run time. Exit 77: no GPU a rank, or no NCCL. */
+ * itself for each rank that had it. Kernels compare, and count steps and what is wrong. The world has a deadline, so
+ * that calls which can never run together are told. libnccl.so.2 is loaded at run time. Without arguments it is short;
+ * scripts/gpu_ep_long.sh asks for 10,000 rounds and 100,000 replays. Exit 77: no GPU a rank, or no NCCL. */
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
@@ -24,7 +25,7 @@
 #define EXPERTS_A_RANK 16
 #define HIDDEN 1024
 #define TILE 16
-#define IN_FLIGHT 64 /* rounds between two looks at what was wrong */
+#define IN_FLIGHT 64 /* rounds or replays between two looks at what was wrong */
 #define PRODUCT 4096 /* rows and columns of the product that is timed */
 #define PRODUCTS 7 /* times, of which the median counts */
 #define STEPS 300 /* beside each, on all ranks: they take longer than it */
@@ -173,15 +174,24 @@ static void enqueue_product(const __nv_bfloat16 *from, const __nv_bfloat16 *matr
     CUDA(cudaGetLastError());
 }
 
+/* What kernels count. */
+typedef struct tally {
+    unsigned long long wrong; /* elements */
+    unsigned long long steps; /* that were compared */
+} tally;
+
 /* Each token is twice itself for each rank that had it: copies[token]. */
 __global__ static void check_rows(const __nv_bfloat16 *rows, const int *copies, int tokens, int rank, int round,
-                                  unsigned long long *wrong)
+                                  tally *seen)
 {
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        seen->steps++;
+    }
     for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < (size_t)tokens * HIDDEN;
          i += (size_t)gridDim.x * blockDim.x) {
         const int token = (int)(i / HIDDEN);
         if (__bfloat162float(rows[i]) != (float)(2 * value_of(rank, token, round) * copies[token])) {
-            atomicAdd(wrong, 1ull);
+            atomicAdd(&seen->wrong, 1ull);
         }
     }
 }
@@ -216,7 +226,8 @@ typedef struct layer {
     __nv_bfloat16 *matrix;
     int *ids[SETS];
     int *copies[SETS];
-    unsigned long long *wrong;
+    tally *seen;
+    unsigned long long steps; /* enqueued */
 } layer;
 
 static weft_ep_rows rows_of(__nv_bfloat16 *data)
@@ -276,8 +287,8 @@ static void open_layer(layer *of, int tokens, weft_ep_layout layout, int sms)
     CUDA(cudaMalloc(&of->in, (size_t)tokens * row));
     CUDA(cudaMalloc(&of->out, (size_t)tokens * row));
     CUDA(cudaMalloc(&of->matrix, HIDDEN * row));
-    CUDA(cudaMalloc(&of->wrong, sizeof *of->wrong));
-    CUDA(cudaMemset(of->wrong, 0, sizeof *of->wrong));
+    CUDA(cudaMalloc(&of->seen, sizeof *of->seen));
+    CUDA(cudaMemset(of->seen, 0, sizeof *of->seen));
     fill_diagonal<<<64, 256>>>(of->matrix, HIDDEN);
     srand(1 + (unsigned)me);
     for (int set = 0; set < SETS; set++) {
@@ -300,7 +311,7 @@ static void close_layer(layer *of)
     CUDA(cudaFree(of->in));
     CUDA(cudaFree(of->out));
     CUDA(cudaFree(of->matrix));
-    CUDA(cudaFree(of->wrong));
+    CUDA(cudaFree(of->seen));
 }
 
 /* A step: tokens, dispatch, product, combine, comparison. */
@@ -322,18 +333,21 @@ static void enqueue_step(layer *of, int set, int round, cudaStream_t stream)
     enqueue_product(of->received, of->matrix, of->answers, of->capacity, HIDDEN, stream);
     CUDA(cudaMemsetAsync(of->out, 0xff, (size_t)of->tokens * HIDDEN * sizeof(__nv_bfloat16), stream));
     WEFT(weft_ep_combine(of->route, &answers, &out, 0, queue));
-    check_rows<<<8, 256, 0, stream>>>(of->out, of->copies[set], of->tokens, me, round, of->wrong);
+    check_rows<<<8, 256, 0, stream>>>(of->out, of->copies[set], of->tokens, me, round, of->seen);
+    of->steps++;
 }
 
-static int count_wrong(const layer *of, const char *what)
+/* Whether a step was not made, or something in one is wrong, or in what was added up beside. */
+static int is_wrong(const layer *of, const char *what)
 {
-    unsigned long long wrong;
+    tally seen;
     CUDA(cudaDeviceSynchronize());
-    CUDA(cudaMemcpy(&wrong, of->wrong, sizeof wrong, cudaMemcpyDeviceToHost));
-    if (wrong != 0) {
-        fprintf(stderr, "rank %d: %s: %llu elements are wrong\n", me, what, wrong);
+    CUDA(cudaMemcpy(&seen, of->seen, sizeof seen, cudaMemcpyDeviceToHost));
+    if (seen.wrong != 0 || seen.steps != of->steps) {
+        fprintf(stderr, "rank %d: %s: %llu elements are wrong after %llu of %llu steps\n", me, what, seen.wrong,
+                seen.steps, of->steps);
     }
-    return wrong != 0;
+    return seen.wrong != 0 || seen.steps != of->steps;
 }
 
 /* ---- all_reduce beside ---- */
@@ -389,16 +403,16 @@ static int in_opposite_orders(const nccl *library, int tokens, weft_ep_layout la
         }
         if ((me + round / 2) % 2 == 0) {
             enqueue_step(&of, round % SETS, round, stream);
-            enqueue_reduction(&beside, of.wrong);
+            enqueue_reduction(&beside, &of.seen->wrong);
         } else {
-            enqueue_reduction(&beside, of.wrong);
+            enqueue_reduction(&beside, &of.seen->wrong);
             enqueue_step(&of, round % SETS, round, stream);
         }
-        if (round % IN_FLIGHT == 0 && count_wrong(&of, what)) {
+        if (round % IN_FLIGHT == 0 && is_wrong(&of, what)) {
             return 1;
         }
     }
-    const int failed = count_wrong(&of, what);
+    const int failed = is_wrong(&of, what);
     close_reduction(&beside);
     close_layer(&of);
     CUDA(cudaStreamDestroy(stream));
@@ -409,40 +423,53 @@ static int in_opposite_orders(const nccl *library, int tokens, weft_ep_layout la
     return failed;
 }
 
-/* ---- a graph ---- */
+/* ---- graphs ---- */
 
-static int in_a_graph(const nccl *library, int tokens, int replays)
+/* A graph of each set of choices, which take turns. */
+static int in_graphs(const nccl *library, int tokens, int replays)
 {
     layer of;
     reduction beside;
     cudaStream_t stream;
-    cudaGraph_t graph;
-    cudaGraphExec_t whole;
+    cudaGraphExec_t step_of[SETS];
     CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     open_layer(&of, tokens, WEFT_EP_RANK_MAJOR, 0);
     open_reduction(&beside, library, 65536);
     enqueue_step(&of, 0, 0, stream); /* what a first call loads */
     CUDA(cudaDeviceSynchronize());
-    CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     for (int set = 0; set < SETS; set++) {
+        cudaGraph_t graph;
+        CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
         enqueue_step(&of, set, set, stream);
+        CUDA(cudaStreamEndCapture(stream, &graph));
+        CUDA(cudaGraphInstantiate(&step_of[set], graph, 0));
+        CUDA(cudaGraphUpload(step_of[set], stream));
+        CUDA(cudaGraphDestroy(graph));
     }
-    CUDA(cudaStreamEndCapture(stream, &graph));
-    CUDA(cudaGraphInstantiate(&whole, graph, 0));
+    CUDA(cudaDeviceSynchronize());
+    of.steps = 1; /* the captured ones were not made */
     int failed = 0;
-    for (int replay = 0; replay < replays / SETS && !failed; replay++) {
-        CUDA(cudaGraphLaunch(whole, stream));
-        enqueue_reduction(&beside, of.wrong);
-        failed = replay % IN_FLIGHT == 0 && count_wrong(&of, "a graph");
+    for (int replay = 0; replay < replays && !failed; replay++) {
+        const int is_first = (me + replay / 2) % 2 == 0;
+        if (!is_first) {
+            enqueue_reduction(&beside, &of.seen->wrong);
+        }
+        CUDA(cudaGraphLaunch(step_of[replay % SETS], stream));
+        of.steps++;
+        if (is_first) {
+            enqueue_reduction(&beside, &of.seen->wrong);
+        }
+        failed = replay % IN_FLIGHT == 0 && is_wrong(&of, "a graph");
     }
-    failed |= count_wrong(&of, "a graph");
-    CUDA(cudaGraphExecDestroy(whole));
-    CUDA(cudaGraphDestroy(graph));
+    failed = failed || is_wrong(&of, "a graph");
+    for (int set = 0; set < SETS; set++) {
+        CUDA(cudaGraphExecDestroy(step_of[set]));
+    }
     close_reduction(&beside);
     close_layer(&of);
     CUDA(cudaStreamDestroy(stream));
     if (me == 0) {
-        printf("graphs of %d tokens: %d steps replayed beside all_reduces\n", tokens, replays / SETS * SETS);
+        printf("graphs of a step of %d tokens: %d replays beside all_reduces\n", tokens, replays);
         fflush(stdout);
     }
     return failed;
@@ -533,8 +560,8 @@ static int beside_a_product(int sms)
 
 int main(int argc, char **argv)
 {
-    const int rounds = argc > 1 ? atoi(argv[1]) : 10000;
-    const int replays = argc > 2 ? atoi(argv[2]) : 100000;
+    const int rounds = argc > 1 ? atoi(argv[1]) : 1000;
+    const int replays = argc > 2 ? atoi(argv[2]) : 10000;
     int gpus = 0;
     setenv("CUDA_MODULE_LOADING", "EAGER", 1); /* a first launch must not wait for running kernels */
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
@@ -557,7 +584,7 @@ int main(int argc, char **argv)
         const weft_ep_layout layout = i >= 4 || tokens[i] > 128 ? WEFT_EP_RANK_MAJOR : WEFT_EP_SLOTS_SOURCE;
         failed = in_opposite_orders(&library, tokens[i % 4], layout, i % 2 == 0 ? 1 << 20 : 1 << 10, rounds / 8);
     }
-    failed = failed || in_a_graph(&library, 64, replays);
+    failed = failed || in_graphs(&library, 64, replays);
     const int sms[3] = {8, 24, 64};
     for (int i = 0; i < 3 && !failed; i++) {
         failed = beside_a_product(sms[i]);
