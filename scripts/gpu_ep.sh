@@ -25,6 +25,8 @@ fi
 run "halves, $gpus processes" "$build/weftrun" -n "$gpus" "${test}_halves" -c 100
 run "halves, 4 threads" "${test}_halves" -t 4 -c 100
 run "ranks late, masked and apart, $gpus processes" "$build/weftrun" -n "$gpus" "${test}_apart"
+run "two modules, $gpus processes" "$build/weftrun" -n "$gpus" "${test}_modules" -c 1
+run "two modules, 4 threads" "${test}_modules" -t 4 -c 1
 run "calls across the wrap, $gpus processes" env WEFT_EP_FIRST_CALL=2147473648 \
     "$build/weftrun" -n "$gpus" "${test}_soak" -c 20000
 run "$gpus threads, cudaIpc" env WEFT_CUDA_VMM=0 "$test" -t "$gpus"
@@ -44,9 +46,8 @@ else
     echo "skip  PyTorch's all_to_all_single: no PyTorch with NCCL, or no libweft.so, here"
 fi
 
-nccl=$(python3 -c 'import nvidia.nccl; print(list(nvidia.nccl.__path__)[0])' 2>/dev/null || true)
-run "beside NCCL's all_reduce and a matrix product" env NCCL_NVLS_ENABLE=0 \
-    LD_LIBRARY_PATH="${NCCL_HOME:-$nccl}/lib:${LD_LIBRARY_PATH:-}" "$build/weftrun" -n "$gpus" "${test}_beside"
+run "beside NCCL's all_reduce and a matrix product" env $(nccl_environment) \
+    "$build/weftrun" -n "$gpus" "${test}_beside"
 
 echo "== weft-ep-bench, every row checked"
 ep="$build/weftrun -q -n $gpus $build/weft-ep-bench --gpu --experts 256 --hidden 7168 --worst-case"

@@ -44,6 +44,13 @@ run()
     fi
 }
 
+# Assignments for `env`, for a program that loads NCCL: from NCCL_HOME, else its Python package; multicast off.
+nccl_environment()
+{
+    nccl=${NCCL_HOME:-$(python3 -c 'import nvidia.nccl; print(list(nvidia.nccl.__path__)[0])' 2>/dev/null)}
+    echo "NCCL_NVLS_ENABLE=0 LD_LIBRARY_PATH=$nccl/lib:${LD_LIBRARY_PATH:-}"
+}
+
 # Run a benchmark and add its JSON lines, those that it prints and those in $json, to the record: its name, then the
 # command.
 json=$scratch/json
