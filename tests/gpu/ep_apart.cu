@@ -141,18 +141,39 @@ static weft_team *team_alone(scene *of)
     return alone;
 }
 
-/* Memory that the heap of all does not have yet, by this PE alone, in which it receives rows, and their gradients: even
- * ranks; the others in memory of all. */
-static void test_part(scene *of, weft_ep_layout layout, void *common, weft_team *alone)
+#define PART_BYTES ((size_t)24 << 20) /* more than the heap of all has */
+
+/* Memory of this PE alone: of its heap, or registered. */
+static void *open_part(weft_team *alone, int is_registered)
+{
+    void *own = NULL;
+    if (is_registered) {
+        own = gpu_alloc(PART_BYTES);
+        CHECK_OK(weft_device_team_register(alone, own, PART_BYTES));
+    } else {
+        CHECK_OK(weft_device_team_malloc(alone, PART_BYTES, &own));
+    }
+    return own;
+}
+
+static void close_part(weft_team *alone, int is_registered, void *own)
+{
+    if (is_registered) {
+        CHECK_OK(weft_device_team_unregister(alone, own));
+        gpu_free(own);
+    } else {
+        CHECK_OK(weft_device_team_free(alone, own));
+    }
+}
+
+/* Memory that this PE alone has made symmetric, in which it receives rows, and their gradients: even ranks; the others
+ * in memory of all. */
+static void test_part(scene *of, weft_ep_layout layout, int is_registered, void *common, weft_team *alone)
 {
     test_pe *pe = of->pe;
-    void *own = NULL;
-    const size_t bytes = (size_t)24 << 20;
     open_scene(of, weft_team_world(of->world), layout);
-    if (pe->pe % 2 == 0) {
-        CHECK_OK(weft_device_team_malloc(alone, bytes, &own));
-    }
-    void *there = own != NULL ? (unsigned char *)own + bytes - ROWS_MAX * ROW_BYTES : common;
+    void *own = pe->pe % 2 == 0 ? open_part(alone, is_registered) : NULL;
+    void *there = own != NULL ? (unsigned char *)own + PART_BYTES - ROWS_MAX * ROW_BYTES : common;
     const weft_ep_received received = received_at(there);
     const weft_ep_rows in = rows_at(of->tokens);
     const weft_ep_rows out = rows_at(of->sums);
@@ -172,7 +193,7 @@ static void test_part(scene *of, weft_ep_layout layout, void *common, weft_team 
         expect_rows(of, there, (pe->pe + pe->pes - 1) % pe->pes, salt);
     }
     if (own != NULL) {
-        CHECK_OK(weft_device_team_free(alone, own));
+        close_part(alone, is_registered, own);
     }
     close_scene(of);
 }
@@ -317,8 +338,9 @@ static void test_body(test_pe *pe)
     CHECK_OK(weft_device_deadline(of.world, DEADLINE_NS));
     void *common = test_malloc(pe, of.world, ROWS_MAX * ROW_BYTES);
     weft_team *alone = team_alone(&of);
-    test_part(&of, WEFT_EP_RANK_MAJOR, common, alone);
-    test_part(&of, WEFT_EP_EXPERT_MAJOR, common, alone);
+    for (int way = 0; way < 4; way++) {
+        test_part(&of, way % 2 == 0 ? WEFT_EP_RANK_MAJOR : WEFT_EP_EXPERT_MAJOR, way / 2, common, alone);
+    }
     for (int way = 0; way < 8 && pe->pes > 1; way++) {
         test_late(&of, way % 2 == 0 ? WEFT_EP_RANK_MAJOR : WEFT_EP_EXPERT_MAJOR, way / 2 % 2, way / 4, common);
     }
