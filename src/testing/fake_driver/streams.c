@@ -188,11 +188,17 @@ FAKE CUresult cuStreamSynchronize(CUstream stream)
     return CUDA_SUCCESS;
 }
 
-/* Events are times of the host. */
+/* Events are times of the host. Behind copies that are late an event is so, too: it has come at the second look. */
+typedef struct fake_event {
+    struct timespec time; /* first */
+    CUstream stream;
+    int looks; /* that find it late */
+} fake_event;
+
 FAKE CUresult cuEventCreate(CUevent *event, unsigned flags)
 {
     (void)flags;
-    *event = (CUevent)calloc(1, sizeof(struct timespec));
+    *event = (CUevent)calloc(1, sizeof(fake_event));
     return *event == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
@@ -204,9 +210,26 @@ FAKE CUresult cuEventDestroy(CUevent event)
 
 FAKE CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
 {
-    fake_catch_up(stream);
+    fake_event *made = (fake_event *)(void *)event;
+    const int is_late = getenv("WEFT_FAKE_LATE") != NULL;
+    if (!is_late) {
+        fake_catch_up(stream);
+    }
     (void)flags;
-    clock_gettime(CLOCK_MONOTONIC, (struct timespec *)(void *)event);
+    made->stream = stream;
+    made->looks = is_late;
+    clock_gettime(CLOCK_MONOTONIC, &made->time);
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuEventQuery(CUevent event)
+{
+    fake_event *made = (fake_event *)(void *)event;
+    if (made->looks > 0) {
+        made->looks--;
+        return CUDA_ERROR_NOT_READY;
+    }
+    fake_catch_up(made->stream);
     return CUDA_SUCCESS;
 }
 
@@ -228,6 +251,7 @@ FAKE CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
     (void)stream;
     (void)flags;
+    fake_catch_up(((const fake_event *)(const void *)event)->stream);
     stream_waits += ((const struct timespec *)(const void *)event)->tv_sec != 0;
     return CUDA_SUCCESS;
 }
