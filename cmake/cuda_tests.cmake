@@ -173,6 +173,24 @@ if(NOT WEFT_SANITIZE)
     weft_add_on_host_test(device.threads.late "WEFT_FAKE_LATE=1" ${PROJECT_BINARY_DIR}/tests/device_on_host -t 4)
 endif()
 
+# Many bytes beyond the link domain; late copies show a mark that nobody looks at.
+weft_add_on_host_program(far)
+set(on_host ${PROJECT_BINARY_DIR}/tests/far_on_host)
+if(WEFT_SANITIZE)
+    weft_add_on_host_test(far.threads.3 "WEFT_CUDA_DOMAIN=1" ${on_host} -t 3 -c 8)
+else()
+    weft_add_on_host_test(far.threads.2 "WEFT_CUDA_DOMAIN=1;WEFT_FAKE_LATE=1" ${on_host} -t 2)
+    weft_add_on_host_test(far.threads.mixed "WEFT_CUDA_DOMAIN=2;WEFT_FAKE_DELAY_US=20" ${on_host} -t 4)
+    if(TARGET weftrun)
+        weft_add_on_host_test(far.processes "WEFT_CUDA_DOMAIN=1;WEFT_FAKE_LATE=1" $<TARGET_FILE:weftrun> -n 3
+            ${on_host})
+        if(WEFT_OFI)
+            weft_add_on_host_test(far.nodes "FI_PROVIDER=tcp;WEFT_CUDA_DOMAIN=1" $<TARGET_FILE:weftrun> -n 3
+                ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh 2+1 ${on_host} -c 12)
+        endif()
+    endif()
+endif()
+
 # Collectives by copy engines; late copies show a sync that is missing.
 set(on_host ${PROJECT_BINARY_DIR}/tests/collective_on_host)
 if(WEFT_SANITIZE)

@@ -185,7 +185,8 @@ void wefti_cuda_leave_other(const wefti_cuda *cuda, int has_entered);
  * stands behind another's kernels: nothing that waits for a PE is put there. */
 typedef enum wefti_cuda_stream_use {
     WEFTI_CUDA_STREAM_HOST, /* the host's copies and atomics */
-    WEFTI_CUDA_STREAM_PROXY, /* what proxies do on the device */
+    WEFTI_CUDA_STREAM_PROXY, /* what proxies do on the device for other PEs */
+    WEFTI_CUDA_STREAM_ASKING, /* their copies for what this PE asks of others */
     WEFTI_CUDA_STREAM_USES,
 } wefti_cuda_stream_use;
 

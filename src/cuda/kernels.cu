@@ -8,6 +8,7 @@
  * sync        <<<1, 32>>>   weft_dev_sync of a team without far members: every member adds to every other's count, and
  * waits for its own strided     <<<blocks, 256>>> elements that lie apart, shared out among all threads far
  * <<<1, 256>>>  what goes through the proxy: see kernels_far.cuh, which also has collectives of wide teams */
+#define WEFTI_FAR_LOCAL_IS_COPIED /* see weft/device/far.cuh: local memory is what a call of the host has named */
 #include "cuda/kernel.cuh"
 
 template <class T> struct float_of;

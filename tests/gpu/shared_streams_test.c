@@ -52,7 +52,7 @@ static void test_shared(void **state)
     assert_int_equal(count_streams(), 0);
 }
 
-/* Two GPUs that do not reach each other: those of the proxies, too. */
+/* Two GPUs that do not reach each other: the two of the proxies, too. */
 static void test_proxies(void **state)
 {
     (void)state;
@@ -60,7 +60,7 @@ static void test_proxies(void **state)
     assert_int_equal(setenv("WEFT_FAKE_NO_PEERS", "1", 1), 0);
     assert_int_equal(gpu_pes_create(PES, 2, worlds), WEFT_OK);
     assert_int_equal(unsetenv("WEFT_FAKE_NO_PEERS"), 0);
-    assert_int_equal(count_streams(), 4);
+    assert_int_equal(count_streams(), 6);
     for (int i = 0; i < PES; i++) {
         assert_int_equal(weft_world_destroy(worlds[i]), WEFT_OK);
     }

@@ -120,8 +120,19 @@ typedef enum wefti_dev_request_kind {
     WEFTI_DEV_REQUEST_PUT = 1, /* data to place */
     WEFTI_DEV_REQUEST_GET, /* the answer has the data */
     WEFTI_DEV_REQUEST_AMO, /* op: a wefti_dev_amo; the answer has the value before */
-    WEFTI_DEV_REQUEST_SIGNAL /* op: a weft_signal_op */
+    WEFTI_DEV_REQUEST_SIGNAL, /* op: a weft_signal_op */
+    /* (5: between proxies and the library's own kernels.) Long ones, whose data is not in the request, but in memory
+     * that the proxy's copies reach, at `value`: */
+    WEFTI_DEV_REQUEST_LONG_PUT = 6, /* from there to place */
+    WEFTI_DEV_REQUEST_LONG_GET /* from place to there */
 } wefti_dev_request_kind;
+
+/* What the answer to a request, if its caller waits for one, tells: */
+typedef enum wefti_dev_answer {
+    WEFTI_DEV_ANSWER_NONE = 0,
+    WEFTI_DEV_ANSWER_DONE, /* it has taken effect */
+    WEFTI_DEV_ANSWER_READ /* LONG_PUT: the source has been read */
+} wefti_dev_answer;
 
 /* The values of wefti_amo_op, and what only kernels have: the sum of two floats, or doubles, by `bits`. */
 typedef enum wefti_dev_amo {
@@ -137,12 +148,14 @@ typedef enum wefti_dev_amo {
 } wefti_dev_amo;
 
 #define WEFTI_DEV_REQUEST_BYTES 8064 /* of data */
+#define WEFTI_DEV_LONG_BYTES ((wefti_u64)32 << 10) /* from so many on a request is long, where there are such */
+#define WEFTI_DEV_LONG_MAX ((wefti_u64)64 << 20) /* and of one at most, for a deadline of its own */
 
 typedef struct wefti_dev_request {
     wefti_i32 kind; /* a wefti_dev_request_kind */
     wefti_i32 op;
     wefti_i32 bits; /* AMO: 32 or 64 */
-    wefti_i32 answer; /* not 0: the caller waits for an answer */
+    wefti_i32 answer; /* a wefti_dev_answer */
     wefti_u64 place;
     wefti_u64 bytes;
     wefti_u64 value;
@@ -171,7 +184,8 @@ typedef struct wefti_dev_ring {
     wefti_u64 end; /* tickets before this one have an entry to fill */
     wefti_u64 done; /* requests before this ticket have taken effect */
     wefti_u64 awaited; /* the PE that the first of the others is for, + 1 */
-    wefti_u64 unused[13];
+    wefti_u64 has_long; /* not 0: long requests are taken */
+    wefti_u64 unused[12];
     wefti_dev_entry entries[WEFTI_DEV_RING_ENTRIES];
 } wefti_dev_ring;
 

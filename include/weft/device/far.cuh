@@ -1,9 +1,11 @@
 /* weft/device/far.cuh: PEs that load and store do not reach, from inside kernels: requests in the ring that this PE's
  * proxy takes (dev.h). All of it is out of line: what follows an address that turned out to be nowhere.
  *
- * A request carries its data, so that the source can be reused once it is made, whatever memory it is in. Requests to
- * one PE take effect in order; who made one goes on, and weft_dev_quiet waits until all have taken effect. Gets and
- * atomics that fetch wait for the answer. A PE that does not answer is latched as the culprit at the deadline. */
+ * A request carries its data, so that the source can be reused once it is made, whatever memory it is in. A long one
+ * says where the data is, if that is memory from which the proxy can copy, and is waited for until that has been read.
+ * Requests to one PE take effect in order; who made one goes on, and weft_dev_quiet waits until all have taken effect.
+ * Gets and atomics that fetch wait for the answer. A PE that does not answer is latched as the culprit at the
+ * deadline. */
 #ifndef WEFTI_DEVICE_FAR_CUH
 #define WEFTI_DEVICE_FAR_CUH
 
@@ -190,7 +192,7 @@ WEFTI_DEVICE wefti_u32 wefti_far_share_entry(weft_scope scope, wefti_u64 ticket)
 WEFTI_DEVICE void wefti_far_fill(wefti_dev_entry *entry, int kind, wefti_u64 place, wefti_u64 bytes)
 {
     entry->request.kind = kind;
-    entry->request.answer = kind == WEFTI_DEV_REQUEST_GET;
+    entry->request.answer = kind == WEFTI_DEV_REQUEST_GET ? WEFTI_DEV_ANSWER_DONE : WEFTI_DEV_ANSWER_NONE;
     entry->request.place = place;
     entry->request.bytes = bytes;
 }
@@ -215,6 +217,75 @@ template <class Side> WEFTI_DEVICE void wefti_far_copy(weft_scope scope, wefti_u
             Side::move((unsigned char *)(to + i), (const unsigned char *)(from + i));
         }
     }
+}
+
+/* Whether the host's copies reach local memory: symmetric memory; and, in the library's own kernels, whatever a call of
+ * the host named. Shared and local memory of a kernel, say, they do not. */
+WEFTI_DEVICE bool wefti_far_is_copied(const weft_dev *dev, wefti_u64 local, wefti_u64 bytes)
+{
+#if defined(WEFTI_FAR_LOCAL_IS_COPIED)
+    (void)dev;
+    (void)local;
+    (void)bytes;
+    return true;
+#else
+    const wefti_u64 offset = local - dev->heap;
+    const wefti_u64 host_offset = local - dev->host_heap;
+    return (offset < dev->heap_bytes && bytes <= dev->heap_bytes - offset) ||
+           (host_offset < dev->host_bytes && bytes <= dev->host_bytes - host_offset) ||
+           wefti_dev_registered(dev, local, bytes, WEFTI_DEV_NAME) != 0;
+#endif
+}
+
+/* What has become of many bytes. */
+enum { WEFTI_FAR_NOT_LONG, WEFTI_FAR_MOVED, WEFTI_FAR_FAILED };
+
+/* One thread: ask the proxy to move the bytes by copies of the host's between `place` and `local`, and wait until
+ * `local` can be used again, or has them. WEFTI_FAR_NOT_LONG: they are too few, or are where no copy reaches them, and
+ * nothing has been done. A failure has been latched. */
+WEFTI_DEVICE_SLOW wefti_u32 wefti_far_move_long(const weft_dev *dev, int kind, wefti_u64 place, wefti_u64 local,
+                                                wefti_u64 bytes, int pe)
+{
+    if (WEFTI_DEV_PLACE_SPACE(place) == WEFTI_DEV_SPACE_HOST || wefti_ld_relaxed(&wefti_far_ring(dev)->has_long) == 0 ||
+        !wefti_far_is_copied(dev, local, bytes)) {
+        return WEFTI_FAR_NOT_LONG;
+    }
+    WEFTI_UNROLL(1)
+    for (wefti_u64 at = 0; at < bytes; at += WEFTI_DEV_LONG_MAX) {
+        const wefti_u64 ticket = wefti_far_claim(dev);
+        if (ticket == WEFTI_NO_TICKET) {
+            return WEFTI_FAR_FAILED;
+        }
+        wefti_dev_entry *entry = wefti_far_entry(dev, ticket);
+        entry->request.kind = kind;
+        entry->request.op = 0;
+        entry->request.answer = kind == WEFTI_DEV_REQUEST_LONG_PUT ? WEFTI_DEV_ANSWER_READ : WEFTI_DEV_ANSWER_DONE;
+        entry->request.place = place + at;
+        entry->request.bytes = bytes - at < WEFTI_DEV_LONG_MAX ? bytes - at : WEFTI_DEV_LONG_MAX;
+        entry->request.value = local + at;
+        wefti_far_post(entry, ticket, pe);
+        const int status = wefti_far_answer_here(dev, ticket);
+        wefti_far_take(dev, ticket);
+        if (status != WEFT_OK) {
+            (void)wefti_dev_latch_here(dev, status, pe);
+            return WEFTI_FAR_FAILED;
+        }
+    }
+    return WEFTI_FAR_MOVED;
+}
+
+/* All threads of the scope: what they did before is there for the copies, and what has come is there for them. */
+WEFTI_DEVICE wefti_u32 wefti_far_try_long(weft_scope scope, const weft_dev *dev, int kind, wefti_u64 place,
+                                          wefti_u64 local, wefti_u64 bytes, int pe)
+{
+    if (bytes < WEFTI_DEV_LONG_BYTES) {
+        return WEFTI_FAR_NOT_LONG;
+    }
+    wefti_scope_sync(scope);
+    const wefti_u32 moved =
+        wefti_scope_first(scope, scope.rank == 0 ? wefti_far_move_long(dev, kind, place, local, bytes, pe) : 0);
+    wefti_scope_sync(scope);
+    return moved;
 }
 
 /* Put at most WEFTI_DEV_REQUEST_BYTES to `place`. WEFT_OK, or a failure, which has been latched. */
@@ -245,9 +316,11 @@ WEFTI_DEVICE wefti_u32 wefti_far_part(wefti_u64 bytes)
 WEFTI_DEVICE int wefti_far_put_at(weft_scope scope, const weft_dev *dev, wefti_u64 place, wefti_u64 source,
                                   wefti_u64 bytes, int pe)
 {
-    int status = WEFT_OK;
+    const wefti_u32 moved = wefti_far_try_long(scope, dev, WEFTI_DEV_REQUEST_LONG_PUT, place, source, bytes, pe);
+    int status = moved == WEFTI_FAR_FAILED ? weft_dev_fault(*dev) : WEFT_OK;
     WEFTI_UNROLL(1)
-    for (wefti_u64 at = 0; at < bytes && status == WEFT_OK; at += WEFTI_DEV_REQUEST_BYTES) {
+    for (wefti_u64 at = moved == WEFTI_FAR_NOT_LONG ? 0 : bytes; at < bytes && status == WEFT_OK;
+         at += WEFTI_DEV_REQUEST_BYTES) {
         status = wefti_far_put_one(scope.rank, scope.size, scope.kind, dev, place + at, source + at,
                                    wefti_far_part(bytes - at), pe);
     }
@@ -303,8 +376,13 @@ WEFTI_DEVICE int wefti_far_get(weft_scope scope, const weft_dev *dev, wefti_u64 
 {
     const wefti_u64 place = wefti_far_place(dev, source, bytes, pe);
     int status = place == 0 ? wefti_dev_no_place(*dev, pe) : WEFT_OK;
+    const wefti_u32 moved = place == 0
+                                ? (wefti_u32)WEFTI_FAR_NOT_LONG
+                                : wefti_far_try_long(scope, dev, WEFTI_DEV_REQUEST_LONG_GET, place, dest, bytes, pe);
+    status = moved == WEFTI_FAR_FAILED ? weft_dev_fault(*dev) : status;
     WEFTI_UNROLL(1)
-    for (wefti_u64 at = 0; at < bytes && status == WEFT_OK; at += WEFTI_DEV_REQUEST_BYTES) {
+    for (wefti_u64 at = moved == WEFTI_FAR_NOT_LONG ? 0 : bytes; at < bytes && status == WEFT_OK;
+         at += WEFTI_DEV_REQUEST_BYTES) {
         const wefti_u32 part = wefti_far_part(bytes - at);
         const wefti_u64 ticket = scope.rank == 0 ? wefti_far_ask_bytes(dev, place + at, part, pe) : WEFTI_NO_TICKET;
         status = wefti_far_get_one(scope.rank, scope.size, scope.kind, dev, dest + at, part, ticket);

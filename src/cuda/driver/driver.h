@@ -65,6 +65,7 @@
     X(cuEventCreate)                                                                                                   \
     X(cuEventDestroy)                                                                                                  \
     X(cuEventRecord)                                                                                                   \
+    X(cuEventQuery)                                                                                                    \
     X(cuStreamWaitEvent)                                                                                               \
     X(cuStreamIsCapturing)                                                                                             \
     X(cuModuleLoadData)                                                                                                \

@@ -1,7 +1,5 @@
-/* cuda/proxy/apply.c: doing what a far PE asks on this PE's memory: device memory by copies and kernels on the proxy's
- * own stream, host memory by the CPU. Complete, and visible to all, on return. */
-#include <string.h>
-
+/* cuda/proxy/apply.c: doing what a far PE asks on this PE's memory: device memory by copies and kernels on a stream,
+ * where they take effect in order, host memory by the CPU at once. */
 #include "cuda/proxy/far.h"
 
 typedef struct target {
@@ -40,19 +38,7 @@ static weft_status find(const wefti_cuda *cuda, uint64_t place, uint64_t bytes, 
                : inside(__atomic_load_n(&region->address, __ATOMIC_ACQUIRE), region->bytes, offset, bytes, out);
 }
 
-static weft_status synchronise(wefti_cuda_far *far)
-{
-    const wefti_cuda_driver *driver = &far->cuda->driver;
-    return wefti_cuda_check(driver, driver->cuStreamSynchronize(far->stream), "cuStreamSynchronize");
-}
-
 /* ---- device memory ---- */
-
-static weft_status copy(wefti_cuda_far *far, void *to, const void *from, size_t bytes)
-{
-    WEFT_TRY(wefti_cuda_enqueue_copy(far->cuda, to, from, bytes, far->stream));
-    return synchronise(far);
-}
 
 /* By a kernel of one thread on the GPU that owns the word: the same instructions, at system scope, as those of the PEs
  * that load and store reach, so that all are atomic with each other. A copy would not be. */
@@ -65,22 +51,21 @@ static weft_status word(wefti_cuda_far *far, int what, const wefti_dev_request *
         .at = (uintptr_t)at,
         .value = request->value,
         .cond = request->cond,
-        .old = (uintptr_t)far->old,
+        .old = (uintptr_t)old,
     };
-    *(volatile uint64_t *)far->old = 0;
-    WEFT_TRY(wefti_cuda_launch(far->cuda, WEFTI_CUDA_KERNEL_word, 1, 0, &args, far->stream));
-    WEFT_TRY(synchronise(far));
-    *old = *(volatile uint64_t *)far->old;
-    return WEFT_OK;
+    return wefti_cuda_launch(far->cuda, WEFTI_CUDA_KERNEL_word, 1, 0, &args, far->asked.stream);
 }
 
-static weft_status on_device(wefti_cuda_far *far, const wefti_dev_request *request, void *at, wefti_far_answer *answer)
+static weft_status on_device(wefti_cuda_far *far, const wefti_dev_request *request, void *at, void *data,
+                             wefti_far_answer *answer)
 {
     switch (request->kind) {
     case WEFTI_DEV_REQUEST_PUT:
-        return copy(far, at, request->data, request->bytes);
+    case WEFTI_DEV_REQUEST_LONG_PUT:
+        return wefti_cuda_enqueue_copy(far->cuda, at, data, request->bytes, far->asked.stream);
     case WEFTI_DEV_REQUEST_GET:
-        return copy(far, answer->data, at, request->bytes);
+    case WEFTI_DEV_REQUEST_LONG_GET:
+        return wefti_cuda_enqueue_copy(far->cuda, data, at, request->bytes, far->asked.stream);
     case WEFTI_DEV_REQUEST_SIGNAL:
         return word(far, WEFTI_CUDA_SIGNAL, request, at, &answer->old);
     default:
@@ -90,14 +75,14 @@ static weft_status on_device(wefti_cuda_far *far, const wefti_dev_request *reque
 
 /* ---- host memory ---- */
 
-static weft_status on_host(const wefti_dev_request *request, unsigned char *at, wefti_far_answer *answer)
+static weft_status on_host(const wefti_dev_request *request, unsigned char *at, void *data)
 {
     switch (request->kind) {
     case WEFTI_DEV_REQUEST_PUT:
-        wefti_copy(at, request->data, request->bytes);
+        wefti_copy(at, data, request->bytes);
         return WEFT_OK;
     case WEFTI_DEV_REQUEST_GET:
-        wefti_copy(answer->data, at, request->bytes);
+        wefti_copy(data, at, request->bytes);
         return WEFT_OK;
     case WEFTI_DEV_REQUEST_SIGNAL:
         if (request->op == WEFT_SIGNAL_SET) {
@@ -118,12 +103,32 @@ static uint64_t bytes_of(const wefti_dev_request *request)
                                                        : request->bytes;
 }
 
-weft_status wefti_far_apply(wefti_cuda_far *far, const wefti_dev_request *request, wefti_far_answer *answer)
+/* Of data, as much as a message or a chunk carries; words are whole and aligned. */
+static int is_sound(const wefti_cuda_far *far, const wefti_dev_request *request)
+{
+    switch (request->kind) {
+    case WEFTI_DEV_REQUEST_PUT:
+    case WEFTI_DEV_REQUEST_GET:
+        return request->bytes <= WEFTI_DEV_REQUEST_BYTES;
+    case WEFTI_DEV_REQUEST_LONG_PUT:
+    case WEFTI_DEV_REQUEST_LONG_GET:
+        return request->bytes <= far->chunk_bytes;
+    case WEFTI_DEV_REQUEST_SIGNAL:
+        return 1;
+    default:
+        return request->kind == WEFTI_DEV_REQUEST_AMO && (request->bits == 32 || request->bits == 64);
+    }
+}
+
+weft_status wefti_far_apply(wefti_cuda_far *far, const wefti_dev_request *request, void *data, wefti_far_answer *answer)
 {
     target to;
-    if (request->bytes > WEFTI_DEV_REQUEST_BYTES) {
+    if (request->kind == WEFTI_FAR_REQUEST_NOTHING) {
+        return WEFT_OK;
+    }
+    if (!is_sound(far, request)) {
         return WEFT_ERR_RANGE;
     }
     WEFT_TRY(find(far->cuda, request->place, bytes_of(request), &to));
-    return to.is_device ? on_device(far, request, to.at, answer) : on_host(request, to.at, answer);
+    return to.is_device ? on_device(far, request, to.at, data, answer) : on_host(request, to.at, data);
 }

@@ -106,7 +106,7 @@ int wefti_far_flush(wefti_cuda_far *far)
         flushed = transport;
     }
     for (size_t i = 0; i < count; i++) {
-        wefti_far_ring_finish(far->sent[i].ring, far->sent[i].ticket, NULL, 0);
+        wefti_far_ring_finish(far->sent[i].ring, far->sent[i].ticket);
     }
     far->sent_count = 0;
     return count > 0;
@@ -119,18 +119,19 @@ static int is_only_sent(const wefti_dev_request *request)
                                                                             request->op == (wefti_i32)WEFT_SIGNAL_ADD));
 }
 
-int wefti_far_do_direct(wefti_cuda_far *far, wefti_far_lane *lane, wefti_far_ring *ring, const wefti_dev_entry *entry)
+int wefti_far_do_direct(wefti_cuda_far *far, wefti_far_lane *lane, const wefti_far_task *task)
 {
-    const wefti_dev_request *request = &entry->request;
+    wefti_far_ring *ring = task->ring;
+    const uint64_t ticket = task->ticket;
+    const wefti_dev_request *request = &wefti_far_ring_entry(ring, ticket)->request;
     weft_world *world = far->cuda->world;
     const uint64_t heap = (uint64_t)((uintptr_t)world->heap - (uintptr_t)world->control);
-    if (lane->sent != lane->answered) {
+    if (lane->made != lane->over) {
         return 0;
     }
     if (!is_only_sent(request)) {
         (void)wefti_far_flush(far);
     }
-    const uint64_t ticket = wefti_far_ring_take(ring, request->answer);
     wefti_far_answer *answer = far->answer;
     answer->old = 0;
     weft_status status = carry_out(lane, world, heap + WEFTI_DEV_PLACE_OFFSET(request->place), request, answer);
@@ -145,7 +146,9 @@ int wefti_far_do_direct(wefti_cuda_far *far, wefti_far_lane *lane, wefti_far_rin
     if (status != WEFT_OK && !request->answer) {
         wefti_far_latch(far, status, lane->pe);
     }
-    wefti_far_ring_finish(ring, ticket, request->answer ? answer : NULL,
-                          request->kind == WEFTI_DEV_REQUEST_GET ? request->bytes : 0);
+    if (request->answer) {
+        wefti_far_ring_answer(ring, ticket, answer, request->kind == WEFTI_DEV_REQUEST_GET ? request->bytes : 0);
+    }
+    wefti_far_ring_finish(ring, ticket);
     return 1;
 }

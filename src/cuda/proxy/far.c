@@ -41,6 +41,7 @@ static weft_status make_rings(wefti_cuda_far *far)
         memset(shared, 0, sizeof(wefti_dev_ring));
         far->rings[i].shared = shared;
         far->rings[i].shared->end = WEFTI_DEV_RING_ENTRIES;
+        far->rings[i].shared->has_long = far->chunk_bytes != 0;
     }
     return WEFT_OK;
 }
@@ -54,11 +55,14 @@ static weft_status make_device_part(wefti_cuda_far *far)
     const wefti_u64 told[] = {(uintptr_t)far->rings[WEFTI_FAR_RING_KERNELS].shared, 0, WEFTI_DEV_RING_ENTRIES};
     _Static_assert(offsetof(wefti_dev_control, ring_end) == offsetof(wefti_dev_control, ring) + 2 * sizeof *told,
                    "three words in a row");
-    WEFT_TRY(wefti_cuda_stream_join(cuda, WEFTI_CUDA_STREAM_PROXY, &far->stream));
+    const size_t answers_bytes = WEFTI_FAR_SERVED * sizeof *far->answers;
+    WEFT_TRY(wefti_far_stream_open(far, WEFTI_CUDA_STREAM_PROXY, &far->asked));
+    WEFT_TRY(wefti_far_stream_open(far, WEFTI_CUDA_STREAM_ASKING, &far->asking));
     WEFT_TRY(
         wefti_cuda_check(driver, driver->cuMemAllocHost((void **)&far->answer, sizeof *far->answer), "cuMemAllocHost"));
-    WEFT_TRY(wefti_cuda_check(driver, driver->cuMemAllocHost((void **)&far->old, sizeof *far->old), "cuMemAllocHost"));
+    WEFT_TRY(wefti_cuda_check(driver, driver->cuMemAllocHost((void **)&far->answers, answers_bytes), "cuMemAllocHost"));
     memset(far->answer, 0, sizeof *far->answer);
+    memset(far->answers, 0, answers_bytes);
     WEFT_TRY(wefti_cuda_budget_take(&cuda->budget, 1, "weft_device_attach"));
     far->has_sm = 1;
     WEFT_TRY(wefti_cuda_far_kernels_load(cuda));
@@ -86,13 +90,57 @@ static weft_status make_near_gpu(wefti_cuda_far *far)
     return status;
 }
 
+/* ---- staging memory ---- */
+
+static size_t mail_bytes(const weft_world *world)
+{
+    return world->view.pes * sizeof(wefti_far_mail);
+}
+
+/* Of each chunk; 0: the PEs are too many for the memory, or the heap is too small. */
+static uint64_t choose_chunk(const weft_world *world)
+{
+    const uint64_t chunks = (uint64_t)world->view.pes * WEFTI_FAR_CHUNK_KINDS * WEFTI_FAR_LETTERS;
+    const uint64_t part = world->heap_max_bytes / 8;
+    const uint64_t bytes = (part < WEFTI_FAR_STAGING_MAX ? part : WEFTI_FAR_STAGING_MAX) / chunks / 4096 * 4096;
+    return bytes < WEFTI_FAR_CHUNK_MIN ? 0 : bytes < WEFTI_FAR_CHUNK_MAX ? bytes : WEFTI_FAR_CHUNK_MAX;
+}
+
+static uint64_t staging_bytes(const weft_world *world)
+{
+    return choose_chunk(world) * world->view.pes * WEFTI_FAR_CHUNK_KINDS * WEFTI_FAR_LETTERS;
+}
+
+/* Copies of this GPU reach this PE's mail and staging memory, and that of each far PE of this node. */
+static weft_status map_staging(wefti_cuda_far *far)
+{
+    wefti_cuda *cuda = far->cuda;
+    weft_world *world = cuda->world;
+    const size_t page = wefti_os_page_bytes();
+    const uint64_t begin = (uint64_t)((uintptr_t)far->mail - (uintptr_t)world->control);
+    const uint64_t end = (begin + mail_bytes(world) + staging_bytes(world) + page - 1) / page * page;
+    far->chunk_bytes = choose_chunk(world);
+    far->staging = (unsigned char *)far->mail + mail_bytes(world);
+    WEFT_TRY(wefti_cuda_reach_host_of(cuda, (int)world->view.pe));
+    for (uint32_t i = 0; i < far->lane_count && far->chunk_bytes != 0; i++) {
+        wefti_far_lane *lane = &far->lanes[i];
+        if (lane->has_mail && wefti_pe_is_near(&world->view, lane->pe)) {
+            WEFT_TRY(wefti_cuda_window_register(cuda->window, world->window, (size_t)world->team_node.pes,
+                                                wefti_world_slot(world, lane->pe), end));
+            lane->is_mapped = 1;
+        }
+    }
+    return WEFT_OK;
+}
+
 static weft_status make(wefti_cuda_far *far, const char *call)
 {
     WEFT_TRY(make_lanes(far, call));
+    WEFT_TRY(far->mail != NULL ? map_staging(far) : WEFT_OK);
     WEFT_TRY(wefti_os_monitor_create(&far->host_lock));
     WEFT_TRY(make_near_gpu(far));
     if (far->mail != NULL) {
-        wefti_zero(far->mail, far->cuda->world->view.pes * sizeof *far->mail);
+        wefti_zero(far->mail, mail_bytes(far->cuda->world));
     }
     return WEFT_OK;
 }
@@ -101,7 +149,8 @@ weft_status wefti_far_open(wefti_cuda *cuda, weft_team *team, const char *call)
 {
     void *mail = NULL;
     if (cuda->has_strangers) {
-        WEFT_TRY(wefti_team_alloc(team, call, cuda->world->view.pes * sizeof(wefti_far_mail), WEFTI_CACHE_LINE, &mail));
+        WEFT_TRY(wefti_team_alloc(team, call, mail_bytes(cuda->world) + staging_bytes(cuda->world), WEFTI_CACHE_LINE,
+                                  &mail));
     }
     wefti_cuda_far *far = wefti_alloc_zeroed(1, sizeof *far);
     weft_status status;
@@ -133,14 +182,13 @@ void wefti_far_close(wefti_cuda_far *far)
     if (far->has_sm) {
         wefti_cuda_budget_give(&far->cuda->budget, 1);
     }
-    void *const pinned[] = {far->rings[0].shared, far->rings[1].shared, far->answer, far->old};
+    wefti_far_stream_close(far, WEFTI_CUDA_STREAM_ASKING, &far->asking);
+    wefti_far_stream_close(far, WEFTI_CUDA_STREAM_PROXY, &far->asked);
+    void *const pinned[] = {far->rings[0].shared, far->rings[1].shared, far->answer, far->answers};
     for (size_t i = 0; i < sizeof pinned / sizeof *pinned; i++) {
         if (pinned[i] != NULL) {
             (void)driver->cuMemFreeHost(pinned[i]);
         }
-    }
-    if (far->stream != NULL) {
-        wefti_cuda_stream_leave(far->cuda, WEFTI_CUDA_STREAM_PROXY, far->stream);
     }
     if (far->host_lock != NULL) {
         wefti_os_monitor_destroy(far->host_lock);

@@ -1,55 +1,60 @@
 /* cuda/proxy/proxy.c: the thread. It never waits for one PE: whatever can be done for any of them is done. */
 #include "cuda/proxy/far.h"
 
-void wefti_far_latch(wefti_cuda_far *far, weft_status status, int culprit)
-{
-    const wefti_cuda *cuda = far->cuda;
-    const wefti_dev_control *control = (const wefti_dev_control *)(const void *)cuda->slot;
-    const wefti_cuda_word_args args = {
-        .what = WEFTI_CUDA_AMO,
-        .op = WEFTI_AMO_COMPARE_SWAP,
-        .bits = 64,
-        .at = (uintptr_t)&control->fault,
-        .value = WEFTI_DEV_FAULT_SET | (uint64_t)(uint32_t)(culprit + 1) << 32 | (uint32_t)-status,
-    };
-    wefti_world_latch(cuda->world, status, culprit);
-    if (wefti_cuda_launch(cuda, WEFTI_CUDA_KERNEL_word, 1, 0, &args, far->stream) == WEFT_OK) {
-        (void)cuda->driver.cuStreamSynchronize(far->stream);
-    }
-}
-
-/* Take the requests of a ring in order: one that cannot be taken yet holds up those behind it. */
+/* Take the requests of a ring in order, each into its PE's lane: what has to wait there holds up no other PE's. */
 static int drain(wefti_cuda_far *far, wefti_far_ring *ring)
 {
     int worked = 0;
-    for (wefti_dev_entry *entry = wefti_far_ring_peek(ring); entry != NULL; entry = wefti_far_ring_peek(ring)) {
+    for (const wefti_dev_entry *entry = wefti_far_ring_peek(ring); entry != NULL; entry = wefti_far_ring_peek(ring)) {
         wefti_far_lane *lane = &far->lanes[far->lane_of[entry->pe]];
-        int taken;
-        if (wefti_far_is_direct(&entry->request)) {
-            taken = wefti_far_do_direct(far, lane, ring, entry);
+        wefti_far_task *task = wefti_far_ring_take(ring);
+        if (lane->first == NULL) {
+            lane->first = task;
         } else {
-            (void)wefti_far_flush(far); /* before a message that comes after it */
-            taken = wefti_far_send(far, lane, ring, entry);
+            lane->last->next = task;
         }
-        if (!taken) {
-            break;
-        }
+        lane->last = task;
         worked = 1;
     }
     return worked;
+}
+
+/* Begin the lane's requests in order: one that has to wait holds up those behind it. */
+static int begin(wefti_cuda_far *far, wefti_far_lane *lane)
+{
+    int worked = 0;
+    while (lane->first != NULL) {
+        wefti_far_task *task = lane->first;
+        wefti_far_task *next = task->next; /* once it is done its entry may be filled again */
+        int is_begun;
+        if (wefti_far_is_direct(&wefti_far_ring_entry(task->ring, task->ticket)->request)) {
+            is_begun = wefti_far_do_direct(far, lane, task);
+        } else {
+            (void)wefti_far_flush(far); /* before a message that comes after it */
+            is_begun = wefti_far_make(far, lane, task);
+        }
+        if (!is_begun) {
+            break;
+        }
+        lane->first = next;
+        worked = 1;
+    }
+    return worked | (lane->has_mail ? wefti_far_send(far, lane) : 0);
 }
 
 static int look_round(wefti_cuda_far *far)
 {
     int worked = 0;
     for (uint32_t i = 0; i < far->lane_count; i++) {
-        if (far->lanes[i].has_mail) {
-            worked |= wefti_far_serve(far, &far->lanes[i]);
-            worked |= wefti_far_collect(far, &far->lanes[i]);
-        }
+        worked |= far->lanes[i].has_mail ? wefti_far_serve(far, &far->lanes[i]) : 0;
     }
+    worked |= wefti_far_reply(far);
     for (size_t i = 0; i < WEFTI_FAR_RINGS; i++) {
         worked |= drain(far, &far->rings[i]);
+    }
+    for (uint32_t i = 0; i < far->lane_count; i++) {
+        worked |= far->lanes[i].has_mail ? wefti_far_collect(far, &far->lanes[i]) : 0;
+        worked |= begin(far, &far->lanes[i]);
     }
     worked |= wefti_far_flush(far);
     for (size_t i = 0; i < WEFTI_FAR_RINGS; i++) {

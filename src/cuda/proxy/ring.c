@@ -4,7 +4,7 @@
 
 #include "cuda/proxy/far.h"
 
-static wefti_dev_entry *entry_of(const wefti_far_ring *ring, uint64_t ticket)
+wefti_dev_entry *wefti_far_ring_entry(const wefti_far_ring *ring, uint64_t ticket)
 {
     return &ring->shared->entries[ticket % WEFTI_DEV_RING_ENTRIES];
 }
@@ -13,33 +13,46 @@ static wefti_dev_entry *entry_of(const wefti_far_ring *ring, uint64_t ticket)
 
 wefti_dev_entry *wefti_far_ring_peek(const wefti_far_ring *ring)
 {
-    wefti_dev_entry *entry = entry_of(ring, ring->next);
+    wefti_dev_entry *entry = wefti_far_ring_entry(ring, ring->next);
     return wefti_ld64(&entry->filled, WEFTI_ACQUIRE) == ring->next + 1 ? entry : NULL;
 }
 
-uint64_t wefti_far_ring_take(wefti_far_ring *ring, int is_answered)
+wefti_far_task *wefti_far_ring_take(wefti_far_ring *ring)
 {
-    ring->is_done[ring->next % WEFTI_DEV_RING_ENTRIES] = 0;
-    ring->is_answered[ring->next % WEFTI_DEV_RING_ENTRIES] = is_answered != 0;
-    return ring->next++;
+    const size_t place = ring->next % WEFTI_DEV_RING_ENTRIES;
+    const int is_answered = wefti_far_ring_entry(ring, ring->next)->request.answer != WEFTI_DEV_ANSWER_NONE;
+    ring->is_done[place] = 0;
+    ring->is_answered[place] = is_answered != 0;
+    ring->tasks[place] = (wefti_far_task){.ring = ring, .ticket = ring->next, .has_answer = !is_answered};
+    ring->next++;
+    return &ring->tasks[place];
 }
 
-void wefti_far_ring_finish(wefti_far_ring *ring, uint64_t ticket, const wefti_far_answer *answer, size_t bytes)
+void wefti_far_ring_answer(wefti_far_ring *ring, uint64_t ticket, const wefti_far_answer *answer, size_t bytes)
 {
-    wefti_dev_entry *entry = entry_of(ring, ticket);
-    if (answer != NULL) {
-        memcpy(entry->request.data, answer->data, bytes);
-        entry->old = answer->old;
-        entry->status = answer->status;
-        wefti_st64(&entry->answered, ticket + 1, WEFTI_RELEASE);
-    }
+    wefti_dev_entry *entry = wefti_far_ring_entry(ring, ticket);
+    memcpy(entry->request.data, answer->data, bytes);
+    entry->old = answer->old;
+    entry->status = answer->status;
+    wefti_st64(&entry->answered, ticket + 1, WEFTI_RELEASE);
+}
+
+int wefti_far_ring_is_left(const wefti_far_ring *ring, uint64_t ticket)
+{
+    const wefti_dev_entry *entry = wefti_far_ring_entry(ring, ticket);
+    return ring->is_answered[ticket % WEFTI_DEV_RING_ENTRIES] && entry->answered != ticket + 1 &&
+           wefti_ld64(&entry->taken, WEFTI_ACQUIRE) == ticket + 1;
+}
+
+void wefti_far_ring_finish(wefti_far_ring *ring, uint64_t ticket)
+{
     ring->is_done[ticket % WEFTI_DEV_RING_ENTRIES] = 1;
 }
 
 static int is_free(const wefti_far_ring *ring, uint64_t ticket)
 {
     return !ring->is_answered[ticket % WEFTI_DEV_RING_ENTRIES] ||
-           wefti_ld64(&entry_of(ring, ticket)->taken, WEFTI_ACQUIRE) == ticket + 1;
+           wefti_ld64(&wefti_far_ring_entry(ring, ticket)->taken, WEFTI_ACQUIRE) == ticket + 1;
 }
 
 int wefti_far_ring_advance(wefti_far_ring *ring)
@@ -53,7 +66,8 @@ int wefti_far_ring_advance(wefti_far_ring *ring)
         ring->free++;
     }
     if (ring->done < ring->next) {
-        wefti_st64(&ring->shared->awaited, (uint64_t)(uint32_t)entry_of(ring, ring->done)->pe + 1, WEFTI_RELAXED);
+        wefti_st64(&ring->shared->awaited, (uint64_t)(uint32_t)wefti_far_ring_entry(ring, ring->done)->pe + 1,
+                   WEFTI_RELAXED);
     }
     if (ring->done != done) {
         wefti_st64(&ring->shared->done, ring->done, WEFTI_RELEASE);
@@ -148,6 +162,33 @@ static uint64_t place_of(const wefti_cuda *cuda, const void *address)
     return region == NULL ? 0 : WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_REGION + region->number, offset);
 }
 
+/* Whether the driver does not know it: a program's own memory, neither of a GPU nor pinned. */
+static int is_plain_memory(const wefti_cuda *cuda, const void *local)
+{
+    CUdeviceptr base = 0;
+    size_t bytes = 0;
+    int has_entered;
+    if (place_of(cuda, local) != 0 || wefti_cuda_enter_other(cuda, &has_entered) != WEFT_OK) {
+        return 0;
+    }
+    const CUresult found = cuda->driver.cuMemGetAddressRange(&base, &bytes, (CUdeviceptr)(uintptr_t)local);
+    wefti_cuda_leave_other(cuda, has_entered);
+    return found != CUDA_SUCCESS;
+}
+
+static void fill_in(wefti_dev_entry *entry, const wefti_device_request *asked, int kind, uint64_t place, uint64_t bytes)
+{
+    entry->pe = asked->pe;
+    entry->request.kind = kind;
+    entry->request.op = (int)asked->op;
+    entry->request.bits = asked->bits;
+    entry->request.answer = WEFTI_DEV_ANSWER_DONE;
+    entry->request.place = place;
+    entry->request.bytes = bytes;
+    entry->request.value = asked->value;
+    entry->request.cond = asked->cond;
+}
+
 /* Ask for as much as one entry of the ring can carry, and wait for the answer. */
 static weft_status call_part(wefti_cuda_far *far, const wefti_device_request *asked, uint64_t place, size_t done,
                              size_t bytes)
@@ -159,21 +200,14 @@ static weft_status call_part(wefti_cuda_far *far, const wefti_device_request *as
     };
     uint64_t ticket;
     WEFT_TRY(claim(far, asked->pe, &ticket));
-    wefti_dev_entry *entry = entry_of(&far->rings[WEFTI_FAR_RING_HOST], ticket);
+    wefti_dev_entry *entry = wefti_far_ring_entry(&far->rings[WEFTI_FAR_RING_HOST], ticket);
     unsigned char *local = (unsigned char *)(uintptr_t)asked->local + done;
     weft_status status = WEFT_OK;
     if (asked->kind == WEFTI_DEVICE_PUT) {
         status = wefti_cuda_copy(&far->cuda->base, entry->request.data, local, bytes);
     }
-    entry->pe = asked->pe;
-    entry->request.kind = kinds[asked->kind];
-    entry->request.op = (int)asked->op;
-    entry->request.bits = asked->bits;
-    entry->request.answer = 1;
-    entry->request.place = place + done;
-    entry->request.bytes = status == WEFT_OK ? bytes : 0; /* the entry has been claimed: it must be filled */
-    entry->request.value = asked->value;
-    entry->request.cond = asked->cond;
+    fill_in(entry, asked, kinds[asked->kind], place + done,
+            status == WEFT_OK ? bytes : 0); /* the entry has been claimed: it must be filled */
     wefti_st64(&entry->filled, ticket + 1, WEFTI_RELEASE);
     weft_status answered = await(far, entry, ticket, asked->pe);
     status = status == WEFT_OK ? answered : status;
@@ -187,15 +221,49 @@ static weft_status call_part(wefti_cuda_far *far, const wefti_device_request *as
     return status;
 }
 
+/* Of a call that has met its deadline: until the proxy's copies do not use its memory. That takes as long as copies on
+ * this host, or as the transport takes to give up. */
+static void await_let_go(const wefti_dev_entry *entry, uint64_t ticket)
+{
+    const uint64_t patience_ns = UINT64_C(10000000000);
+    const uint64_t start = wefti_os_now_ns();
+    for (uint64_t waited = 0; wefti_ld64(&entry->answered, WEFTI_ACQUIRE) != ticket + 1 && waited < patience_ns;
+         waited = wefti_os_now_ns() - start) {
+        wefti_os_pause(&entry->answered, call, waited, patience_ns - waited, 1);
+    }
+}
+
+/* A long put or get, of the caller's memory by the proxy's copies. */
+static weft_status call_long(wefti_cuda_far *far, const wefti_device_request *asked, uint64_t place, size_t done,
+                             size_t bytes)
+{
+    uint64_t ticket;
+    WEFT_TRY(claim(far, asked->pe, &ticket));
+    wefti_dev_entry *entry = wefti_far_ring_entry(&far->rings[WEFTI_FAR_RING_HOST], ticket);
+    fill_in(entry, asked, asked->kind == WEFTI_DEVICE_PUT ? WEFTI_DEV_REQUEST_LONG_PUT : WEFTI_DEV_REQUEST_LONG_GET,
+            place + done, bytes);
+    entry->request.op = is_plain_memory(far->cuda, asked->local) ? WEFTI_FAR_PLAIN_MEMORY : 0;
+    entry->request.value = (uintptr_t)asked->local + done;
+    wefti_st64(&entry->filled, ticket + 1, WEFTI_RELEASE);
+    weft_status status = await(far, entry, ticket, asked->pe);
+    wefti_st64(&entry->taken, ticket + 1, WEFTI_RELEASE);
+    await_let_go(entry, ticket);
+    return status;
+}
+
 weft_status wefti_far_call(wefti_device *device, const wefti_device_request *asked)
 {
     wefti_cuda *cuda = wefti_cuda_of(device);
     const uint64_t place = place_of(cuda, asked->address);
     const size_t total = asked->kind == WEFTI_DEVICE_AMO ? 1 : asked->bytes;
+    const int is_long = asked->kind != WEFTI_DEVICE_AMO && total > WEFTI_DEV_REQUEST_BYTES &&
+                        cuda->far->chunk_bytes != 0 && WEFTI_DEV_PLACE_SPACE(place) != WEFTI_DEV_SPACE_HOST;
+    const size_t most = is_long ? WEFTI_DEV_LONG_MAX : WEFTI_DEV_REQUEST_BYTES;
     size_t done = 0;
     while (done < total) {
-        size_t bytes = total - done < WEFTI_DEV_REQUEST_BYTES ? total - done : WEFTI_DEV_REQUEST_BYTES;
-        WEFT_TRY(call_part(cuda->far, asked, place, done, asked->kind == WEFTI_DEVICE_AMO ? 0 : bytes));
+        size_t bytes = total - done < most ? total - done : most;
+        WEFT_TRY(is_long ? call_long(cuda->far, asked, place, done, bytes)
+                         : call_part(cuda->far, asked, place, done, asked->kind == WEFTI_DEVICE_AMO ? 0 : bytes));
         done += bytes;
     }
     return WEFT_OK;
