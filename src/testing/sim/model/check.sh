@@ -59,6 +59,21 @@ for order in LAST_MEETS LAST_FENCE LAST_FENCES_BEHIND_MEETING OTHER_FENCE OTHER_
     THIEF_FENCE THIEF_MEETS; do
     check fails ep_gpu -DINSIDE -DWITHOUT=$order
 done
+for part in MANY PUSHES VERDICTS CLEARED; do
+    check holds ep_gpu -D$part
+done
+for order in MEET_MEETS MEET_FENCE MEET_ACQUIRE MEET_MEETS_BEHIND DONE_RELEASE DONE_ACQUIRE DONE_MEETS; do
+    check fails ep_gpu -DMANY -DWITHOUT=$order
+done
+for order in BULK_AWAITED BULK_PROXY_FENCE PUSH_MEETS PUSH_FENCE PUSH_ACQUIRE SUM_MEETS; do
+    check fails ep_gpu -DPUSHES -DWITHOUT=$order
+done
+for order in VERDICT_MEETS VERDICT_FENCE VERDICT_ACQUIRE VERDICT_MEETS_BEHIND; do
+    check fails ep_gpu -DVERDICTS -DWITHOUT=$order
+done
+for order in CLEAR_MEETS CLEAR_FENCE; do
+    check fails ep_gpu -DCLEARED -DWITHOUT=$order
+done
 check holds ep_rings -DSLOTS=2 -DCHUNKS=3 -DCALLS=2
 check holds ep_rings -DSLOTS=4 -DCHUNKS=5 -DCALLS=1
 check holds ep_rings -DSLOTS=2 -DCHUNKS=3 -DCALLS=2 -DGOES
