@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/env.h"
 #include "cuda/device.h"
+#include "cuda/driver/modules.h"
 #include "cuda/driver/pci.h"
 #include "cuda/proxy/far.h"
 
@@ -90,7 +91,7 @@ static weft_status load(wefti_cuda *cuda)
     WEFT_TRY(wefti_cuda_stream_join(cuda, WEFTI_CUDA_STREAM_HOST, &cuda->stream));
     WEFT_TRY(wefti_cuda_check(driver, driver->cuMemAllocHost((void **)&cuda->amo_old, sizeof *cuda->amo_old),
                               "cuMemAllocHost"));
-    WEFT_TRY(wefti_cuda_check(driver, driver->cuModuleLoadData(&cuda->module, wefti_cuda_kernels), "cuModuleLoadData"));
+    WEFT_TRY(wefti_cuda_module_load(cuda, wefti_cuda_kernels, &cuda->module));
     return wefti_cuda_kernels_load(cuda);
 }
 
@@ -206,16 +207,8 @@ static void fini(wefti_cuda *cuda)
     int entered = cuda->context != NULL && driver->cuCtxPushCurrent(cuda->context) == CUDA_SUCCESS;
     wefti_far_close(cuda->far);
     wefti_cuda_regions_fini(cuda);
-    if (cuda->module != NULL) {
-        (void)driver->cuModuleUnload(cuda->module);
-    }
     if (cuda->ep_pool != NULL) {
         (void)driver->cuMemPoolDestroy(cuda->ep_pool);
-    }
-    for (int i = 0; i < WEFTI_CUDA_EP_MODULE_COUNT; i++) {
-        if (cuda->ep_modules[i] != NULL) {
-            (void)driver->cuModuleUnload(cuda->ep_modules[i]);
-        }
     }
     if (cuda->amo_old != NULL) {
         (void)driver->cuMemFreeHost(cuda->amo_old);

@@ -23,6 +23,7 @@
     X(cuDevicePrimaryCtxGetState)                                                                                      \
     X(cuCtxGetCurrent)                                                                                                 \
     X(cuCtxGetDevice)                                                                                                  \
+    X(cuCtxGetId)                                                                                                      \
     X(cuCtxPushCurrent)                                                                                                \
     X(cuCtxPopCurrent)                                                                                                 \
     X(cuCtxEnablePeerAccess)                                                                                           \
@@ -69,7 +70,6 @@
     X(cuStreamWaitEvent)                                                                                               \
     X(cuStreamIsCapturing)                                                                                             \
     X(cuModuleLoadData)                                                                                                \
-    X(cuModuleUnload)                                                                                                  \
     X(cuModuleGetFunction)                                                                                             \
     X(cuFuncLoad)                                                                                                      \
     X(cuFuncGetAttribute)                                                                                              \

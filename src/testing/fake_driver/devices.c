@@ -243,6 +243,12 @@ FAKE CUresult cuCtxGetDevice(CUdevice *device)
     return CUDA_SUCCESS;
 }
 
+FAKE CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
+{
+    *id = (unsigned long long)((int *)(void *)context - contexts) + 1;
+    return CUDA_SUCCESS;
+}
+
 FAKE CUresult cuCtxPushCurrent(CUcontext context)
 {
     if (depth == STACK_MAX) {

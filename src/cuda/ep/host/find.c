@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cuda/driver/modules.h"
 #include "cuda/ep/host/kind.h"
 
 #define CALL "weft_ep_create"
@@ -42,9 +43,7 @@ weft_status wefti_cuda_ep_load_modules(wefti_cuda *cuda, unsigned wanted)
     };
     for (int i = 0; i < WEFTI_CUDA_EP_MODULE_COUNT; i++) {
         if (cuda->ep_modules[i] == NULL && (wanted >> families[i] & 1) != 0) {
-            WEFT_TRY(wefti_cuda_check(&cuda->driver,
-                                      cuda->driver.cuModuleLoadData(&cuda->ep_modules[i], wefti_cuda_ep_image(i)),
-                                      "cuModuleLoadData"));
+            WEFT_TRY(wefti_cuda_module_load(cuda, wefti_cuda_ep_image(i), &cuda->ep_modules[i]));
         }
     }
     return WEFT_OK;
