@@ -35,6 +35,12 @@ run "4 threads, peer access between two" env WEFT_CUDA_DOMAIN=2 "$test" -t 4
 for seed in 2 3 4; do
     run "$gpus processes, seed $seed" env WEFT_SEED=$seed "$build/weftrun" -n "$gpus" "$test"
 done
+test=$build/gpu/test_far
+for domain in 1 2; do
+    run "$gpus processes, many bytes, domains of $domain" env WEFT_CUDA_DOMAIN=$domain "$build/weftrun" -n "$gpus" "$test"
+    run "4 threads, many bytes, domains of $domain" env WEFT_CUDA_DOMAIN=$domain "$test" -t 4
+done
+test=$build/gpu/test_device
 if command -v compute-sanitizer >/dev/null; then
     check="compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 9"
     run "2 threads, memcheck" $check "$test" -t 2
