@@ -331,8 +331,9 @@ WEFT_API weft_status weft_ep_mask_words(const weft_ep *ep, const uint64_t **word
  * joins and they say of it that it is alive (weft_ep_mask). Joining revives a group that is dead by timeout and unmasks
  * all ranks here; routes need new routings. Local. WEFT_ERR_ARGUMENT: fewer calls than this rank has made;
  * WEFT_ERR_STATE: between the halves of a call, or the group is dead otherwise. On GPUs when the streams of the group's
- * calls have ended; WEFT_ERR_UNSUPPORTED: several domains, or pairs_max 2 and bytes_max. With either of these the
- * number on GPUs has two counts in it: it says nothing by itself. */
+ * calls have ended; WEFT_ERR_UNSUPPORTED: several domains. With pairs_max 2 or bytes_max the number on GPUs has several
+ * counts in it, and says nothing by itself; a rank may then have missed less than 2^30 calls, or with both less than
+ * 2^20. */
 WEFT_API weft_status weft_ep_calls(const weft_ep *ep, uint64_t *calls) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_ep_rejoin(weft_ep *ep, uint64_t calls) WEFT_MUST_CHECK;
 

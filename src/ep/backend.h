@@ -62,7 +62,8 @@ struct wefti_ep_backend {
     weft_status (*stats_fetch)(const weft_ep *ep);
     weft_status (*stats_clear)(const weft_ep *ep);
 
-    /* The collective calls made, and be in step with ranks that have made so many. Local. NULL, both: cannot. */
+    /* The collective calls made, and be in step with ranks that have made so many. Local. WEFT_ERR_ARGUMENT: this rank
+     * has made more. NULL, both: cannot. */
     weft_status (*calls)(const weft_ep *ep, uint64_t *calls);
     weft_status (*rejoin)(weft_ep *ep, uint64_t calls);
 

@@ -111,7 +111,6 @@ weft_status weft_ep_calls(const weft_ep *ep, uint64_t *calls)
 weft_status weft_ep_rejoin(weft_ep *ep, uint64_t calls)
 {
     static const char call[] = "weft_ep_rejoin";
-    uint64_t own = 0;
     WEFT_TRY(check_rejoin(ep, call));
     if (wefti_ep_has_halves(ep)) {
         return wefti_error(WEFT_ERR_STATE, "%s: a send of the group waits for its recv; call that first", call);
@@ -119,11 +118,6 @@ weft_status weft_ep_rejoin(weft_ep *ep, uint64_t calls)
     if (ep->dead != WEFT_OK && !wefti_ep_missed_ranks(ep)) {
         return wefti_error(WEFT_ERR_STATE, "%s: the group is dead since a call failed with %s; destroy it", call,
                            weft_status_name(ep->dead));
-    }
-    WEFT_TRY(ep->backend->calls(ep, &own));
-    if (calls < own) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: %llu calls are fewer than the %llu that this rank has made", call,
-                           (unsigned long long)calls, (unsigned long long)own);
     }
     WEFT_TRY(ep->backend->rejoin(ep, calls));
     ep->dead = WEFT_OK;

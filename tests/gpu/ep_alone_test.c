@@ -274,7 +274,7 @@ static void back_in_step(weft_world *world, int which)
     if (rig.rank == 1) {
         CHECK_OK(weft_ep_calls(rig.ep, &own));
         CHECK(pairs == 2 ? own < calls : own + 3 == calls);
-        CHECK_STATUS(weft_ep_rejoin(rig.ep, own - 1), WEFT_ERR_ARGUMENT);
+        CHECK_STATUS(weft_ep_rejoin(rig.ep, pairs == 2 ? own - 2 : own - 1), WEFT_ERR_ARGUMENT); /* of one channel */
         CHECK_OK(weft_ep_mask(rig.ep, 0, 0)); /* as it may have; joining takes it back */
         CHECK_OK(weft_ep_rejoin(rig.ep, calls));
         CHECK_STATUS(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL), WEFT_ERR_STATE);

@@ -271,7 +271,8 @@ static void lose(weft_world *world, int which)
     ep_rig rig;
     static uint64_t calls; /* of rank 0 */
     const int masks = which % 2;
-    open_rig(&rig, world, WEFT_EP_SLOTS_EXPERT, 0, masks ? WEFT_EP_MASK_ON_TIMEOUT : 0);
+    const int pairs = which < 4 ? 0 : 2;
+    open_rig(&rig, world, WEFT_EP_SLOTS_EXPERT, pairs, masks ? WEFT_EP_MASK_ON_TIMEOUT : 0);
     rig.choices.tokens = EP_RIG_TOKENS;
     fresh(&rig, rig.route, 4, EP_RIG_HIDDEN);
     CHECK_STATUS(ep_rig_status(&rig), WEFT_OK);
@@ -289,6 +290,10 @@ static void lose(weft_world *world, int which)
         }
         CHECK_OK(dispatch(&rig, rig.route, EP_RIG_HIDDEN));
         CHECK_STATUS(ep_rig_status(&rig), WEFT_OK);
+        for (int i = 0; i < which; i++) { /* so that channels have calls of their own */
+            fresh(&rig, rig.route, 1, EP_RIG_HIDDEN);
+            CHECK_STATUS(ep_rig_status(&rig), WEFT_OK);
+        }
         CHECK_OK(weft_ep_mask_query(rig.ep, masked, NULL));
         CHECK(masked[1] == 1);
         rig.received.rows = rig.in = ep_rig_rows(rig.there);
@@ -304,7 +309,9 @@ static void lose(weft_world *world, int which)
     }
     CHECK_OK(weft_barrier(world));
     if (rig.rank == 1) { /* it comes back, and limits grow again */
-        CHECK_STATUS(weft_ep_rejoin(rig.ep, 1), WEFT_ERR_ARGUMENT);
+        uint64_t own = 0;
+        CHECK_OK(weft_ep_calls(rig.ep, &own));
+        CHECK_STATUS(weft_ep_rejoin(rig.ep, pairs == 2 ? own - 2 : own - 1), WEFT_ERR_ARGUMENT); /* of one channel */
         CHECK_OK(weft_ep_rejoin(rig.ep, calls));
     } else {
         CHECK_OK(weft_ep_mask(rig.ep, 1, 1));
@@ -399,7 +406,7 @@ static void grow_positions(weft_world *world, int which)
 static void growth(void **state)
 {
     static const ep_rig_case cases[] = {{grow, 4},        {refuse, 1}, {grow_pairs, 1},     {capture, 1},
-                                        {grow_memory, 2}, {lose, 4},   {refused_by_one, 3}, {grow_positions, 2}};
+                                        {grow_memory, 2}, {lose, 8},   {refused_by_one, 3}, {grow_positions, 2}};
     (void)state;
     ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});
 }

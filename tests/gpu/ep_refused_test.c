@@ -342,15 +342,6 @@ static void not_in_kernels(weft_world *world, int which)
     CHECK(rig.rank != 0 || strstr(weft_last_error(), "memory for low latency") != NULL);
     CHECK_STATUS(weft_ep_bytes(&config, EP_RIG_PES, &memory), WEFT_ERR_UNSUPPORTED);
     config.flags = 0;
-    config.pairs_max = 2;
-    config.bytes_max = SIZE_MAX;
-    weft_ep *of_pairs = NULL;
-    CHECK_OK(weft_ep_create(weft_team_world(world), &config, &of_pairs));
-    CHECK_STATUS(weft_ep_calls(of_pairs, &calls), WEFT_ERR_UNSUPPORTED);
-    CHECK_STATUS(weft_ep_rejoin(of_pairs, 0), WEFT_ERR_UNSUPPORTED);
-    CHECK_OK(weft_ep_destroy(of_pairs));
-    config.pairs_max = 0;
-    config.bytes_max = 0;
     config.domain_ranks = 1; /* several domains */
     CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &ep), WEFT_ERR_UNSUPPORTED);
     config.bytes_max = SIZE_MAX;

@@ -147,6 +147,11 @@ static weft_status calls(const weft_ep *ep, uint64_t *calls)
 /* The last call of each channel, if there was one, has ended. */
 static weft_status rejoin(weft_ep *ep, uint64_t calls)
 {
+    if (calls < *ep->started) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "weft_ep_rejoin: %llu calls are fewer than the %llu that this rank has made",
+                           (unsigned long long)calls, (unsigned long long)*ep->started);
+    }
     *ep->started = calls;
     for (uint64_t i = 0; i < (uint64_t)wefti_ep_channels(ep) && i < calls; i++) {
         wefti_ep_host *host = ep->hosts[(calls - i) % (uint64_t)wefti_ep_channels(ep)];

@@ -256,68 +256,70 @@ weft_status wefti_cuda_ep_launch_masks(const weft_ep *ep, weft_stream *stream, c
 
 /* ---- back in step ---- */
 
-/* A number of calls stands for up to two counts, each by its lowest bits: the other rank has not made that many more.
- * Where limits grow they are those of the meetings of the hosts, and of the kernels' calls, among which are those of
- * graphs; with two channels those of both, and which is next. */
-#define MEETING_BITS 32
-#define CHANNEL_BITS 31
+/* A number of calls stands for all counts that ranks must have alike: of each channel's kernels, among whose calls are
+ * those of graphs; where limits grow, of the meetings of the hosts; with two channels, which of them is next. Where
+ * there are several, each is told by its lowest bits: the other rank has made less than half as many more as they tell
+ * apart. */
+enum { STEP_COUNTS = WEFTI_EP_CHANNELS_MAX + 1 };
+typedef struct step {
+    int counts;
+    int bits; /* of each */
+    uint64_t count[STEP_COUNTS]; /* of the channels, then of the meetings */
+} step;
 
 static uint64_t low(uint64_t count, int bits)
 {
-    return count & ((UINT64_C(1) << bits) - 1);
+    return bits == 64 ? count : count & ((UINT64_C(1) << bits) - 1);
 }
 
-static uint64_t behind(uint64_t own, uint64_t bits_of, int bits)
+static weft_status read_step(const weft_ep *ep, step *own)
 {
-    return own + low(bits_of - own, bits);
-}
-
-static weft_status check_step(const weft_ep *ep, const char *call)
-{
-    if (wefti_ep_channels(ep) != 1 && wefti_ep_grows(ep)) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "%s: on GPUs not there for groups with pairs_max 2 whose limits grow (bytes_max)", call);
+    const int channels = wefti_ep_channels(ep);
+    const int grows = wefti_ep_grows(ep) != 0;
+    own->counts = channels + grows;
+    own->bits = own->counts == 3 ? 21 : channels == 2 ? 31 : grows ? 32 : 64;
+    for (int channel = 0; channel < channels; channel++) {
+        wefti_cuda_ep_control control;
+        WEFT_TRY(read_control(ep, channel, ep->rank, &control));
+        own->count[channel] = control.epoch;
+    }
+    if (grows) {
+        own->count[channels] = wefti_cuda_ep_meetings(ep);
     }
     return WEFT_OK;
 }
 
-static weft_status read_epochs(const weft_ep *ep, uint64_t epochs[WEFTI_EP_CHANNELS_MAX])
+/* Where a count begins in the number; with two channels the lowest bit tells which is next. */
+static int shift_of(const weft_ep *ep, const step *of, int i)
 {
-    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
-        wefti_cuda_ep_control own;
-        WEFT_TRY(read_control(ep, channel, ep->rank, &own));
-        epochs[channel] = own.epoch;
-    }
-    return WEFT_OK;
+    return i * of->bits + (wefti_ep_channels(ep) == 2);
 }
 
 /* The device counts, since graphs are replayed without the host. */
 weft_status wefti_cuda_ep_calls(const weft_ep *ep, uint64_t *calls)
 {
-    uint64_t epochs[WEFTI_EP_CHANNELS_MAX];
-    WEFT_TRY(check_step(ep, "weft_ep_calls"));
-    WEFT_TRY(read_epochs(ep, epochs));
-    *calls = wefti_ep_channels(ep) == 2 ? low(epochs[1], CHANNEL_BITS) << (CHANNEL_BITS + 1) |
-                                              low(epochs[0], CHANNEL_BITS) << 1 | (*ep->started & 1)
-             : wefti_ep_grows(ep) ? wefti_cuda_ep_meetings(ep) << MEETING_BITS | low(epochs[0], MEETING_BITS)
-                                  : epochs[0];
+    step own;
+    WEFT_TRY(read_step(ep, &own));
+    *calls = wefti_ep_channels(ep) == 2 ? *ep->started & 1 : 0;
+    for (int i = 0; i < own.counts; i++) {
+        *calls |= low(own.count[i], own.bits) << shift_of(ep, &own, i);
+    }
     return WEFT_OK;
 }
 
-/* What `calls` of another rank stand for: the epochs, which become its own. */
-static weft_status read_calls(weft_ep *ep, uint64_t calls, uint64_t epochs[WEFTI_EP_CHANNELS_MAX])
+/* What `calls` of another rank stand for, which has made no fewer. */
+static weft_status read_calls(const weft_ep *ep, uint64_t calls, step *there)
 {
-    WEFT_TRY(read_epochs(ep, epochs));
-    if (wefti_ep_channels(ep) == 2) {
-        epochs[0] = behind(epochs[0], calls >> 1, CHANNEL_BITS);
-        epochs[1] = behind(epochs[1], calls >> (CHANNEL_BITS + 1), CHANNEL_BITS);
-        *ep->started += (*ep->started ^ calls) & 1; /* its calls go on the same channel */
-    } else if (wefti_ep_grows(ep)) {
-        epochs[0] = behind(epochs[0], calls, MEETING_BITS);
-        const uint64_t met = wefti_cuda_ep_meetings(ep);
-        return wefti_cuda_ep_rejoin_meeting(ep, behind(met, calls >> MEETING_BITS, MEETING_BITS));
-    } else {
-        epochs[0] = calls;
+    WEFT_TRY(read_step(ep, there));
+    for (int i = 0; i < there->counts; i++) {
+        const uint64_t ahead = low((calls >> shift_of(ep, there, i)) - there->count[i], there->bits);
+        if (ahead >> (there->bits - 1) != 0) {
+            return wefti_error(WEFT_ERR_ARGUMENT,
+                               "weft_ep_rejoin: 0x%llx stands for fewer calls than this rank has made, or for 2^%d "
+                               "more; give what weft_ep_calls tells on a rank in step",
+                               (unsigned long long)calls, there->bits - 1);
+        }
+        there->count[i] += ahead;
     }
     return WEFT_OK;
 }
@@ -337,12 +339,14 @@ static weft_status set_step(weft_ep *ep, int channel, uint64_t epoch)
 /* The group is as after so many calls of which none failed. Words of earlier calls have other tags. */
 weft_status wefti_cuda_ep_rejoin(weft_ep *ep, uint64_t calls)
 {
-    uint64_t epochs[WEFTI_EP_CHANNELS_MAX];
-    WEFT_TRY(check_step(ep, "weft_ep_rejoin"));
-    WEFT_TRY(read_calls(ep, calls, epochs));
+    step there;
+    const int channels = wefti_ep_channels(ep);
+    WEFT_TRY(read_calls(ep, calls, &there));
+    *ep->started += channels == 2 ? (*ep->started ^ calls) & 1 : 0; /* its calls go on the same channel */
+    WEFT_TRY(wefti_ep_grows(ep) ? wefti_cuda_ep_rejoin_meeting(ep, there.count[channels]) : WEFT_OK);
     memset(ep->device->masked, 0, sizeof ep->device->masked);
-    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
-        WEFT_TRY(set_step(ep, channel, epochs[channel]));
+    for (int channel = 0; channel < channels; channel++) {
+        WEFT_TRY(set_step(ep, channel, there.count[channel]));
     }
     forget_failure(ep);
     for (weft_ep_route *route = ep->routes; route != NULL; route = route->next) {
