@@ -201,15 +201,15 @@ typedef struct weft_ep_config {
      * No limit grows, and the call is WEFT_ERR_RANGE likewise: while a rank is masked; while another pair of halves is
      * outstanding (pairs_max 2); on GPUs under capture and, since a graph has the memory, after a call of the group was
      * captured. A route in the caller's memory takes more when limits have grown: a call that routes is WEFT_ERR_RANGE
-     * on all ranks, with the limits grown, until weft_ep_route_move has given it weft_ep_route_bytes bytes, or more at
-     * once; a routing that is there stays good.
+     * on all ranks, with the limits grown, until weft_ep_route_move, or weft_ep_route_attach, has given it
+     * weft_ep_route_bytes bytes, or more at once; a routing that is there stays good.
      *
      * On GPUs each call of such a group but a recv, a send too, waits on the CPU until all ranks' CPUs have made it, at
      * most the world's deadline, and tells a mismatch itself; where a rank cannot launch its part, all learn so at
      * once: that one by its error, the others by WEFT_ERR_STATE, which names it, and all may make the call again. It
      * does not wait for its stream, but for the streams of the group's calls when limits grow, and when a route has its
-     * first routing after that. Under capture it waits for nobody: all ranks capture a call, or none does.
-     * weft_ep_route_attach is WEFT_ERR_UNSUPPORTED, and groups of several domains. */
+     * first routing after that. Under capture it waits for nobody: all ranks capture a call, or none does. Groups of
+     * several domains are WEFT_ERR_UNSUPPORTED. */
     size_t bytes_max;
     /* Symmetric memory that the group lends: so many windows of so many bytes each (weft_ep_window), 0 and 0: none.
      * They stay as they are while limits grow. */
@@ -431,7 +431,11 @@ typedef enum weft_ep_contents { WEFT_EP_CONTENTS_NONE = 0, WEFT_EP_CONTENTS_ROUT
  * word is taken; `in` and `out` must hold as many rows as it has tokens; it is one of positions if, and only if, the
  * route's last was. Local, does not wait; between calls on the route. WEFT_ERR_ARGUMENT: fewer bytes than
  * weft_ep_route_bytes tells; WEFT_ERR_STATE: between the halves of a call; WEFT_ERR_UNSUPPORTED: the group is not on
- * GPUs, or its limits grow. */
+ * GPUs.
+ *
+ * Where limits grow (bytes_max) NONE clears when the call comes that routes, on that one's stream, unless `stream`
+ * captures; and a routing stays as the limits of its time laid it out: for ROUTING `bytes` is exactly what
+ * weft_ep_route_bytes told after the call that made it, else WEFT_ERR_ARGUMENT. */
 WEFT_API weft_status weft_ep_route_attach(weft_ep_route *route, void *memory, size_t bytes, weft_ep_contents contents,
                                           weft_stream *stream) WEFT_MUST_CHECK;
 

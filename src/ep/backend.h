@@ -82,8 +82,10 @@ struct wefti_ep_backend {
     /* Move the route, which lies in memory of the caller's, to memory of so many bytes, at least route_bytes, that do
      * not overlap it. */
     weft_status (*route_move)(weft_ep_route *route, void *memory, size_t bytes);
-    /* As weft_ep_route_attach says of valid arguments; on failure the route is as it was. NULL: cannot. */
-    weft_status (*route_attach)(weft_ep_route *route, void *memory, weft_ep_contents contents, weft_stream *stream);
+    /* As weft_ep_route_attach says of valid arguments, but for `bytes` of a routing where limits grow; on failure the
+     * route is as it was. NULL: cannot. */
+    weft_status (*route_attach)(weft_ep_route *route, void *memory, size_t bytes, weft_ep_contents contents,
+                                weft_stream *stream);
 
     /* weft_ep.h's calls of these names. Each sets route->is_routed to whether the route has a routing now. */
     weft_status (*update)(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream);

@@ -167,7 +167,7 @@ weft_status weft_ep_route_create(weft_ep *ep, const weft_ep_plan *plan, void *me
 }
 
 /* Whether the route's tables may lie in other memory from now on. */
-static weft_status check_memory(const weft_ep_route *route, const void *memory, size_t bytes, const char *call)
+static weft_status check_memory(const weft_ep_route *route, const void *memory, const char *call)
 {
     if (!wefti_ep_route_is_alive(route) || memory == NULL || (uintptr_t)memory % WEFTI_EP_MEMORY_ALIGNMENT != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s", call,
@@ -175,7 +175,11 @@ static weft_status check_memory(const weft_ep_route *route, const void *memory, 
                                                            : "argument 'memory' is NULL or not aligned to 64 bytes");
     }
     WEFT_TRY(wefti_world_check_handle(route->ep->world, call));
-    WEFT_TRY(wefti_ep_check_unused(route, call));
+    return wefti_ep_check_unused(route, call);
+}
+
+static weft_status check_bytes(const weft_ep_route *route, size_t bytes, const char *call)
+{
     size_t wanted = route->ep->backend->route_bytes(route->ep, &route->plan);
     if (bytes < wanted) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %zu bytes; the route takes %zu", call, bytes, wanted);
@@ -185,8 +189,12 @@ static weft_status check_memory(const weft_ep_route *route, const void *memory, 
 
 weft_status weft_ep_route_move(weft_ep_route *route, void *memory, size_t bytes)
 {
-    WEFT_TRY(check_memory(route, memory, bytes, "weft_ep_route_move"));
-    return route->ep->backend->route_move(route, memory, bytes);
+    static const char call[] = "weft_ep_route_move";
+    WEFT_TRY(check_memory(route, memory, call));
+    WEFT_TRY(check_bytes(route, bytes, call));
+    WEFT_TRY(route->ep->backend->route_move(route, memory, bytes));
+    route->memory = route->memory != NULL ? memory : NULL;
+    return WEFT_OK;
 }
 
 /* ---- which routings lie where ---- */
@@ -249,15 +257,18 @@ weft_status weft_ep_route_attach(weft_ep_route *route, void *memory, size_t byte
                                  weft_stream *stream)
 {
     static const char call[] = "weft_ep_route_attach";
-    WEFT_TRY(check_memory(route, memory, bytes, call));
+    WEFT_TRY(check_memory(route, memory, call));
     if (contents != WEFT_EP_CONTENTS_NONE && contents != WEFT_EP_CONTENTS_ROUTING) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: contents is %d; give a weft_ep_contents", call, (int)contents);
+    }
+    if (contents == WEFT_EP_CONTENTS_NONE || !wefti_ep_grows(route->ep)) { /* else it is as large as it was then */
+        WEFT_TRY(check_bytes(route, bytes, call));
     }
     if (route->ep->backend->route_attach == NULL) {
         return wefti_error(WEFT_ERR_UNSUPPORTED, "%s: the group is not on GPUs; give each routing a route", call);
     }
     WEFT_TRY(wefti_ep_check_stream(route->ep, stream, call));
-    WEFT_TRY(route->ep->backend->route_attach(route, memory, contents, stream));
+    WEFT_TRY(route->ep->backend->route_attach(route, memory, bytes, contents, stream));
     route->is_chosen = 0;
     route->is_weighed = 0;
     route->is_routed = contents == WEFT_EP_CONTENTS_ROUTING;

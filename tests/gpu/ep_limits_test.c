@@ -258,10 +258,91 @@ static void grow_memory(weft_world *world, int which)
     combine(&rig, held, 1, 4); /* it has moved along */
     fresh(&rig, held, EP_RIG_TOKENS, 4);
     combine(&rig, held, EP_RIG_TOKENS, 4);
-    CHECK_STATUS(weft_ep_route_attach(held, larger, more, WEFT_EP_CONTENTS_NONE, NULL), WEFT_ERR_UNSUPPORTED);
     CHECK_STATUS(ep_rig_status(&rig), WEFT_OK);
     CHECK_OK(weft_ep_route_destroy(held));
     free(larger);
+    ep_rig_close(&rig);
+}
+
+static void *marked(size_t bytes)
+{
+    void *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (CHECK(memory != NULL)) {
+        memset(memory, EP_RIG_MARK, bytes);
+    }
+    return memory;
+}
+
+/* One route whose routings lie where it is attached, each as the limits of its time wanted. which / 4: with two pairs;
+ * which / 8: only rank 0 attaches. */
+static void grow_attached(weft_world *world, int which)
+{
+    ep_rig rig;
+    weft_ep_route *route = NULL;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    size_t bytes[3];
+    void *memory[3];
+    size_t more = 0;
+    open_rig(&rig, world, WEFT_EP_RANK_MAJOR, which / 4 % 2 * 2, 0);
+    const int attaches = which < 8 || rig.rank == 0;
+    plan.topk = EP_RIG_TOPK;
+    plan.layout = (weft_ep_layout)(which % 4);
+    plan.slot_tokens = plan.layout >= WEFT_EP_SLOTS_SOURCE ? EP_RIG_TOKENS : 0;
+    fresh(&rig, rig.route, 1, 4);
+    CHECK_OK(weft_ep_route_create(rig.ep, &plan, NULL, &route));
+    fresh(&rig, route, 1, 4); /* where the library has put it */
+    for (int i = 0; i < 3; i++) {
+        const int tokens = 1 + 3 * i;
+        CHECK_OK(weft_ep_route_bytes(rig.ep, &plan, &bytes[i]));
+        memory[i] = marked(bytes[i]);
+        if (attaches) {
+            CHECK_OK(weft_ep_route_attach(route, memory[i], bytes[i], WEFT_EP_CONTENTS_NONE, NULL));
+        }
+        rig.choices.tokens = tokens;
+        CHECK_OK(weft_ep_route_choose(route, &rig.choices));
+        weft_status status = dispatch(&rig, route, 4);
+        CHECK_OK(weft_ep_route_bytes(rig.ep, &plan, &more));
+        const int fits = more == bytes[i];
+        CHECK_STATUS(status, fits ? WEFT_OK : WEFT_ERR_RANGE);
+        if (!fits) {
+            expect_reason(rig.rank == 0 ? "weft_ep_route_attach" : "rank 0 failed with WEFT_ERR_RANGE");
+            CHECK_OK(weft_ep_route_choose(route, &rig.choices));
+            CHECK_STATUS(dispatch(&rig, route, 4), attaches ? WEFT_ERR_RANGE : WEFT_ERR_STATE);
+            expect_reason(attaches ? "weft_ep_route_attach" : "rank 0 cannot make the call");
+            free(memory[i]);
+            bytes[i] = more;
+            memory[i] = marked(bytes[i]);
+            if (attaches) {
+                CHECK_OK(weft_ep_route_attach(route, memory[i], bytes[i], WEFT_EP_CONTENTS_NONE, NULL));
+            }
+        }
+        CHECK_OK(weft_ep_route_choose(route, &rig.choices));
+        CHECK_OK(dispatch(&rig, route, 4));
+        combine(&rig, route, tokens, 4);
+        CHECK_STATUS(ep_rig_status(&rig), WEFT_OK);
+    }
+    for (int look = 0; look < 5 && which < 8; look++) { /* those of before, too, and one that has moved */
+        static const int places[] = {0, 2, 1, 0, 1};
+        const int place = places[look];
+        if (look == 3) {
+            void *copy = marked(bytes[0]);
+            memcpy(copy, memory[0], bytes[0]);
+            memset(memory[0], EP_RIG_MARK, bytes[0]);
+            free(memory[0]);
+            memory[0] = copy;
+        }
+        CHECK_STATUS(weft_ep_route_attach(route, memory[place], bytes[place] + 64, WEFT_EP_CONTENTS_ROUTING, NULL),
+                     WEFT_ERR_ARGUMENT);
+        CHECK_OK(weft_ep_route_attach(route, memory[place], bytes[place], WEFT_EP_CONTENTS_ROUTING, NULL));
+        CHECK_OK(dispatch(&rig, route, 4));
+        combine(&rig, route, 1 + 3 * place, 4);
+    }
+    CHECK_STATUS(ep_rig_status(&rig), WEFT_OK);
+    CHECK(bytes[2] > bytes[0] || plan.slot_tokens > 0);
+    CHECK_OK(weft_ep_route_destroy(route));
+    for (int i = 0; i < 3; i++) {
+        free(memory[i]);
+    }
     ep_rig_close(&rig);
 }
 
@@ -405,8 +486,9 @@ static void grow_positions(weft_world *world, int which)
 
 static void growth(void **state)
 {
-    static const ep_rig_case cases[] = {{grow, 4},        {refuse, 1}, {grow_pairs, 1},     {capture, 1},
-                                        {grow_memory, 2}, {lose, 8},   {refused_by_one, 3}, {grow_positions, 2}};
+    static const ep_rig_case cases[] = {{grow, 4},           {refuse, 1},         {grow_pairs, 1},
+                                        {capture, 1},        {grow_memory, 2},    {lose, 8},
+                                        {refused_by_one, 3}, {grow_positions, 2}, {grow_attached, 10}};
     (void)state;
     ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});
 }

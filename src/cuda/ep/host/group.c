@@ -145,6 +145,8 @@ static void set_limits(weft_ep *ep)
     group->drops = ep->config.overflow == WEFT_EP_OVERFLOW_DROP;
     ep->device->kind->set_experts(group, ep->owners.first);
     group->at = ep->device->kind->layout(ep, staged_bytes(ep), low_latency_tokens(ep, slots));
+    ep->device->extent = (wefti_cuda_ep_extent){
+        .tokens = (uint64_t)ep->config.tokens_max, .units = group->at.units, .received = ep->device->received_max};
     ep->device->group[1] = *group;
 }
 
@@ -246,6 +248,7 @@ static void group_fini(weft_ep *ep)
     if (device != NULL) {
         destroy_events(device);
         close_claim(device);
+        wefti_free(device->extents);
     }
     wefti_free(device);
 }
@@ -411,11 +414,29 @@ static void take_over(wefti_ep_device *to, wefti_ep_device *from)
     memcpy(to->mismatch_seen, from->mismatch_seen, sizeof to->mismatch_seen);
 }
 
+/* Which limits there have been, with those of `before`. */
+static weft_status remember_extents(const weft_ep *ep, const wefti_ep_device *before)
+{
+    const size_t count = before->extents_count;
+    wefti_cuda_ep_extent *extents = wefti_alloc((count + 1) * sizeof *extents);
+    if (extents == NULL) {
+        return wefti_error(WEFT_ERR_MEMORY, CALL ": no memory for the group");
+    }
+    if (count > 0) {
+        memcpy(extents, before->extents, count * sizeof *extents);
+    }
+    extents[count] = before->extent;
+    ep->device->extents = extents;
+    ep->device->extents_count = count + 1;
+    return WEFT_OK;
+}
+
 static weft_status init_again(weft_ep *ep, const wefti_ep_device *before, const char *call)
 {
     weft_status status = wefti_cuda_ep_settle(ep, call);
     ep->device = NULL;
     status = status == WEFT_OK ? group_init(ep) : status;
+    status = status == WEFT_OK ? remember_extents(ep, before) : status;
     if (ep->device != NULL) {
         ep->device->host_status = before->host_status;
     }
@@ -439,6 +460,7 @@ static weft_status grow(weft_ep *ep, const char *call)
     void *area = before->area;
     take_over(ep->device, before);
     destroy_events(before);
+    wefti_free(before->extents);
     wefti_free(before);
     return weft_device_team_free(ep->team, area);
 }

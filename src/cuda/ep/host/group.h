@@ -38,12 +38,20 @@ typedef struct wefti_cuda_ep_claim {
     int is_guest; /* a route has asked for none */
 } wefti_cuda_ep_claim;
 
+/* What of a group's limits says where things lie in its routes' memory. */
+typedef struct wefti_cuda_ep_extent {
+    uint64_t tokens; /* tokens_max */
+    uint64_t units;
+    uint64_t received; /* M */
+} wefti_cuda_ep_extent;
+
 typedef struct wefti_ep_device {
     wefti_cuda *cuda;
     wefti_cuda_ep_group group[WEFTI_EP_CHANNELS_MAX]; /* as kernels get it, on each channel */
     void *area; /* symmetric: that of the first channel, behind it that of the second */
     int pe_of[WEFTI_CUDA_EP_MANY_MAX]; /* each rank's, in the world */
     uint64_t received_max; /* M */
+    wefti_cuda_ep_extent extent; /* of today's limits */
     const struct wefti_cuda_ep_kind *kind;
     uint64_t own_area[WEFTI_EP_CHANNELS_MAX]; /* this rank's, as it addresses it */
     uint64_t *host_status; /* in the host heap: [channels][WEFTI_CUDA_EP_HOST_WORDS] */
@@ -58,6 +66,8 @@ typedef struct wefti_ep_device {
     weft_ep *meeting; /* a group of the host's memory, in which ranks compare calls */
     int has_met; /* they have compared one that this rank has still to make */
     int is_captured; /* a graph may have calls of the group */
+    wefti_cuda_ep_extent *extents; /* of the limits that the group has had, the oldest first, without today's */
+    size_t extents_count;
     CUevent last[WEFTI_EP_CHANNELS_MAX]; /* behind the last call on a channel, if there was one: */
     int has_last[WEFTI_EP_CHANNELS_MAX];
     uint64_t stats; /* with WEFT_EP_STATISTICS: the address behind the areas of the words that weft_ep.stats has, and of
@@ -174,7 +184,7 @@ size_t wefti_cuda_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan);
 weft_status wefti_cuda_ep_route_open(weft_ep_route *route, void *memory);
 weft_status wefti_cuda_ep_route_fit(weft_ep_route *route, const char *call);
 weft_status wefti_cuda_ep_route_move(weft_ep_route *route, void *memory, size_t bytes);
-weft_status wefti_cuda_ep_route_attach(weft_ep_route *route, void *memory, weft_ep_contents contents,
+weft_status wefti_cuda_ep_route_attach(weft_ep_route *route, void *memory, size_t bytes, weft_ep_contents contents,
                                        weft_stream *stream);
 void wefti_cuda_ep_route_close(weft_ep_route *route);
 weft_status wefti_cuda_ep_counts(const weft_ep_route *route, weft_ep_counts *counts);

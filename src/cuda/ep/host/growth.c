@@ -172,7 +172,8 @@ static weft_status meet_and_grow(const wefti_cuda_ep_beginning *of, wefti_ep_nee
                                  const char *call)
 {
     weft_ep *ep = of->route->ep;
-    const weft_status own = check_alone(of, !wefti_ep_need_exceeds(ep, need), stream, call);
+    weft_status own = of->fresh != NULL ? wefti_cuda_ep_route_fit(of->route, call) : WEFT_OK;
+    own = own == WEFT_OK ? check_alone(of, !wefti_ep_need_exceeds(ep, need), stream, call) : own;
     wefti_ep_meeting meeting = {.signature = signature_of(of),
                                 .plan = of->fresh != NULL ? &of->route->plan : NULL,
                                 .tokens = need->tokens_max,
@@ -196,15 +197,15 @@ weft_status wefti_cuda_ep_begin(const wefti_cuda_ep_beginning *of, weft_stream *
         return check_alone(of, 1, stream, call);
     }
     wefti_ep_need need = need_of(of);
-    WEFT_TRY(of->fresh != NULL ? wefti_cuda_ep_route_fit(of->route, call) : WEFT_OK);
     WEFT_TRY(find_capture(ep->device->cuda, stream, &is_captured, call));
+    if (!is_captured && !ep->device->has_met) {
+        return meet_and_grow(of, &need, stream, call);
+    }
+    WEFT_TRY(of->fresh != NULL ? wefti_cuda_ep_route_fit(of->route, call) : WEFT_OK);
     if (is_captured) {
         ep->device->is_captured = 1;
         WEFT_TRY(refuse_alone(ep, &need, call, "under capture; make such a call once before"));
         return check_alone(of, 1, stream, call);
-    }
-    if (!ep->device->has_met) {
-        return meet_and_grow(of, &need, stream, call);
     }
     WEFT_TRY(refuse_alone(ep, &need, call, "in a call that the other ranks have made already"));
     return check_alone(of, 1, stream, call);

@@ -550,10 +550,12 @@ static int link_domain(const weft_world *world, int pe)
     return world->device == NULL ? 0 : wefti_cuda_of(world->device)->domain_of[pe];
 }
 
-static weft_status route_attach(weft_ep_route *route, void *memory, weft_ep_contents contents, weft_stream *stream)
+static weft_status route_attach(weft_ep_route *route, void *memory, size_t bytes, weft_ep_contents contents,
+                                weft_stream *stream)
 {
     (void)route;
     (void)memory;
+    (void)bytes;
     (void)contents;
     (void)stream;
     return wefti_error(WEFT_ERR_UNSUPPORTED,

@@ -37,20 +37,23 @@
     X(no_rows, (uint64_t)wefti_ep_local_experts(ep) * ranks + 1, by_rank)                                              \
     X(owner, tokens *topk * ep->device->kind->owner_bytes, 1)                                                          \
     X(order, tokens *ranks, 1)                                                                                         \
-    X(records, ep->device->received_max *(uint64_t)wefti_cuda_ep_record_words(plan->topk, by_expert), 1)
+    X(records, received *(uint64_t)wefti_cuda_ep_record_words(plan->topk, by_expert), 1)
 #define COUNT(field, number, is_there) +1
 enum { TABLES_FIELDS = 0 TABLES(COUNT) };
 #undef COUNT
 
-/* Set the pointers of the route tables at `memory`, which is not touched and may be 0. Returns its bytes. */
-static size_t lay_out(wefti_cuda_ep_tables *tables, const weft_ep *ep, const weft_ep_plan *plan, uint64_t memory)
+/* Set the pointers of the route tables at `memory`, which is not touched and may be 0, as limits of that extent want.
+ * Returns its bytes: no part of them shrinks when limits grow, so that equal numbers of bytes have equal places. */
+static size_t lay_out_for(wefti_cuda_ep_tables *tables, const weft_ep *ep, const weft_ep_plan *plan,
+                          const wefti_cuda_ep_extent *extent, uint64_t memory)
 {
     wefti_u64 end = 0;
     const uint64_t ranks = (uint64_t)ep->ranks;
     const int by_rank = wefti_ep_plan_is_by_rank(plan);
     const uint64_t local = by_rank ? 1 : (uint64_t)wefti_ep_local_experts(ep);
-    const uint64_t tokens = (uint64_t)ep->config.tokens_max;
-    const uint64_t units = ep->device->group[0].at.units;
+    const uint64_t tokens = extent->tokens;
+    const uint64_t units = extent->units;
+    const uint64_t received = extent->received;
     const uint64_t experts = (uint64_t)wefti_cuda_ep_experts_of(ep, plan);
     const uint64_t topk = (uint64_t)plan->topk;
     const uint64_t sms = (uint64_t)ep->device->sms;
@@ -66,6 +69,12 @@ static size_t lay_out(wefti_cuda_ep_tables *tables, const weft_ep *ep, const wef
         tables->goes = tables->bits;
     }
     return end;
+}
+
+/* The same by today's limits. */
+static size_t lay_out(wefti_cuda_ep_tables *tables, const weft_ep *ep, const weft_ep_plan *plan, uint64_t memory)
+{
+    return lay_out_for(tables, ep, plan, &ep->device->extent, memory);
 }
 
 /* The addresses of what the tables have, and behind them that of the end. Returns how many there are. */
@@ -217,6 +226,12 @@ weft_status wefti_cuda_ep_clear_dirty(wefti_cuda *cuda, void *tables, size_t *by
     return WEFT_OK;
 }
 
+/* Whether the route lies where the library has allocated memory for it, and not where it was attached. */
+static int is_in_own(const wefti_ep_device_route *of)
+{
+    return of->owned != 0 && of->owned == (CUdeviceptr)(uintptr_t)of->tables.route_header;
+}
+
 weft_status wefti_cuda_ep_route_move(weft_ep_route *route, void *memory, size_t bytes)
 {
     wefti_ep_device_route *of = route->device;
@@ -225,7 +240,7 @@ weft_status wefti_cuda_ep_route_move(weft_ep_route *route, void *memory, size_t 
     wefti_ep_device_route moved = *of;
     uint64_t from[TABLES_FIELDS + 1];
     uint64_t to[TABLES_FIELDS + 1];
-    if (of->owned != 0) {
+    if (is_in_own(of)) {
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_route_move: the route lies in memory of the library's own; give "
                                               "weft_ep_route_create memory for one that is to move");
     }
@@ -299,10 +314,11 @@ weft_status wefti_cuda_ep_route_fit(weft_ep_route *route, const char *call)
     if (bytes == of->laid_bytes) {
         return WEFT_OK;
     }
-    if (bytes > of->bytes && of->owned == 0) {
+    if (bytes > of->bytes && !is_in_own(of)) {
         return wefti_error(WEFT_ERR_RANGE,
                            "%s: limits have grown; the route's memory, which is yours, holds %zu bytes, and it takes "
-                           "%zu now: give it as many (weft_ep_route_bytes, weft_ep_route_move) and call again",
+                           "%zu now: give it as many (weft_ep_route_bytes; weft_ep_route_move, or "
+                           "weft_ep_route_attach) and call again",
                            call, of->bytes, bytes);
     }
     const CUstreamCaptureMode before = set_capture_mode(route->ep->device->cuda, CU_STREAM_CAPTURE_MODE_RELAXED);
@@ -311,30 +327,65 @@ weft_status wefti_cuda_ep_route_fit(weft_ep_route *route, const char *call)
     return status;
 }
 
-weft_status wefti_cuda_ep_route_attach(weft_ep_route *route, void *memory, weft_ep_contents contents,
-                                       weft_stream *stream)
+/* Lay the tables out at `memory` as a routing there has them, which is of so many bytes. Limits stay: in that way
+ * alone. */
+static size_t lay_out_as_made(wefti_cuda_ep_tables *tables, const weft_ep *ep, const weft_ep_plan *plan, void *memory,
+                              size_t bytes)
+{
+    const wefti_ep_device *device = ep->device;
+    size_t laid = lay_out(tables, ep, plan, (uintptr_t)memory);
+    for (size_t i = device->extents_count; i > 0 && laid != bytes; i--) {
+        laid = lay_out_for(tables, ep, plan, &device->extents[i - 1], (uintptr_t)memory);
+    }
+    return laid;
+}
+
+/* Clear the tables before a first routing: on the stream, now or, where limits may grow before, by the call that
+ * comes. */
+static weft_status clear_for_routing(const weft_ep *ep, const wefti_cuda_ep_tables *tables, size_t *dirty_bytes,
+                                     weft_stream *stream)
 {
     static const char call[] = "weft_ep_route_attach: cuMemsetD8Async";
-    const weft_ep *ep = route->ep;
     const wefti_cuda *cuda = ep->device->cuda;
-    wefti_cuda_ep_tables tables = route->device->tables;
-    if (wefti_ep_grows(ep)) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "weft_ep_route_attach: the group's limits grow, and what lies where with them; give each "
-                           "routing a route");
+    const CUstream on = (CUstream)(void *)stream;
+    CUstreamCaptureStatus state = CU_STREAM_CAPTURE_STATUS_NONE;
+    WEFT_TRY(wefti_cuda_enter(cuda));
+    CUresult result = cuda->driver.cuStreamIsCapturing(on, &state);
+    const int is_later = wefti_ep_grows(ep) && state == CU_STREAM_CAPTURE_STATUS_NONE;
+    if (result == CUDA_SUCCESS && !is_later) {
+        result =
+            cuda->driver.cuMemsetD8Async((CUdeviceptr)(uintptr_t)tables->route_header, 0, cleared_bytes(tables), on);
     }
-    (void)lay_out(&tables, ep, &route->plan, (uintptr_t)memory);
+    wefti_cuda_leave(cuda);
+    *dirty_bytes = is_later ? cleared_bytes(tables) : 0;
+    return wefti_cuda_check(&cuda->driver, result, call);
+}
+
+weft_status wefti_cuda_ep_route_attach(weft_ep_route *route, void *memory, size_t bytes, weft_ep_contents contents,
+                                       weft_stream *stream)
+{
+    const weft_ep *ep = route->ep;
+    wefti_ep_device_route *of = route->device;
+    wefti_cuda_ep_tables tables = of->tables;
+    size_t dirty_bytes = 0;
+    size_t laid = lay_out(&tables, ep, &route->plan, (uintptr_t)memory);
     if (contents == WEFT_EP_CONTENTS_NONE) {
-        WEFT_TRY(wefti_cuda_enter(cuda));
-        CUresult result = cuda->driver.cuMemsetD8Async((CUdeviceptr)(uintptr_t)memory, 0, cleared_bytes(&tables),
-                                                       (CUstream)(void *)stream);
-        wefti_cuda_leave(cuda);
-        WEFT_TRY(wefti_cuda_check(&cuda->driver, result, call));
+        WEFT_TRY(clear_for_routing(ep, &tables, &dirty_bytes, stream));
+    } else if (wefti_ep_grows(ep)) {
+        laid = lay_out_as_made(&tables, ep, &route->plan, memory, bytes);
+        if (laid != bytes) {
+            return wefti_error(WEFT_ERR_ARGUMENT,
+                               "weft_ep_route_attach: %zu bytes; the group's limits grow, and no routing of this plan "
+                               "has taken so many: give what weft_ep_route_bytes told after the call that made it",
+                               bytes);
+        }
     }
-    route->device->tables = tables;
-    route->device->dirty_bytes = 0;
-    route->device->tokens_least = 0;
-    route->device->is_unseen = 1;
+    of->tables = tables;
+    of->bytes = bytes;
+    of->laid_bytes = laid;
+    of->dirty_bytes = dirty_bytes;
+    of->tokens_least = 0;
+    of->is_unseen = 1;
     return WEFT_OK;
 }
 
