@@ -358,6 +358,55 @@ static void masked_ranks_hold_the_limits(void **state)
     pes_run(PES, grow_masked, &flags[1]);
 }
 
+/* A rank that missed calls of the others comes back, and limits grow again; with one pair and with two. */
+static void come_back(weft_world *world, void *context)
+{
+    static uint64_t calls; /* of rank 0 */
+    weft_ep_config config = config_of((size_t)1 << 24);
+    config.pairs_max = *(const int *)context;
+    rig *r = open_rig_with(world, &config);
+    for (int tokens = 2; tokens < 4; tokens++) { /* on either channel, each growing */
+        const weft_ep_choices choices = choices_of(tokens);
+        CHECK_OK(weft_ep_route_update(r->route, &choices, NULL));
+        go_on(r, tokens, 4 * tokens);
+    }
+    CHECK_OK(weft_barrier(world));
+    if (r->rank == 0) {
+        const weft_ep_choices few = choices_of(2);
+        CHECK_OK(weft_ep_mask(r->ep, 1, 0));
+        for (int i = 0; i < 3; i++) {
+            CHECK_OK(weft_ep_route_update(r->route, &few, NULL));
+        }
+        CHECK_OK(weft_ep_calls(r->ep, &calls));
+    }
+    CHECK_OK(weft_barrier(world));
+    if (r->rank == 1) {
+        uint64_t own = 0;
+        CHECK_OK(weft_ep_calls(r->ep, &own));
+        CHECK_SAY(own + 3 == calls, "%d calls, and the other has made %d", (int)own, (int)calls);
+        CHECK_STATUS(weft_ep_rejoin(r->ep, own - 1), WEFT_ERR_ARGUMENT);
+        CHECK_OK(weft_ep_rejoin(r->ep, calls));
+    } else {
+        CHECK_OK(weft_ep_mask(r->ep, 1, 1));
+    }
+    CHECK_OK(weft_barrier(world));
+    for (int tokens = 3; tokens < 7; tokens++) {
+        const weft_ep_choices choices = choices_of(tokens);
+        CHECK_OK(weft_ep_route_update(r->route, &choices, NULL));
+        go_on(r, tokens, 4 * tokens);
+        check_limits(r, tokens, PES, 16 * (size_t)tokens);
+    }
+    close_rig(r);
+}
+
+static void a_rank_comes_back_and_limits_grow(void **state)
+{
+    static int pairs[] = {0, 2};
+    (void)state;
+    pes_run(PES, come_back, &pairs[0]);
+    pes_run(PES, come_back, &pairs[1]);
+}
+
 /* A route in the caller's memory, of one rank: the limits grow, and then all learn that it is too small. */
 static void grow_memory(weft_world *world, void *context)
 {
@@ -481,15 +530,11 @@ static void what_cannot_grow_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CHECKED_TEST(limits_grow_in_the_call_that_needs_more),
-        CHECKED_TEST(bytes_bound_the_growth),
-        CHECKED_TEST(a_heap_without_room_leaves_the_group),
-        CHECKED_TEST(different_calls_do_not_grow),
-        CHECKED_TEST(two_pairs_grow_between_each_other),
-        CHECKED_TEST(masked_ranks_hold_the_limits),
-        CHECKED_TEST(the_callers_memory_holds_a_route),
-        CHECKED_TEST(a_routing_moves_to_other_limits),
-        CHECKED_TEST(what_cannot_grow_is_refused),
+        CHECKED_TEST(limits_grow_in_the_call_that_needs_more), CHECKED_TEST(bytes_bound_the_growth),
+        CHECKED_TEST(a_heap_without_room_leaves_the_group),    CHECKED_TEST(different_calls_do_not_grow),
+        CHECKED_TEST(two_pairs_grow_between_each_other),       CHECKED_TEST(masked_ranks_hold_the_limits),
+        CHECKED_TEST(a_rank_comes_back_and_limits_grow),       CHECKED_TEST(the_callers_memory_holds_a_route),
+        CHECKED_TEST(a_routing_moves_to_other_limits),         CHECKED_TEST(what_cannot_grow_is_refused),
     };
     (void)setenv("WEFT_LOG", "none", 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
