@@ -475,7 +475,7 @@ typedef struct weft_ep_choices {
     /* [T][R] -1: the token does not go to that rank; else its number among this rank's tokens that do, in place of the
      * order of tokens. The numbers of a rank are 0, 1, and so on, each once; if any is not, tokens keep their order,
      * and the route's status is WEFT_ERR_RANGE. On GPUs all ranks give positions, those without tokens too, or none
-     * does, else WEFT_ERR_MISMATCH; in groups of more than 32 ranks WEFT_ERR_UNSUPPORTED. */
+     * does, else WEFT_ERR_MISMATCH. */
     const int32_t *positions;
 } weft_ep_choices;
 

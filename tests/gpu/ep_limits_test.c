@@ -484,18 +484,63 @@ static void grow_positions(weft_world *world, int which)
     ep_rig_close(&rig);
 }
 
+/* Positions that are none: tokens keep their order, and all ranks go on. Then others, on the same route. */
+static void odd_positions(weft_world *world, int which)
+{
+    ep_rig rig;
+    weft_ep_route *route = NULL;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    weft_ep_host_counts counts;
+    int32_t positions[EP_RIG_TOKENS * EP_RIG_PES] = {0}; /* each has the number 0 */
+    const int tokens = 3;
+    (void)which;
+    plan.topk = EP_RIG_PES;
+    plan.flags = WEFT_EP_DESTINATIONS;
+    open_rig(&rig, world, WEFT_EP_RANK_MAJOR, 0, 0);
+    CHECK_OK(weft_ep_route_create(rig.ep, &plan, NULL, &route));
+    rig.choices.ids = NULL;
+    rig.choices.positions = positions;
+    for (int well = 0; well < 2; well++) {
+        for (int i = 0; i < tokens * EP_RIG_PES && well; i++) {
+            positions[i] = (i / EP_RIG_PES + 1) % tokens;
+        }
+        fresh(&rig, route, tokens, EP_RIG_HIDDEN);
+        CHECK_OK(weft_ep_route_query(route, NULL, &counts));
+        CHECK_SAY(counts.status == (well ? WEFT_OK : WEFT_ERR_RANGE) && counts.tokens == EP_RIG_PES * tokens,
+                  "status %s, %d tokens", weft_status_name(counts.status), (int)counts.tokens);
+        for (int i = 0; i < tokens; i++) {
+            const int row = well ? (i + 1) % tokens : i;
+            CHECK_SAY(rig.there[row][0] == (float)(100 + i), "row %d begins with %g", row, rig.there[row][0]);
+        }
+        combine(&rig, route, tokens, EP_RIG_HIDDEN);
+    }
+    CHECK_OK(weft_ep_route_destroy(route));
+    ep_rig_close(&rig);
+}
+
 static void growth(void **state)
 {
-    static const ep_rig_case cases[] = {{grow, 4},           {refuse, 1},         {grow_pairs, 1},
-                                        {capture, 1},        {grow_memory, 2},    {lose, 8},
-                                        {refused_by_one, 3}, {grow_positions, 2}, {grow_attached, 10}};
+    static const ep_rig_case cases[] = {
+        {grow, 4}, {refuse, 1},         {grow_pairs, 1},     {capture, 1},        {grow_memory, 2},
+        {lose, 8}, {refused_by_one, 3}, {grow_positions, 2}, {grow_attached, 10}, {odd_positions, 1}};
     (void)state;
     ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});
 }
 
+/* The same where kernels are those for many ranks. */
+static void growth_of_many(void **state)
+{
+    static const ep_rig_case cases[] = {
+        {grow, 4}, {grow_memory, 2}, {grow_positions, 2}, {odd_positions, 1}, {grow_attached, 10}};
+    (void)state;
+    assert_int_equal(setenv("WEFT_EP_FEW_RANKS", "0", 1), 0);
+    ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});
+    assert_int_equal(unsetenv("WEFT_EP_FEW_RANKS"), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {CHECKED_TEST(growth)};
+    const struct CMUnitTest tests[] = {CHECKED_TEST(growth), CHECKED_TEST(growth_of_many)};
     (void)setenv("WEFT_FAKE_SMS", "4", 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -228,8 +228,8 @@ static void draw_destinations(uint64_t *state, ep_case *one, int rank)
     int tokens = one->tokens[rank];
     int64_t *ids = one->ids[rank];
     int drawn = ep_draw_one_in(state, 2);
-    int on_device = one->setup->config.on_device; /* then all ranks number tokens or none, and none if many */
-    int numbered = on_device && ep_is_many(ranks) ? 0 : on_device && rank > 0 ? one->positions[0] != NULL : drawn;
+    int on_device = one->setup->config.on_device; /* then all ranks number tokens or none */
+    int numbered = on_device && rank > 0 ? one->positions[0] != NULL : drawn;
     int32_t *positions = numbered ? malloc(((size_t)tokens * (size_t)ranks + 1) * sizeof *positions) : NULL;
     one->positions[rank] = positions;
     for (int to = 0; to < ranks; to++) {

@@ -43,6 +43,12 @@
     X(24combine_kernel_positions, C4, combine) \
     X(24combine_kernel_positions, C5, combine) \
     X(29dispatch_kernel_bwd_positions, C1, combine) \
+    X(30dispatch_kernel_many_positions, C1, dispatch) \
+    X(40dispatch_kernel_quantised_many_positions, C1, dispatch) \
+    X(43dispatch_kernel_quantised_mx_many_positions, C1, dispatch) \
+    X(33combine_kernel_bwd_many_positions, C1, dispatch) \
+    X(29combine_kernel_many_positions, C1, combine) \
+    X(34dispatch_kernel_bwd_many_positions, C1, combine) \
     X(9positions, C1, dispatch) \
     X(20dispatch_kernel_many, C1, dispatch) \
     X(27dispatch_kernel_expert_many, C1, dispatch) \

@@ -54,10 +54,9 @@ int wefti_cuda_ep_find_place(const weft_ep *ep, const void *address, uint64_t by
 /* Where kernels tell the counts of a routing, as weft_ep_route_counts_to asked; `counted`: routings told so far. */
 wefti_cuda_ep_told wefti_cuda_ep_told_of(const weft_ep_route *route, wefti_u64 *counted);
 
-/* A call that agrees on a routing of these choices is begun; NULL: one that does not. *before: whether the choices of
+/* A call that agrees on a routing of these choices is begun; NULL: one that does not. Returns whether the choices of
  * the last routing were positions. */
-weft_status wefti_cuda_ep_begin_choices(const weft_ep_route *route, const weft_ep_choices *fresh, int *before,
-                                        const char *call);
+int wefti_cuda_ep_begin_choices(const weft_ep_route *route, const weft_ep_choices *fresh);
 /* It has been launched, or, with another status, which is returned, not. */
 weft_status wefti_cuda_ep_chosen(weft_ep_route *route, const weft_ep_choices *choices, int before, weft_status status);
 

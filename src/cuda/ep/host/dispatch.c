@@ -32,19 +32,12 @@ static wefti_cuda_ep_dispatch_args dispatch_args(const weft_ep_route *route)
     return args;
 }
 
-weft_status wefti_cuda_ep_begin_choices(const weft_ep_route *route, const weft_ep_choices *fresh, int *before,
-                                        const char *call)
+int wefti_cuda_ep_begin_choices(const weft_ep_route *route, const weft_ep_choices *fresh)
 {
     wefti_ep_device_route *of = route->device;
-    *before = of->by_position;
-    if (fresh != NULL && fresh->positions != NULL && route->ep->device->kind->positions_families == 0) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "%s: positions are not there on GPUs in groups of more than %d ranks; give destinations, or "
-                           "route on the host (config.on_device 0)",
-                           call, WEFTI_CUDA_EP_RANKS_MAX);
-    }
-    of->by_position = fresh != NULL ? fresh->positions != NULL : of->by_position;
-    return WEFT_OK;
+    const int before = of->by_position;
+    of->by_position = fresh != NULL ? fresh->positions != NULL : before;
+    return before;
 }
 
 static wefti_cuda_ep_choices choices_of(const weft_ep_route *route, const weft_ep_choices *choices)
@@ -230,8 +223,7 @@ static weft_status update(weft_ep_route *route, const weft_ep_choices *choices, 
 weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream)
 {
     static const char call[] = "weft_ep_route_update";
-    int before;
-    WEFT_TRY(wefti_cuda_ep_begin_choices(route, choices, &before, call));
+    const int before = wefti_cuda_ep_begin_choices(route, choices);
     return wefti_cuda_ep_chosen(route, choices, before, update(route, choices, stream, call));
 }
 
@@ -333,8 +325,7 @@ weft_status wefti_cuda_ep_dispatch(weft_ep_route *route, const weft_ep_choices *
                                    const weft_ep_received *out, weft_stream *stream)
 {
     static const char call[] = "weft_ep_dispatch";
-    int before;
-    WEFT_TRY(wefti_cuda_ep_begin_choices(route, fresh, &before, call));
+    const int before = wefti_cuda_ep_begin_choices(route, fresh);
     return wefti_cuda_ep_chosen(route, fresh, before, dispatch(route, fresh, in, out, stream, call));
 }
 

@@ -67,47 +67,60 @@ static const struct kernels_of {
                                       {APART(low_latency_dispatch, low_latency_dispatch_expert)},
                                       {APART(low_latency_dispatch_passing, low_latency_dispatch_expert_passing)},
                                       {BOTH(many_dispatch)},
-                                      {BY_SOURCE(throughput_dispatch_positions)}}},
+                                      {BY_SOURCE(throughput_dispatch_positions)},
+                                      {BY_SOURCE(many_dispatch_positions)}}},
     [WEFTI_CUDA_EP_WORK_QUANTISE] = {{"dispatch_kernel_quantised", "dispatch_kernel_expert_quantised"},
                                      1,
                                      {{APART(throughput_dispatch_quantised, throughput_dispatch_expert_quantised)},
                                       {APART(low_latency_dispatch, low_latency_dispatch_expert)},
                                       {APART(low_latency_dispatch_passing, low_latency_dispatch_expert_passing)},
                                       {BOTH(many_dispatch_quantised)},
-                                      {BY_SOURCE(throughput_dispatch_positions)}}},
+                                      {BY_SOURCE(throughput_dispatch_positions)},
+                                      {BY_SOURCE(many_dispatch_positions)}}},
     [WEFTI_CUDA_EP_WORK_QUANTISE_MX] = {{"dispatch_kernel_quantised_mx", "dispatch_kernel_expert_quantised_mx"},
                                         1,
                                         {{BOTH(throughput_dispatch_mx)},
                                          {BOTH(low_latency_dispatch_mx)},
                                          {BOTH(low_latency_dispatch_mx_passing)},
                                          {BOTH(many_dispatch_mx)},
-                                         {BY_SOURCE(throughput_dispatch_positions)}}},
-    [WEFTI_CUDA_EP_WORK_COMBINE_BWD] =
-        {{"combine_kernel_bwd", "combine_kernel_expert_bwd"},
-         0,
-         {{BOTH(backward_combine_bwd)}, {NEITHER}, {NEITHER}, {BOTH(many_dispatch)}, {BY_SOURCE(backward_positions)}}},
+                                         {BY_SOURCE(throughput_dispatch_positions)},
+                                         {BY_SOURCE(many_dispatch_positions)}}},
+    [WEFTI_CUDA_EP_WORK_COMBINE_BWD] = {{"combine_kernel_bwd", "combine_kernel_expert_bwd"},
+                                        0,
+                                        {{BOTH(backward_combine_bwd)},
+                                         {NEITHER},
+                                         {NEITHER},
+                                         {BOTH(many_dispatch)},
+                                         {BY_SOURCE(backward_positions)},
+                                         {BY_SOURCE(many_dispatch_positions)}}},
     [WEFTI_CUDA_EP_WORK_COMBINE] = {{"combine_kernel", "combine_kernel_expert"},
                                     1,
                                     {{BOTH(throughput_combine)},
                                      {BOTH(low_latency_combine)},
                                      {BOTH(low_latency_combine_passing)},
                                      {BOTH(many_combine)},
-                                     {BY_SOURCE(throughput_combine_positions)}}},
-    [WEFTI_CUDA_EP_WORK_DISPATCH_BWD] =
-        {{"dispatch_kernel_bwd", "dispatch_kernel_expert_bwd"},
-         0,
-         {{BOTH(backward_dispatch_bwd)}, {NEITHER}, {NEITHER}, {BOTH(many_combine)}, {BY_SOURCE(backward_positions)}}},
+                                     {BY_SOURCE(throughput_combine_positions)},
+                                     {BY_SOURCE(many_combine_positions)}}},
+    [WEFTI_CUDA_EP_WORK_DISPATCH_BWD] = {{"dispatch_kernel_bwd", "dispatch_kernel_expert_bwd"},
+                                         0,
+                                         {{BOTH(backward_dispatch_bwd)},
+                                          {NEITHER},
+                                          {NEITHER},
+                                          {BOTH(many_combine)},
+                                          {BY_SOURCE(backward_positions)},
+                                          {BY_SOURCE(many_combine_positions)}}},
     [WEFTI_CUDA_EP_WORK_COMBINE_WITH] = {{"combine_kernel", "combine_kernel_expert"},
                                          1,
                                          {{BOTH(throughput_combine_options)},
                                           {BOTH(low_latency_combine_options)},
                                           {BOTH(low_latency_combine_options_passing)},
                                           {BOTH(many_combine)},
-                                          {BY_SOURCE(throughput_combine_positions)}}},
+                                          {BY_SOURCE(throughput_combine_positions)},
+                                          {BY_SOURCE(many_combine_positions)}}},
 };
 
-static const char *const names_of_sets[WEFTI_CUDA_EP_SETS] = {"", "_low_latency", "_low_latency_passing", "_many",
-                                                              "_positions"};
+static const char *const names_of_sets[WEFTI_CUDA_EP_SETS] = {"",      "_low_latency", "_low_latency_passing",
+                                                              "_many", "_positions",   "_many_positions"};
 
 /* A combine without options is variant 1 to 3, one with some that are in kernels of their own 4 and 5. */
 static int variant_of(wefti_cuda_ep_phase phase, int with)
@@ -175,12 +188,12 @@ weft_status wefti_cuda_ep_find_kernels(weft_ep *ep)
 {
     const wefti_cuda_ep_kind *kind = ep->device->kind;
     const int has_low_latency = wefti_cuda_ep_has_low_latency(ep);
-    const int has_positions = kind->positions_families != 0 && ep->config.topk_max >= ep->ranks;
+    const int has_positions = ep->config.topk_max >= ep->ranks;
     WEFT_TRY(wefti_cuda_ep_load_modules(ep->device->cuda, kind->families |
                                                               (has_low_latency ? kind->low_latency_families : 0) |
                                                               (has_positions ? kind->positions_families : 0)));
     WEFT_TRY(find_set(ep, WEFTI_CUDA_EP_WAY_THROUGHPUT, kind->set));
     WEFT_TRY(has_low_latency ? find_set(ep, WEFTI_CUDA_EP_WAY_LOW_LATENCY, kind->low_latency) : WEFT_OK);
-    WEFT_TRY(has_positions ? find_set(ep, WEFTI_CUDA_EP_WAY_POSITIONS, WEFTI_CUDA_EP_SET_POSITIONS) : WEFT_OK);
+    WEFT_TRY(has_positions ? find_set(ep, WEFTI_CUDA_EP_WAY_POSITIONS, kind->positions) : WEFT_OK);
     return find_beside(ep);
 }

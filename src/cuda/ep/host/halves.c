@@ -24,8 +24,7 @@ weft_status wefti_cuda_ep_dispatch_send(weft_ep_route *route, const weft_ep_choi
                                         const weft_ep_received *out, weft_stream *stream)
 {
     static const char call[] = "weft_ep_dispatch_send";
-    int before;
-    WEFT_TRY(wefti_cuda_ep_begin_choices(route, fresh, &before, call));
+    const int before = wefti_cuda_ep_begin_choices(route, fresh);
     return wefti_cuda_ep_chosen(route, fresh, before, send_dispatch(route, fresh, in, out, stream, call));
 }
 

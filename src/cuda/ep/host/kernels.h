@@ -32,6 +32,8 @@
     X(many_dispatch_quantised, WEFTI_CUDA_EP_FOR_MANY)                                                                 \
     X(many_dispatch_mx, WEFTI_CUDA_EP_FOR_MANY)                                                                        \
     X(many_combine, WEFTI_CUDA_EP_FOR_MANY)                                                                            \
+    X(many_dispatch_positions, WEFTI_CUDA_EP_FOR_MANY_POSITIONS)                                                       \
+    X(many_combine_positions, WEFTI_CUDA_EP_FOR_MANY_POSITIONS)                                                        \
     X(hosts_crossing, WEFTI_CUDA_EP_FOR_HOSTS)                                                                         \
     X(hosts_local, WEFTI_CUDA_EP_FOR_HOSTS)                                                                            \
     X(hosts_values, WEFTI_CUDA_EP_FOR_HOSTS)
@@ -43,6 +45,7 @@ typedef enum wefti_cuda_ep_family {
     WEFTI_CUDA_EP_FOR_LOW_LATENCY, /* those of FOR_FEW with memory for slots of few tokens */
     WEFTI_CUDA_EP_FOR_PASSING, /* in place of those, with WEFT_EP_MASK_ON_TIMEOUT */
     WEFTI_CUDA_EP_FOR_MANY, /* groups of more ranks */
+    WEFTI_CUDA_EP_FOR_MANY_POSITIONS, /* beside those, with a route of WEFT_EP_DESTINATIONS */
     WEFTI_CUDA_EP_FOR_HOSTS /* groups of several domains, beside those of the groups inside them */
 } wefti_cuda_ep_family;
 

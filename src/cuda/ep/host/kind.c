@@ -90,7 +90,7 @@ static int many_is_missing(const uint64_t *told, uint64_t failed, int rank)
 #define OF_FEW(SET)                                                                                                    \
     .set = WEFTI_CUDA_EP_SET_THROUGHPUT, .low_latency = WEFTI_CUDA_EP_SET_##SET,                                       \
     .families = FAMILY(ALL) | FAMILY(FEW), .low_latency_families = FAMILY(SET),                                        \
-    .positions_families = FAMILY(POSITIONS),                                                                           \
+    .positions = WEFTI_CUDA_EP_SET_POSITIONS, .positions_families = FAMILY(POSITIONS),                                 \
     .low_latency_needs = "slots of few tokens (slot_tokens_max, and memory for low latency)", .owner_bytes = 1,        \
     .layout = few_layout, .set_experts = few_set_experts, .set_rank = few_set_rank,                                    \
     .write_directory = few_write_directory, .plan = wefti_cuda_ep_plan_few, .is_missing = few_is_missing,              \
@@ -101,7 +101,9 @@ static const wefti_cuda_ep_kind passing = {OF_FEW(PASSING)};
 static const wefti_cuda_ep_kind many = {
     .set = WEFTI_CUDA_EP_SET_MANY,
     .low_latency = WEFTI_CUDA_EP_SETS,
+    .positions = WEFTI_CUDA_EP_SET_MANY_POSITIONS,
     .families = FAMILY(ALL) | FAMILY(MANY),
+    .positions_families = FAMILY(MANY_POSITIONS),
     .low_latency_needs = "at most 32 ranks",
     .owner_bytes = sizeof(int16_t),
     .all_in_one = 1,

@@ -14,15 +14,17 @@ typedef enum wefti_cuda_ep_set {
     WEFTI_CUDA_EP_SET_PASSING, /* in place of those, of groups that mask by themselves */
     WEFTI_CUDA_EP_SET_MANY,
     WEFTI_CUDA_EP_SET_POSITIONS, /* by source, in place of those of throughput, of routes whose choices are positions */
+    WEFTI_CUDA_EP_SET_MANY_POSITIONS, /* the same in place of those of many ranks */
     WEFTI_CUDA_EP_SETS
 } wefti_cuda_ep_set;
 
 typedef struct wefti_cuda_ep_kind {
     wefti_cuda_ep_set set; /* of throughput calls */
     wefti_cuda_ep_set low_latency; /* of calls of low latency, in groups with memory for them */
+    wefti_cuda_ep_set positions; /* of calls of routes whose choices are positions */
     unsigned families; /* the modules of throughput calls, as bits */
     unsigned low_latency_families; /* those of low latency */
-    unsigned positions_families; /* those of routes of positions; 0: there are no such routes */
+    unsigned positions_families; /* those of routes of positions */
     const char *low_latency_needs; /* what groups lack that have no calls of low latency */
     size_t owner_bytes; /* of an element of the tables' `owner` */
     /* A kernel is whole, send and recv of its call, with options or without, and none comes before a combine with

@@ -4,7 +4,8 @@
  *     prefix   a thread a rank, or an expert: what the units, or blocks, before each have; what all have goes to the
  *              owner, beside the call header
  *     owner    block 0: adds up what all sources have here, and answers each: where its tokens and rows begin
- *     places   of a token at a rank: place + before + bits; the row of a choice: base + ahead + number in the block
+ *     places   of a token at a rank: place + before + bits, or + its position; the row of a choice: base + ahead +
+ *              number in the block
  *
  * Where an owner is full and rows are dropped, each source works out how many of its tokens are accepted there, and
  * count to places are done again with those, in a second round of odd tags. */
@@ -79,7 +80,11 @@ EP_DEVICE ep_going ep_many_going(const ep_group &group, const ep_tables &tables,
     const wefti_u32 bit = 1u << (token % unit_tokens);
     ep_going going;
     going.goes = (bits & bit) != 0;
-    going.index = tables.before[at] + (wefti_u32)__popc(bits & (bit - 1));
+    if constexpr (EP_BY_POSITION) {
+        going.index = going.goes ? tables.target[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)rank] : 0;
+    } else {
+        going.index = tables.before[at] + (wefti_u32)__popc(bits & (bit - 1));
+    }
     return going;
 }
 
@@ -95,9 +100,12 @@ EP_DEVICE void ep_many_find_tokens(const ep_dispatch &args, ep_many_call *call)
 {
     call->odd_tokens = 0;
     call->tokens = ep_is(args, WEFTI_CUDA_EP_FRESH) ? args.choices.tokens : args.tables.route_header->tokens;
+    if (EP_BY_POSITION && ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+        call->odd_tokens = args.tables.unpadded[1] != 0;
+    }
     if (ep_is(args, WEFTI_CUDA_EP_FRESH) && args.choices.tokens_at != 0) {
         const int told = *args.choices.tokens_at;
-        call->odd_tokens = told < 0 || told > call->tokens;
+        call->odd_tokens = (EP_BY_POSITION && call->odd_tokens) || told < 0 || told > call->tokens;
         call->tokens = told < 0 ? 0 : told > call->tokens ? call->tokens : told;
     }
 }
@@ -495,6 +503,19 @@ template <class LAYOUT> EP_DEVICE void ep_many_cut(const ep_dispatch &args, cons
     }
 }
 
+/* By position: of the tokens of a unit, whose first is `first`, those whose numbers at `rank` are below `accepted`. */
+EP_DEVICE wefti_u32 ep_many_accepted_by_position(const ep_dispatch &args, int first, int rank, wefti_u32 bits,
+                                                 wefti_u32 accepted)
+{
+    for (wefti_u32 left = bits; left != 0; left &= left - 1) {
+        const int token = first + __ffs((int)left) - 1;
+        if (args.tables.target[(wefti_u64)token * (wefti_u64)args.group.ranks + (wefti_u64)rank] >= accepted) {
+            bits &= ~(left & -left);
+        }
+    }
+    return bits;
+}
+
 /* The bits of what is accepted, of this block's units. All threads. */
 EP_DEVICE void ep_many_accept(const ep_dispatch &args, const ep_many_call *call)
 {
@@ -503,7 +524,10 @@ EP_DEVICE void ep_many_accept(const ep_dispatch &args, const ep_many_call *call)
     for (int i = share.first_unit * ranks + (int)threadIdx.x; i < share.end_unit * ranks; i += (int)blockDim.x) {
         wefti_u32 bits = (wefti_u32)wefti_ld_relaxed(&args.tables.bits[i]);
         const wefti_u32 accepted = args.tables.sent[i % ranks];
-        while (bits != 0 && args.tables.before[i] + (wefti_u32)__popc(bits) > accepted) {
+        if (EP_BY_POSITION) {
+            bits = ep_many_accepted_by_position(args, i / ranks * share.unit_tokens, i % ranks, bits, accepted);
+        }
+        while (!EP_BY_POSITION && bits != 0 && args.tables.before[i] + (wefti_u32)__popc(bits) > accepted) {
             bits &= ~(0x80000000u >> __clz((int)bits)); /* the last of them */
         }
         args.tables.goes[i] = bits;
