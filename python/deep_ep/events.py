@@ -35,11 +35,15 @@ class EventOverlap:
         return self
 
     def current_stream_wait(self, release_handle=False):
-        """The current stream waits for the event. Then the hook is called, if one is registered, once; returns what it does."""
+        """The current stream waits for the event. Then the hook is called, if one is registered, once; returns what it does. The event
+        is then that of the hook's work, so that a stream that waits later has it, too. A hook that raises is called by the next wait
+        again."""
         assert self.event is not None, "there is no event: the call was not asynchronous"
         self.event.current_stream_wait()
-        hook, self.hook_after_wait = self.hook_after_wait, None
-        result = None if hook is None else hook()
+        result, hook = None, self.hook_after_wait
+        if hook is not None:
+            result = hook()
+            self.hook_after_wait, self.event = None, EventHandle()
         if release_handle:
             self.event = None
         return result

@@ -203,6 +203,35 @@ def test_events():
     assert nothing.event is None
 
 
+def test_events_after_a_hook(monkeypatch):
+    """A hook that raised is called again; who waits after it waits for what it has put on its stream."""
+    from deep_ep import events
+
+    waits = []
+
+    class Kept(events.EventHandle):
+        def __init__(self, name="the hook's"):
+            self.name = name
+
+        def current_stream_wait(self):
+            waits.append(self.name)
+
+    monkeypatch.setattr(events, "EventHandle", Kept)
+    event, tries = events.EventOverlap(Kept("the call's")), []
+
+    def hook():
+        tries.append(len(waits))
+        if len(tries) == 1:
+            raise RuntimeError("once")
+        return 7
+
+    event.register_hook_after_wait(hook)
+    with pytest.raises(RuntimeError, match="once"):
+        event.wait()
+    assert event.wait() == 7 and event.wait() is None
+    assert waits == ["the call's", "the call's", "the hook's"] and tries == [1, 2]
+
+
 def test_module_paths():
     """Where DeepEP 2.x has its classes, and programs import them from."""
     from deep_ep import _C
