@@ -169,6 +169,81 @@ def elastic():
     close_group()
 
 
+HANDLE_TENSORS = ("topk_idx", "psum_num_recv_tokens_per_scaleup_rank", "psum_num_recv_tokens_per_expert", "recv_src_metadata",
+                  "dst_buffer_slot_idx", "num_unaligned_recv_tokens_per_expert")
+
+
+def trained():
+    """As NeMo trains: calls as functions of autograd, a handle's tensors kept by autograd and put back onto it, layers computed
+    again in the backward. The gradients are those of the same sums without communication."""
+    from torch.utils.checkpoint import checkpoint
+
+    import deep_ep
+
+    group = open_group()
+    buffer = deep_ep.ElasticBuffer(group, num_max_tokens_per_rank=80, hidden=HIDDEN, num_topk=TOPK, num_gpu_timeout_secs=300,
+                                   explicitly_destroy=True, num_allocated_qps=4)
+    x, ids, weights, experts = inputs(group, 0)
+
+    def keep(ctx, handle):
+        ctx.handle = handle
+        ctx.save_for_backward(*(getattr(handle, name) for name in HANDLE_TENSORS))
+
+    def kept(ctx):
+        for name, tensor in zip(HANDLE_TENSORS, ctx.saved_tensors, strict=True):
+            setattr(ctx.handle, name, tensor)
+        return ctx.handle
+
+    class Dispatch(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, weights):
+            rows, local, held, handle, event = buffer.dispatch(x, topk_idx=ids, topk_weights=weights, num_experts=experts,
+                                                               num_max_tokens_per_rank=80, num_sms=0, num_qps=0,
+                                                               async_with_compute_stream=True, allocate_on_comm_stream=True)
+            event.current_stream_wait()
+            keep(ctx, handle)
+            return rows, local, held, torch.as_tensor(handle.num_recv_tokens_per_expert_list), handle
+
+        @staticmethod
+        def backward(ctx, grad, _ids, grad_held, _counts, _handle):
+            to_x, to_weights, event = buffer.combine(grad.contiguous(), kept(ctx), topk_weights=grad_held.float(),
+                                                     async_with_compute_stream=True, allocate_on_comm_stream=True)
+            event.current_stream_wait()
+            return to_x, to_weights
+
+    class Combine(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, rows, handle):
+            keep(ctx, handle)
+            return buffer.combine(rows.contiguous(), handle=handle)[0]
+
+        @staticmethod
+        def backward(ctx, grad):
+            handle = kept(ctx)
+            return buffer.dispatch(grad.contiguous(), handle=handle, num_sms=handle.num_sms, num_qps=0)[0], None
+
+    def layer(x, weights):
+        rows, local, held, counts, handle = Dispatch.apply(x, weights)
+        assert counts.tolist() == [int((local == e).sum()) for e in range(LOCAL)]
+        factor = torch.where(local >= 0, (1 + local) * held, 0.0).sum(1, keepdim=True)
+        return Combine.apply((rows * factor).to(rows.dtype), handle)
+
+    torch.manual_seed(5 + group.rank())
+    grad = torch.randint(-2, 3, x.shape).to(torch.bfloat16)
+    alone = x.float().requires_grad_(), weights.clone().requires_grad_()
+    (alone[0] * torch.where(ids >= 0, (1 + ids % LOCAL) * alone[1], 0.0).sum(1, keepdim=True)).backward(grad.float())
+    for is_again in (False, True):
+        given = x.clone().requires_grad_(), weights.clone().requires_grad_()
+        y = checkpoint(layer, *given, use_reentrant=False) if is_again else layer(*given)
+        layer(x, weights)  # another step in between
+        y.backward(grad)
+        torch.testing.assert_close(given[0].grad.float(), alone[0].grad, rtol=1 / 32, atol=4)
+        torch.testing.assert_close(given[1].grad, alone[1].grad, rtol=1 / 32, atol=4)
+    buffer.destroy()
+    close_group()
+
+
+@pytest.mark.parametrize("function", ["elastic", "trained"])
 @pytest.mark.parametrize("count", COUNTS)
-def test_ranks(count):
-    ranks.run(__file__, "elastic", count)
+def test_ranks(function, count):
+    ranks.run(__file__, function, count)

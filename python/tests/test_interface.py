@@ -11,7 +11,8 @@ Read from repositories of GitHub, at these commits:
   vllm-project/vllm             vllm/distributed/device_communicators/all2all.py (0014300), and deepep_ht.py (055e47c), deepep_ll.py
                                 (055e47c), deepep_v2.py (02bd2a4) in vllm/model_executor/layers/fused_moe/prepare_finalize
   sgl-project/sglang            deepep.py (003a81b), deepep_v2.py (0134da0) in python/sglang/srt/layers/moe/token_dispatcher
-In verl (volcengine/verl) no calls were found but those of Megatron-LM."""
+  NVIDIA-NeMo/Automodel         nemo_automodel/components/moe/megatron/fused_a2a.py (a version that has ElasticBuffer)
+In verl (volcengine/verl) no calls were found but those of Megatron-LM, in NVIDIA/TransformerEngine none."""
 
 import inspect
 
@@ -135,6 +136,17 @@ CALLS = {  # (the class, what of it, how many arguments come by position, which 
         (deep_ep.ElasticBuffer, "dispatch", 1, "topk_idx topk_weights num_experts num_max_tokens_per_rank expert_alignment num_sms "
                                                "num_qps use_tma_aligned_col_major_sf do_cpu_sync do_expand"),
         (deep_ep.ElasticBuffer, "combine", 1, "handle topk_weights num_sms num_qps"),
+    ],
+    "NeMo": [
+        (deep_ep.Buffer, "is_sm90_compiled", 0, ""), (deep_ep.Buffer, "__init__", 3, "explicitly_destroy"),
+        (deep_ep.Buffer, "destroy", 0, ""),
+        (deep_ep.ElasticBuffer, "__init__", 1, "num_max_tokens_per_rank hidden num_topk num_gpu_timeout_secs explicitly_destroy "
+                                               "num_allocated_qps"),
+        (deep_ep.ElasticBuffer, "dispatch", 1, "topk_idx topk_weights num_experts num_max_tokens_per_rank num_sms num_qps "
+                                               "async_with_compute_stream allocate_on_comm_stream"),
+        (deep_ep.ElasticBuffer, "dispatch", 1, "handle num_sms num_qps async_with_compute_stream allocate_on_comm_stream"),
+        (deep_ep.ElasticBuffer, "combine", 2, "topk_weights num_sms num_qps async_with_compute_stream allocate_on_comm_stream"),
+        (deep_ep.ElasticBuffer, "destroy", 0, ""),
     ],
 }
 
