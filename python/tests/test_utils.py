@@ -46,9 +46,9 @@ def test_hashes():
 
 
 def test_sizes():
-    assert [testing.parse_num_bytes(one) for one in ("1G", "64M", "512k", "1048576", "1.5KiB")] == [
-        1 << 30, 64 << 20, 512 << 10, 1 << 20, 1536]
-    for wrong in ("", "-1", "x", "1Q"):
+    assert [testing.parse_num_bytes(one) for one in ("1G", "64M", "512k", "1048576", "1.5KiB", " 4 K ", "2TB")] == [
+        1 << 30, 64 << 20, 512 << 10, 1 << 20, 1536, 4096, 2 << 40]
+    for wrong in ("", "-1", "0", "x", "1Q", "1e3", "1_0", "inf", "nan", "1.2.3", "1G1"):
         with pytest.raises(ValueError, match="number of bytes"):
             testing.parse_num_bytes(wrong)
     envs.init_seed(7)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import time
 
 import torch
@@ -117,12 +118,8 @@ def bench_kineto(fn, kernel_names, num_tests=30, suppress_kineto_output=False, t
 
 def parse_num_bytes(text):
     """Bytes of a text as 1G, 64M, 512k or 1048576."""
-    digits = text.strip().lower().removesuffix("b").removesuffix("i")
-    scale = {"k": 10, "m": 20, "g": 30, "t": 40}.get(digits[-1:], 0)
-    try:
-        count = int(float(digits[:-1] if scale else digits) * (1 << scale))
-    except ValueError:
-        count = 0
+    found = re.fullmatch(r"([0-9]+\.?[0-9]*)\s*([kmgt]?)i?b?", text.strip().lower())
+    count = int(float(found[1]) * (1 << 10 * " kmgt".index(found[2] or " "))) if found else 0
     if count <= 0:
         raise ValueError(f"{text!r} is not a number of bytes; give one as 1G, 64M or 512k")
     return count
