@@ -312,6 +312,11 @@ void wefti_sim_regions_fini(wefti_sim *sim);
 
 void wefti_sim_wire_ends_fini(wefti_sim *sim);
 
+/* ---- thread.c ---- */
+
+/* Whether nobody is inside. */
+int wefti_sim_monitor_is_free(const wefti_os_monitor *monitor);
+
 /* ---- record.c ---- */
 
 void wefti_sim_records_fini(wefti_sim *sim);

@@ -69,6 +69,11 @@ struct wefti_os_monitor {
     wefti_fiber *last;
 };
 
+int wefti_sim_monitor_is_free(const wefti_os_monitor *monitor)
+{
+    return monitor->owner == NULL;
+}
+
 weft_status wefti_os_monitor_create(wefti_os_monitor **monitor)
 {
     wefti_os_monitor *created = wefti_alloc_zeroed(1, sizeof *created);

@@ -63,6 +63,7 @@ typedef struct wefti_wire_end {
     wefti_am_buffer *posted[WEFTI_WIRE_CHANNELS];
     range ranges[RANGES_MAX];
     unsigned range_count;
+    int has_posted; /* the PE takes part */
     int happened; /* since the last look */
     /* Drawn: */
     uint32_t again; /* thresholds */
@@ -159,9 +160,123 @@ static void forget(wefti_sim *sim, const wefti_wire_end *sender, const effort *o
     }
 }
 
+/* ---- what nobody has any more ---- */
+
+/* How many of a list are of that role; `by_wire`: the list is the wire's. */
+static unsigned count_buffers(const wefti_am_buffer *first, wefti_am_role role, int by_wire)
+{
+    unsigned count = 0;
+    for (const wefti_am_buffer *one = first; one != NULL; one = by_wire ? one->context[0] : one->next) {
+        count += one->role == role;
+    }
+    return count;
+}
+
+/* Buffers of that role that this end has not given back. */
+static unsigned count_efforts(const wefti_wire_end *end, wefti_am_role role)
+{
+    unsigned count = 0;
+    for (const effort *one = end->efforts; one != NULL; one = one->next) {
+        count += one->buffer->role == role;
+    }
+    return count;
+}
+
+static void check_count(wefti_sim *sim, const char *what, unsigned count, unsigned all)
+{
+    if (count != all) {
+        wefti_sim_refuse(sim, sim->running->pe, "of %u %s of a PE that leaves %u are left", all, what, count);
+    }
+}
+
+/* Credits for requests to another PE are held here, or there for requests it has taken, or go with a request or a reply
+ * that is on its way. */
+static void check_credits_to(wefti_sim *sim, const wefti_wire_end *end, int pe)
+{
+    const wefti_am *am = end->wire->am;
+    const wefti_wire_end *to = am->peers[pe].is_known ? end_at(sim, end->ends[pe]) : NULL;
+    if (to == NULL || to == end || is_gone(to) || am->peers[pe].is_lost ||
+        !wefti_sim_monitor_is_free(to->wire->am->lock)) {
+        return;
+    }
+    const wefti_am_peer *there = &to->wire->am->peers[end->pe];
+    unsigned count = am->peers[pe].credits + there->owed;
+    wefti_am_header header;
+    for (const wefti_am_buffer *one = am->gathering; one != NULL; one = one->next) {
+        count += one->pe == (uint32_t)pe;
+    }
+    for (const effort *one = end->efforts; one != NULL; one = one->next) {
+        count += one->to == to->number && one->buffer->role == WEFTI_AM_REQUEST_OUT && !one->is_read &&
+                 one->buffer->header->kind != WEFTI_AM_LEAVE;
+    }
+    for (const message *one = to->messages; one != NULL; one = one->next) {
+        if (one->from == end->number && one->channel == WEFTI_WIRE_REQUESTS) {
+            memcpy(&header, one->data, sizeof header);
+            count += header.kind != WEFTI_AM_LEAVE;
+        }
+    }
+    for (const wefti_am_buffer *one = there->early; one != NULL; one = one->next) {
+        count += one->header->kind != WEFTI_AM_LEAVE;
+    }
+    for (const wefti_am_buffer *one = to->wire->am->unsent; one != NULL; one = one->next) {
+        count += one->pe == (uint32_t)end->pe ? one->header->credits : 0;
+    }
+    for (const effort *one = to->efforts; one != NULL; one = one->next) {
+        const int is_reply = one->to == end->number && one->buffer->role == WEFTI_AM_REPLY_OUT && !one->is_read;
+        count += is_reply ? one->buffer->header->credits : 0;
+    }
+    for (const message *one = end->messages; one != NULL; one = one->next) {
+        if (one->from == to->number && one->channel == WEFTI_WIRE_REPLIES) {
+            memcpy(&header, one->data, sizeof header);
+            count += header.credits;
+        }
+    }
+    check_count(sim, "credits for another", count, WEFTI_AM_CREDITS_MAX);
+}
+
+/* A PE that leaves has waited for all that it asked: nothing that it was lent is lost, whatever has failed. */
+static void check_kept(wefti_sim *sim, const wefti_wire_end *end)
+{
+    const wefti_am *am = end->wire->am;
+    unsigned in = count_buffers(end->posted[WEFTI_WIRE_REQUESTS], WEFTI_AM_REQUEST_IN, 1) +
+                  count_buffers(am->unposted, WEFTI_AM_REQUEST_IN, 0) +
+                  count_buffers(am->unsent, WEFTI_AM_REPLY_OUT, 0) + count_efforts(end, WEFTI_AM_REPLY_OUT);
+    unsigned sending = 0;
+    unsigned moving = 0;
+    unsigned asked = 0;
+    for (int pe = 0; pe < am->setup.pes; pe++) {
+        in += count_buffers(am->peers[pe].early, WEFTI_AM_REQUEST_IN, 0);
+        sending += am->peers[pe].sending;
+        moving += am->peers[pe].rma;
+        asked += am->peers[pe].asked;
+    }
+    check_count(sim, "buffers for requests", in, WEFTI_AM_REQUESTS_IN);
+    check_count(sim, "buffers for replies",
+                count_buffers(end->posted[WEFTI_WIRE_REPLIES], WEFTI_AM_REPLY_IN, 1) +
+                    count_buffers(am->unposted, WEFTI_AM_REPLY_IN, 0),
+                WEFTI_AM_REPLIES_IN);
+    check_count(sim, "buffers to send", count_buffers(am->free_out, WEFTI_AM_REQUEST_OUT, 0) + sending,
+                WEFTI_AM_REQUESTS_OUT);
+    check_count(sim, "buffers to send, on their way",
+                count_efforts(end, WEFTI_AM_REQUEST_OUT) + count_buffers(am->gathering, WEFTI_AM_REQUEST_OUT, 0),
+                sending);
+    check_count(sim, "places for requests", am->requests_free + asked, WEFTI_AM_WAITING_MAX);
+    check_count(sim, "requests that are open", asked, 0);
+    if (am->wire.rma != WEFTI_WIRE_NO_RMA) {
+        check_count(sim, "writes and reads", am->free_rma_count + moving, WEFTI_AM_RMA_MAX);
+        check_count(sim, "writes and reads on their way", count_efforts(end, WEFTI_AM_RMA), moving);
+    }
+    for (int pe = 0; pe < am->setup.pes; pe++) {
+        check_credits_to(sim, end, pe);
+    }
+}
+
 static void wire_stop(wefti_wire *wire)
 {
     wefti_wire_end *end = own_end(wire);
+    if (end->has_posted) {
+        check_kept(wefti_sim_current, end);
+    }
     end->is_open = 0;
     forget(wefti_sim_current, end, NULL);
     drop_efforts(end);
@@ -237,6 +352,7 @@ static int wire_post(wefti_wire *wire, int channel, wefti_am_buffer *buffer)
     if (refuses_now(wefti_sim_current, end)) {
         return 0;
     }
+    end->has_posted = 1;
     buffer->context[0] = end->posted[channel];
     end->posted[channel] = buffer;
     return 1;
