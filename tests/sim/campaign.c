@@ -126,6 +126,9 @@ static void draw_shape(weft_sim_config *config, int pes, int *domains, uint64_t 
  * cannot be asked for: who gave up half-way does not know whether it stands in the queue. */
 static int draw_messages(const one_case *one, int pes, uint64_t *state)
 {
+    if (strcmp(one->name, "unanswered") == 0) {
+        return 1;
+    }
     const int may_have =
         pes <= MESSAGES_PES_MAX && strcmp(one->name, "late_locks") != 0 && strncmp(one->name, "meet", 4) != 0;
     return may_have && common_below(state, one->deadlock == WEFT_SIM_DEADLOCK_FAIL ? 3 : 12) == 0;
@@ -145,6 +148,10 @@ static weft_status run_one(const options *asked, uint64_t seed, size_t chosen, t
     config.silent = asked->quiet;
     config.result = &result;
     draw_shape(&config, run.pes, domains, &state);
+    if (strcmp(one->name, "unanswered") == 0) {
+        config.domain_of = NULL;
+        config.domain_pes = 1 + common_below(&state, run.pes / 2); /* some PEs are beyond it */
+    }
     config.messages = draw_messages(one, run.pes, &state);
     run.messages = config.messages;
     wefti_fault_arm(0, 0); /* a case may have left it armed */

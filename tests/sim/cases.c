@@ -18,6 +18,13 @@ weft_world *case_world(const char *name)
     return world;
 }
 
+uint64_t heap_used(const weft_world *world)
+{
+    weft_counters counters = {0};
+    MUST(weft_world_counters(world, &counters));
+    return counters.heap_bytes_used;
+}
+
 void soil_heap(weft_world *world, uint64_t *common)
 {
     enum { LINES = 1024, LINE_WORDS = 8 };

@@ -33,6 +33,7 @@ typedef struct case_run {
     X(no_deadline, 2, 16, ADVANCE, "a process is killed, or a PE is late, in a world without a deadline")              \
     X(late, 2, 12, ADVANCE, "PEs come to calls at about the deadline, or are stalled in them; all go on")              \
     X(late_locks, 2, 8, ADVANCE, "the same with locks: none is lost or held twice")                                    \
+    X(unanswered, 2, 6, ADVANCE, "over messages, a PE stands still or dies while all put, get, add and signal")        \
     X(abort, 2, 24, FAIL, "a PE aborts the world; the others are told")                                                \
     X(coll, 1, 12, FAIL, "collectives against a serial reference, in place and not, on several teams")                 \
     X(coll_wide, 33, 40, FAIL, "the same, a few calls on many PEs")                                                    \
@@ -59,6 +60,9 @@ void must(weft_status status, const char *what);
 
 /* A world of all PEs. */
 weft_world *case_world(const char *name);
+
+/* What is in use of this PE's heap. */
+uint64_t heap_used(const weft_world *world);
 
 /* Free memory of the world's heap holds what a program left there: line after line the next number. */
 void soil_heap(weft_world *world, uint64_t *common);

@@ -150,19 +150,12 @@ static void free_behind_puts(weft_world *world, uint64_t *common)
     MUST(weft_free(world, block));
 }
 
-static uint64_t bytes_used(const weft_world *world)
-{
-    weft_counters counters = {0};
-    MUST(weft_world_counters(world, &counters));
-    return counters.heap_bytes_used;
-}
-
 /* All that was allocated is free again. */
 static void check_used(const weft_world *world, uint64_t before)
 {
-    if (bytes_used(world) != before) {
+    if (heap_used(world) != before) {
         weft_sim_fail("all blocks are free, and %lld bytes more are in use than before",
-                      (long long)(bytes_used(world) - before));
+                      (long long)(heap_used(world) - before));
     }
 }
 
@@ -195,7 +188,7 @@ static void fill_up(weft_world *world, uint64_t *common)
         MUST(weft_team_split_strided(weft_team_world(world), i, 1, 1, &team));
         own = team != NULL ? team : own;
     }
-    const uint64_t used = bytes_used(world);
+    const uint64_t used = heap_used(world);
     while (count < OWN_BLOCKS && weft_team_malloc(own, 1 + weft_sim_random(8000), (void **)&blocks[count]) == WEFT_OK) {
         *blocks[count++] = 0xee;
     }
@@ -257,7 +250,7 @@ void case_heap(void *argument)
     }
     free_behind_puts(world, &common);
     align(world, &common);
-    const uint64_t used = bytes_used(world);
+    const uint64_t used = heap_used(world);
     for (int step = 0; step < 12; step++) {
         heap_block *block = &blocks[common_below(&common, BLOCKS)];
         if (block->at != NULL) {

@@ -1,15 +1,19 @@
 /* sim/threads.c: threads of a PE use its world at once. Each one's quiet completes what that thread has put, whatever
  * the others do meanwhile, and each hears the answers to what it has asked. */
+#include <string.h>
+
 #include "os/os.h"
 #include "sim/cases.h"
 
 #define THREADS 3
 #define ROUNDS 4
 #define PUTS 5
+#define LARGE 320 /* words: a network may move them by itself */
 
 /* What a thread has put into a PE; the words of the PE's board tell where those are. */
 typedef struct words {
     uint64_t put[THREADS][PUTS];
+    uint64_t large[THREADS][LARGE];
     uint64_t added[THREADS];
 } words;
 
@@ -45,6 +49,28 @@ static void put_some(const one_thread *one, int to, uint64_t round)
     }
 }
 
+/* What a thread has put is there for it at once, also while others put and complete. */
+static void put_and_get(const one_thread *one, int to, uint64_t round)
+{
+    const int pe = weft_world_pe(one->world);
+    uint64_t *at = one->of_sources[pe].large[one->number];
+    uint64_t values[LARGE];
+    uint64_t seen[LARGE];
+    for (int i = 0; i < LARGE; i++) {
+        values[i] = case_value(pe, to, round * LARGE + (uint64_t)i);
+    }
+    MUST(weft_fence(one->world));
+    MUST(weft_uint64_put(one->world, at, values, LARGE, to));
+    if (!one->run->messages) { /* which keep a PE's reads behind its puts by themselves */
+        MUST(weft_fence(one->world));
+    }
+    MUST(weft_getmem(one->world, seen, at, sizeof seen, to));
+    if (memcmp(seen, values, sizeof seen) != 0) {
+        weft_sim_fail("round %d: thread %d of PE %d does not find what it has put to PE %d", (int)round, one->number,
+                      pe, to);
+    }
+}
+
 static void work(void *argument)
 {
     const one_thread *one = argument;
@@ -55,6 +81,9 @@ static void work(void *argument)
         uint64_t before = 0;
         put_some(one, to, round);
         dawdle(4, 3000);
+        if (weft_sim_random(3) == 0) {
+            put_and_get(one, to, round);
+        }
         if (weft_sim_random(2) == 0) {
             MUST(weft_uint64_atomic_fetch_add(one->world, &one->of_sources[pe].added[one->number], 1, to, &before));
             if (before != added[to]++) {
