@@ -9,6 +9,15 @@
 #define MS_NS UINT64_C(1000000)
 #define COUNT_MAX 262 /* more than fits in a line, and for two or more PEs in a slot */
 
+/* Calls that failed have taken nothing of the heap. */
+static void check_used(const weft_world *world, uint64_t before)
+{
+    if (heap_used(world) != before) {
+        weft_sim_fail("nothing is allocated, and %lld bytes more are in use than before",
+                      (long long)(heap_used(world) - before));
+    }
+}
+
 /* ---- calls that do not match ---- */
 
 /* A collective with another count on one PE: every other hears of it from that one. */
@@ -84,6 +93,7 @@ void case_mismatch(void *argument)
     case_run *run = argument;
     uint64_t common = run->seed;
     weft_world *world = case_world("mismatch");
+    const uint64_t used = heap_used(world);
     for (int round = 0; round < 3; round++) {
         int odd = common_below(&common, run->pes);
         int is_odd = odd == weft_world_pe(world);
@@ -97,6 +107,7 @@ void case_mismatch(void *argument)
         MUST(weft_malloc(world, 64, &block));
         MUST(weft_free(world, block));
     }
+    check_used(world, used);
     int odd = common_below(&common, run->pes);
     size_t count = (common_below(&common, 2) == 0 ? 1 : COUNT_MAX - 1) + (odd == weft_world_pe(world));
     expect_mismatch(collect_oddly(world, common_below(&common, 3), count), odd);
@@ -116,26 +127,69 @@ static weft_status told(weft_status status, const char *what)
 }
 #define TOLD(call) told((call), #call)
 
-/* Returns 1 when all of it went well. */
-static int use(weft_world *world)
+#define USES 5 /* of a world, the last of them when nothing fails any more */
+
+/* What a world was used for. */
+typedef struct used_world {
+    weft_world *world;
+    void *kept[USES]; /* blocks that could not be freed */
+    int has_dead; /* teams, whose memory stays taken */
+} used_world;
+
+/* A team that is made is destroyed, whatever fails. Returns 1 when all of it went well. */
+static int use_team(used_world *used, uint64_t *words)
 {
-    void *block;
     weft_team *team = NULL;
-    weft_status status = TOLD(weft_malloc(world, 2000, &block));
-    if (status != WEFT_OK) {
+    weft_team *column = NULL;
+    weft_team *all = weft_team_world(used->world);
+    const int is_2d = words[2] % 2 == 0;
+    if ((is_2d ? TOLD(weft_team_split_2d(all, weft_world_pes(used->world), &team, &column))
+               : TOLD(weft_team_split_strided(all, 0, 1, weft_world_pes(used->world), &team))) != WEFT_OK) {
         return 0;
     }
-    status = TOLD(weft_team_split_strided(weft_team_world(world), 0, 1, weft_world_pes(world), &team));
+    weft_status status = TOLD(weft_team_barrier(team));
     if (status == WEFT_OK) {
-        status = TOLD(weft_team_barrier(team));
-        if (status == WEFT_OK) {
-            status = TOLD(weft_uint64_sum_reduce(team, block, (uint64_t *)block + 1, 1));
-        }
-        if (status == WEFT_OK) {
-            status = TOLD(weft_team_destroy(team));
-        }
+        status = TOLD(weft_uint64_sum_reduce(team, words, words + 1, 1));
     }
-    return TOLD(weft_free(world, block)) == WEFT_OK && status == WEFT_OK;
+    weft_status ended = TOLD(weft_team_destroy(team));
+    used->has_dead |= status != WEFT_OK || ended != WEFT_OK;
+    status = status == WEFT_OK ? ended : status;
+    if (column != NULL) {
+        ended = TOLD(weft_team_destroy(column));
+        used->has_dead |= ended != WEFT_OK;
+        status = status == WEFT_OK ? ended : status;
+    }
+    return status == WEFT_OK;
+}
+
+/* Returns 1 when all of it went well. */
+static int use(used_world *used, int number, size_t bytes)
+{
+    uint64_t *block;
+    if (TOLD(weft_malloc(used->world, bytes, (void **)&block)) != WEFT_OK) {
+        return 0;
+    }
+    block[2] = bytes / 8;
+    int is_well = use_team(used, block);
+    if (TOLD(weft_free(used->world, block)) != WEFT_OK) {
+        used->kept[number] = block;
+        is_well = 0;
+    }
+    return is_well;
+}
+
+/* Nothing fails any more: all is well, and nothing is in use that calls which failed had taken. */
+static void use_at_last(used_world *used, uint64_t before)
+{
+    for (int i = 0; i < USES; i++) {
+        MUST(weft_free(used->world, used->kept[i]));
+    }
+    if (!use(used, USES - 1, 2000)) {
+        weft_sim_fail("nothing fails any more, but: %s", weft_last_error());
+    }
+    if (!used->has_dead) {
+        check_used(used->world, before);
+    }
 }
 
 void case_memory_failure(void *argument)
@@ -143,26 +197,28 @@ void case_memory_failure(void *argument)
     case_run *run = argument;
     uint64_t common = run->seed;
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
-    weft_world *world;
+    used_world used = {0};
     weft_sim_world_config(&config);
     if (weft_sim_pe() == 0) {
         wefti_fault_arm(1 + common_next(&common) % (30 * (uint64_t)run->pes), 1 + common_next(&common) % 3);
     }
-    weft_status status = weft_world_create(&config, &world);
+    weft_status status = weft_world_create(&config, &used.world);
     if (status == WEFT_ERR_TIMEOUT) {
         weft_sim_fail("nobody is late, but a world cannot be made: %s", weft_last_error());
     }
     if (status == WEFT_OK) {
-        for (int round = 0; round < 4; round++) {
-            (void)use(world);
+        const uint64_t before = heap_used(used.world);
+        uint64_t sizes = run->seed + 1; /* some for which the heap grows */
+        for (int round = 0; round < USES - 1; round++) {
+            (void)use(&used, round,
+                      (size_t)(common_below(&sizes, 2) == 0 ? 2000 : 800000 * (1 + round)) +
+                          (size_t)common_below(&sizes, 2) * 8);
         }
         await_all(run, 0);
         wefti_fault_arm(0, 0);
         await_all(run, 1);
-        if (!use(world)) {
-            weft_sim_fail("nothing fails any more, but: %s", weft_last_error());
-        }
-        MUST(weft_world_destroy(world));
+        use_at_last(&used, before);
+        MUST(weft_world_destroy(used.world));
     }
 }
 

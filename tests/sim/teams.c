@@ -83,6 +83,26 @@ static void use_and_destroy(weft_team *team, uint64_t round)
     soil(world);
 }
 
+/* Rows and columns of all PEs, of any width. */
+static void use_rows(weft_world *world, uint64_t *common, uint64_t round)
+{
+    weft_team *row = NULL;
+    weft_team *column = NULL;
+    const int pes = weft_world_pes(world);
+    const int pe = weft_world_pe(world);
+    const int asked = 1 + common_below(common, pes + 1);
+    const int width = asked < pes ? asked : pes;
+    const int last = pes - pe / width * width; /* in this row, if it is the last one */
+    MUST(weft_team_split_2d(weft_team_world(world), asked, &row, &column));
+    if (weft_team_pe(row) != pe % width || weft_team_pes(row) != (last < width ? last : width) ||
+        weft_team_pe(column) != pe / width || weft_team_pes(column) != (pes - pe % width + width - 1) / width) {
+        weft_sim_fail("rows of %d of %d PEs: PE %d is %d of %d and %d of %d", asked, pes, pe, weft_team_pe(row),
+                      weft_team_pes(row), weft_team_pe(column), weft_team_pes(column));
+    }
+    use_and_destroy(row, round);
+    use_and_destroy(column, round + 2);
+}
+
 /* Those with this PE's number in their nodes are its team of the same slot. */
 static void check_same_slot(case_run *run, weft_world *world)
 {
@@ -103,12 +123,19 @@ void case_teams(void *argument)
     case_run *run = argument;
     uint64_t common = run->seed;
     weft_world *world = case_world("teams");
+    const uint64_t used = heap_used(world);
     int rounds = 1 + common_below(&common, 3);
     for (int round = 0; round < rounds; round++) {
         weft_team *first = strided(world, &common);
         weft_team *second = halves(world, &common);
         use_and_destroy(first, (uint64_t)round * 10 + 1);
         use_and_destroy(second, (uint64_t)round * 10 + 5);
+    }
+    if (common_below(&common, 2) == 0) {
+        use_rows(world, &common, 500);
+    }
+    if (heap_used(world) != used) {
+        weft_sim_fail("all teams are destroyed, and %lld bytes more are in use", (long long)(heap_used(world) - used));
     }
     uint64_t *words;
     MUST(weft_calloc(world, (size_t)run->pes, sizeof *words, (void **)&words));
