@@ -36,8 +36,8 @@ void case_ep(void *argument)
 #define LOST_HIDDEN 8
 #define LOST_DEADLINE_NS UINT64_C(50000000)
 
-/* Every token goes to all ranks. */
-static weft_status route_to_all(weft_ep_route *route, int ranks)
+/* Every token goes to all ranks; `is_fresh`: by the next dispatch. */
+static weft_status route_to_all(weft_ep_route *route, int ranks, int is_fresh)
 {
     int32_t ids[32];
     weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
@@ -46,8 +46,19 @@ static weft_status route_to_all(weft_ep_route *route, int ranks)
     }
     choices.tokens = 1;
     choices.ids = ids;
-    return weft_ep_route_update(route, &choices, NULL);
+    return is_fresh ? weft_ep_route_choose(route, &choices) : weft_ep_route_update(route, &choices, NULL);
 }
+
+/* A group of all PEs of a world with that deadline, in which each rank sends one token to all, and its route. */
+typedef struct small_group {
+    case_run *run;
+    weft_world *world;
+    weft_ep *ep;
+    weft_ep_route *route;
+    int is_fresh; /* dispatches route */
+    int has_failed; /* a step: they are numbered alike no longer */
+    int steps;
+} small_group;
 
 static weft_ep_rows lost_rows(float *data)
 {
@@ -92,15 +103,60 @@ static void check_sums(const float *out, const float *in, int ranks, int left)
     }
 }
 
+#define STEPS_TOLD 32
+
+/* Where a PE tells the others what the first element of its token is in a step, plus 1. */
+static uint64_t *told_first(const small_group *group, int rank, int step)
+{
+    return &group->run->board[256 + STEPS_TOLD * rank + step % STEPS_TOLD];
+}
+
+/* Who is masked here, a bit each. */
+static uint64_t read_mask(const weft_ep *ep, int ranks)
+{
+    unsigned char masked[64];
+    uint64_t bits = 0;
+    MUST(weft_ep_mask_query(ep, masked, NULL));
+    for (int rank = 0; rank < ranks; rank++) {
+        bits |= (uint64_t)(masked[rank] != 0) << rank;
+    }
+    return bits;
+}
+
+/* The rows that have come are those of this step, of each rank that is told of and not masked. */
+static void check_rows(const small_group *group, const float *received)
+{
+    weft_ep_counts counts;
+    const uint64_t masked = read_mask(group->ep, group->run->pes);
+    MUST(weft_ep_route_counts(group->route, &counts));
+    const float *row = received;
+    for (int rank = 0; rank < group->run->pes; rank++) {
+        const uint64_t told = *told_first(group, rank, group->steps);
+        const int is_known = told != 0 && !group->has_failed && (masked >> rank & 1) == 0;
+        for (int k = 0; k < (int)counts.rows_of_source[rank]; k++, row += LOST_HIDDEN) {
+            for (int i = 0; i < LOST_HIDDEN && is_known; i++) {
+                if (row[i] != (float)(told - 1 + (uint64_t)i)) {
+                    weft_sim_fail("element %d of rank %d's row of step %d is %g, not %g", i, rank, group->steps,
+                                  (double)row[i], (double)(told - 1 + (uint64_t)i));
+                }
+            }
+        }
+    }
+    if (row - received != (ptrdiff_t)*counts.rows * LOST_HIDDEN) {
+        weft_sim_fail("%d rows came, and %d of all ranks", (int)*counts.rows, (int)((row - received) / LOST_HIDDEN));
+    }
+}
+
 /* What goes to all comes back from all that are left, which SOME or all know to be so many. Steps have other rows, so
  * that those of another step show. */
-static weft_status step_among(weft_ep_route *route, int ranks, int left, const ep_blow *blow)
+static weft_status step_among(small_group *group, int left, const ep_blow *blow)
 {
     _Alignas(16) float in[LOST_HIDDEN];
-    _Alignas(16) float received[32 * LOST_HIDDEN];
+    _Alignas(16) float received[32 * LOST_HIDDEN] = {0};
     _Alignas(16) float out[LOST_HIDDEN];
     weft_ep_received to = WEFT_EP_RECEIVED_INIT;
     const int first = LOST_HIDDEN * (1 + (int)weft_sim_random(4000));
+    const int most = group->run->pes - __builtin_popcountll(read_mask(group->ep, group->run->pes));
     to.rows = lost_rows(received);
     to.rows_capacity = 32;
     for (int i = 0; i < LOST_HIDDEN; i++) {
@@ -108,16 +164,24 @@ static weft_status step_among(weft_ep_route *route, int ranks, int left, const e
     }
     weft_ep_rows rows = lost_rows(in);
     weft_ep_rows sums = lost_rows(out);
+    if (!group->has_failed) {
+        *told_first(group, weft_sim_pe(), group->steps) = (uint64_t)first + 1;
+        *told_first(group, weft_sim_pe(), group->steps + 1) = 0;
+    }
     strike(blow, 0);
-    WEFT_TRY(route_to_all(route, ranks));
+    WEFT_TRY(route_to_all(group->route, group->run->pes, group->is_fresh));
     strike(blow, 1);
-    WEFT_TRY(weft_ep_dispatch(route, &rows, &to, NULL));
+    WEFT_TRY(weft_ep_dispatch(group->route, &rows, &to, NULL));
+    if (left != UNCHECKED) {
+        check_rows(group, received);
+    }
     strike(blow, 2);
-    WEFT_TRY(weft_ep_combine(route, &to.rows, &sums, 0, NULL));
+    WEFT_TRY(weft_ep_combine(group->route, &to.rows, &sums, 0, NULL));
     strike(blow, 3);
     if (left != UNCHECKED) {
-        check_sums(out, in, ranks, left);
+        check_sums(out, in, most, left);
     }
+    group->steps++;
     return WEFT_OK;
 }
 
@@ -175,17 +239,11 @@ static weft_world *world_until(uint64_t deadline_ns)
     return world;
 }
 
-/* A group of all PEs of a world with that deadline, in which each rank sends one token to all, and its route. */
-typedef struct small_group {
-    weft_world *world;
-    weft_ep *ep;
-    weft_ep_route *route;
-} small_group;
-
-/* `config` has what is of the case alone. Half of the runs tell counts by their owners. */
-static small_group open_group(const case_run *run, uint64_t deadline_ns, weft_ep_config *config)
+/* `config` has what is of the case alone. Half of the runs tell counts by their owners, half
+ * of them route as they dispatch. */
+static small_group open_group(case_run *run, uint64_t deadline_ns, weft_ep_config *config)
 {
-    small_group made;
+    small_group made = {.run = run, .is_fresh = run->seed / 2 % 2 == 0};
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
     (void)setenv("WEFT_EP_COUNTS", run->seed % 2 == 0 ? "owners" : "direct", 1);
     made.world = world_until(deadline_ns);
@@ -218,15 +276,15 @@ static void lose_a_rank(case_run *run, int crosses)
         draw_domains(&common, run->pes, labels);
         config.domain_of = labels;
     }
-    const small_group group = open_group(run, LOST_DEADLINE_NS, &config);
+    small_group group = open_group(run, LOST_DEADLINE_NS, &config);
     weft_status status = WEFT_OK;
     for (int i = 0; status == WEFT_OK; i++) {
         const ep_blow *now = weft_sim_pe() == killer && i == when ? &blow : &no_blow;
         if (crosses) {
-            status = step_among(group.route, run->pes, run->pes, now);
+            status = step_among(&group, run->pes, now);
         } else {
             strike(now, 0);
-            status = route_to_all(group.route, run->pes);
+            status = route_to_all(group.route, run->pes, 0);
         }
     }
     for (int rank = 0; rank < run->pes; rank++) {
@@ -234,9 +292,10 @@ static void lose_a_rank(case_run *run, int crosses)
             MUST(weft_ep_mask(group.ep, rank, rank != lost));
         }
     }
+    group.has_failed = 1;
     meet_all(run, run->pes - 1);
     for (int i = 0; i < LOST_TRIES && status != WEFT_OK; i++) {
-        status = step_among(group.route, run->pes, run->pes - 1, &no_blow);
+        status = step_among(&group, run->pes - 1, &no_blow);
         if (status == WEFT_ERR_TIMEOUT) { /* who is a call behind is told that at once, and joins the others */
             must(status, "a step without the lost rank, of which nobody is late");
         }
@@ -312,10 +371,10 @@ void case_ep_late(void *argument)
         draw_domains(&common, run->pes, labels);
         config.domain_of = labels;
     }
-    const small_group group = open_group(run, is_patient ? WEFT_FOREVER : LOST_DEADLINE_NS, &config);
+    small_group group = open_group(run, is_patient ? WEFT_FOREVER : LOST_DEADLINE_NS, &config);
     weft_status status = WEFT_OK;
     for (int i = 0; i < (is_patient ? when + 1 : 5) && status == WEFT_OK; i++) {
-        status = step_among(group.route, run->pes, run->pes, i == when && weft_sim_pe() == helper ? &blow : &no_blow);
+        status = step_among(&group, run->pes, i == when && weft_sim_pe() == helper ? &blow : &no_blow);
     }
     if (is_patient) { /* who has done its part leaves, also while others wait */
         must(status, "a step with a late rank, without a deadline");
@@ -356,21 +415,21 @@ static void meet_at(case_run *run, uint64_t number, int count)
 }
 
 /* Steps without the late rank, which still writes what it had begun: so nobody looks at sums. */
-static void step_without(case_run *run, weft_ep *ep, weft_ep_route *route, int late)
+static void step_without(case_run *run, small_group *group, int late)
 {
     uint64_t calls;
     weft_status status = WEFT_ERR_STATE;
     for (int rank = 0; rank < run->pes; rank++) {
         if (rank != weft_sim_pe()) {
-            MUST(weft_ep_mask(ep, rank, rank != late));
+            MUST(weft_ep_mask(group->ep, rank, rank != late));
         }
     }
     meet_at(run, 1, run->pes - 1);
     for (int i = 0; i < LOST_TRIES && status != WEFT_OK; i++) {
-        status = step_among(route, run->pes, UNCHECKED, &no_blow);
+        status = step_among(group, UNCHECKED, &no_blow);
     }
     must(status, "a step without the late rank");
-    MUST(weft_ep_calls(ep, &calls));
+    MUST(weft_ep_calls(group->ep, &calls));
     run->board[64] = calls;
 }
 
@@ -390,12 +449,13 @@ void case_ep_rejoin(void *argument)
     weft_status status = WEFT_OK;
     draw_domains(&common, run->pes, labels);
     config.domain_of = labels;
-    const small_group group = open_group(run, LOST_DEADLINE_NS, &config);
+    small_group group = open_group(run, LOST_DEADLINE_NS, &config);
     for (int i = 0; status == WEFT_OK; i++) {
-        status = step_among(group.route, run->pes, run->pes, i == when && weft_sim_pe() == helper ? &blow : &no_blow);
+        status = step_among(&group, run->pes, i == when && weft_sim_pe() == helper ? &blow : &no_blow);
     }
+    group.has_failed = 1;
     if (!is_late) {
-        step_without(run, group.ep, group.route, late);
+        step_without(run, &group, late);
     }
     meet_at(run, 2, run->pes);
     if (is_late) {
@@ -405,7 +465,7 @@ void case_ep_rejoin(void *argument)
     }
     meet_at(run, 3, run->pes);
     for (int i = 0; i < REJOIN_STEPS; i++) {
-        must(step_among(group.route, run->pes, run->pes, &no_blow), "a step with a rank that is back");
+        must(step_among(&group, run->pes, &no_blow), "a step with a rank that is back");
     }
     MUST(weft_world_destroy(group.world));
 }
@@ -414,18 +474,6 @@ void case_ep_rejoin(void *argument)
 
 #define MASK_STEPS 5
 #define REST_NS (4 * LOST_DEADLINE_NS)
-
-/* Who is masked here, a bit each. */
-static uint64_t read_mask(const weft_ep *ep, int ranks)
-{
-    unsigned char masked[64];
-    uint64_t bits = 0;
-    MUST(weft_ep_mask_query(ep, masked, NULL));
-    for (int rank = 0; rank < ranks; rank++) {
-        bits |= (uint64_t)(masked[rank] != 0) << rank;
-    }
-    return bits;
-}
 
 /* After all steps: all that are left have masked the dead rank; nobody has masked any if none was late for as long as a
  * deadline. Who waited for the dead rank may have come too late for others. Returns whether all that are left have
@@ -466,7 +514,12 @@ void case_ep_masks(void *argument)
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
     config.flags = WEFT_EP_MASK_ON_TIMEOUT;
     config.pairs_max = 1 + common_below(&common, 2);
-    const small_group group = open_group(run, is_patient ? WEFT_FOREVER : LOST_DEADLINE_NS, &config);
+    const int drops = common_below(&common, 4) == 0; /* the last rank's token, until a rank is masked */
+    if (drops) {
+        config.rows_max = run->pes - 1;
+        config.overflow = WEFT_EP_OVERFLOW_DROP;
+    }
+    small_group group = open_group(run, is_patient ? WEFT_FOREVER : LOST_DEADLINE_NS, &config);
     const int is_late = weft_sim_pe() == late;
     for (int i = 0; i < MASK_STEPS; i++) {
         const ep_blow *now = weft_sim_pe() == helper && i == when && !rests ? &blow : &no_blow;
@@ -475,7 +528,7 @@ void case_ep_masks(void *argument)
             weft_sim_sleep_ns(REST_NS);
         }
         const uint64_t begun_ns = weft_sim_now_ns();
-        weft_status status = step_among(group.route, run->pes, is_sure ? run->pes : SOME, now);
+        weft_status status = step_among(&group, is_sure && !drops ? run->pes : SOME, now);
         if (!is_late) {
             must(status, "a step of ranks that go on without who is late");
         }
@@ -489,7 +542,8 @@ void case_ep_masks(void *argument)
         return;
     }
     if (dies && compare_masks(run, group.ep, late, 1)) {
-        must(step_among(group.route, run->pes, run->pes - 1, &no_blow), "a step without who is dead");
+        must(step_among(&group, run->pes - 1, &no_blow), "a step without who is dead");
+        check_counts(group.route, run->pes, late);
     } else if (!dies && percent < 100) {
         (void)compare_masks(run, group.ep, -1, 0);
     }
