@@ -36,16 +36,28 @@ void case_ep(void *argument)
 #define LOST_HIDDEN 8
 #define LOST_DEADLINE_NS UINT64_C(50000000)
 
-/* Every token goes to all ranks; `is_fresh`: by the next dispatch. */
-static weft_status route_to_all(weft_ep_route *route, int ranks, int is_fresh)
+/* Where a step's weights come from. Rank r's expert has the weight of bit r, so that a sum tells whose rows it is of. */
+typedef enum step_weights { NO_WEIGHTS, WITH_CHOICES, WITH_DISPATCH, WITH_COMBINE, STEP_WEIGHTS } step_weights;
+
+#define LOST_RANKS 32
+
+/* The choices of this rank's only token: all ranks. */
+typedef struct all_choices {
+    int32_t ids[LOST_RANKS];
+    float weights[LOST_RANKS];
+} all_choices;
+
+/* Every token goes to all ranks; `is_fresh`: by the next dispatch, until whose end `all` stays as it is. */
+static weft_status route_to_all(weft_ep_route *route, all_choices *all, int ranks, step_weights weights, int is_fresh)
 {
-    int32_t ids[32];
     weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
     for (int i = 0; i < ranks; i++) {
-        ids[i] = i;
+        all->ids[i] = i;
+        all->weights[i] = (float)(UINT64_C(1) << i);
     }
     choices.tokens = 1;
-    choices.ids = ids;
+    choices.ids = all->ids;
+    choices.weights = weights == WITH_CHOICES ? all->weights : NULL;
     return is_fresh ? weft_ep_route_choose(route, &choices) : weft_ep_route_update(route, &choices, NULL);
 }
 
@@ -56,6 +68,7 @@ typedef struct small_group {
     weft_ep *ep;
     weft_ep_route *route;
     int is_fresh; /* dispatches route */
+    step_weights weights;
     int has_failed; /* a step: they are numbered alike no longer */
     int steps;
 } small_group;
@@ -91,14 +104,18 @@ static void strike(const ep_blow *blow, int call)
 #define SOME (-1) /* nobody knows how many */
 #define UNCHECKED (-2)
 
-/* So many rows of this step came back. */
-static void check_sums(const float *out, const float *in, int ranks, int left)
+/* So many rows of this step came back, of different ranks. */
+static void check_sums(const small_group *group, const float *out, const float *in, int most, int left)
 {
-    const int count = left >= 0 ? left : (int)(out[LOST_HIDDEN - 1] / in[LOST_HIDDEN - 1]);
+    const uint64_t of = (uint64_t)(out[LOST_HIDDEN - 1] / in[LOST_HIDDEN - 1]);
+    const int is_weighed = group->weights != NO_WEIGHTS;
+    const int seen = is_weighed ? __builtin_popcountll(of) : (int)of;
+    const int count = left >= 0 ? left : seen;
     for (int i = 0; i < LOST_HIDDEN; i++) {
-        if (out[i] != (float)count * in[i] || count > ranks) {
-            weft_sim_fail("element %d came back as %g from %d ranks, not %g", i, (double)out[i], count,
-                          (double)((float)count * in[i]));
+        if (out[i] != (float)of * in[i] || seen != count || count > most ||
+            (is_weighed && of >> group->run->pes != 0)) {
+            weft_sim_fail("element %d, %g, came back as %g, of %d ranks of %d (weights %d)", i, (double)in[i],
+                          (double)out[i], count, most, (int)group->weights);
         }
     }
 }
@@ -147,6 +164,18 @@ static void check_rows(const small_group *group, const float *received)
     }
 }
 
+static weft_status combine_rows(const small_group *group, const all_choices *all, const weft_ep_rows *in,
+                                const weft_ep_rows *out)
+{
+    weft_ep_combine_options options = WEFT_EP_COMBINE_OPTIONS_INIT;
+    if (group->weights != WITH_COMBINE) {
+        return weft_ep_combine(group->route, in, out, group->weights != NO_WEIGHTS ? WEFT_EP_WEIGHTED : 0, NULL);
+    }
+    options.flags = WEFT_EP_WEIGHTED;
+    options.weights = all->weights;
+    return weft_ep_combine_with(group->route, in, out, &options, NULL);
+}
+
 /* What goes to all comes back from all that are left, which SOME or all know to be so many. Steps have other rows, so
  * that those of another step show. */
 static weft_status step_among(small_group *group, int left, const ep_blow *blow)
@@ -155,7 +184,8 @@ static weft_status step_among(small_group *group, int left, const ep_blow *blow)
     _Alignas(16) float received[32 * LOST_HIDDEN] = {0};
     _Alignas(16) float out[LOST_HIDDEN];
     weft_ep_received to = WEFT_EP_RECEIVED_INIT;
-    const int first = LOST_HIDDEN * (1 + (int)weft_sim_random(4000));
+    all_choices all;
+    const int first = LOST_HIDDEN * (1 + (int)weft_sim_random(400)); /* sums are exact */
     const int most = group->run->pes - __builtin_popcountll(read_mask(group->ep, group->run->pes));
     to.rows = lost_rows(received);
     to.rows_capacity = 32;
@@ -169,17 +199,20 @@ static weft_status step_among(small_group *group, int left, const ep_blow *blow)
         *told_first(group, weft_sim_pe(), group->steps + 1) = 0;
     }
     strike(blow, 0);
-    WEFT_TRY(route_to_all(group->route, group->run->pes, group->is_fresh));
+    WEFT_TRY(route_to_all(group->route, &all, group->run->pes, group->weights, group->is_fresh));
+    if (group->weights == WITH_DISPATCH) {
+        MUST(weft_ep_route_weigh(group->route, all.weights));
+    }
     strike(blow, 1);
     WEFT_TRY(weft_ep_dispatch(group->route, &rows, &to, NULL));
     if (left != UNCHECKED) {
         check_rows(group, received);
     }
     strike(blow, 2);
-    WEFT_TRY(weft_ep_combine(group->route, &to.rows, &sums, 0, NULL));
+    WEFT_TRY(combine_rows(group, &all, &to.rows, &sums));
     strike(blow, 3);
     if (left != UNCHECKED) {
-        check_sums(out, in, most, left);
+        check_sums(group, out, in, most, left);
     }
     group->steps++;
     return WEFT_OK;
@@ -243,7 +276,8 @@ static weft_world *world_until(uint64_t deadline_ns)
  * of them route as they dispatch. */
 static small_group open_group(case_run *run, uint64_t deadline_ns, weft_ep_config *config)
 {
-    small_group made = {.run = run, .is_fresh = run->seed / 2 % 2 == 0};
+    small_group made = {.run = run, .weights = (step_weights)(run->seed / 4 % STEP_WEIGHTS)};
+    made.is_fresh = run->seed / 2 % 2 == 0 && made.weights != WITH_DISPATCH;
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
     (void)setenv("WEFT_EP_COUNTS", run->seed % 2 == 0 ? "owners" : "direct", 1);
     made.world = world_until(deadline_ns);
@@ -261,6 +295,7 @@ static small_group open_group(case_run *run, uint64_t deadline_ns, weft_ep_confi
 static void lose_a_rank(case_run *run, int crosses)
 {
     int labels[32];
+    all_choices all;
     uint64_t common = run->seed;
     int lost = common_below(&common, run->pes);
     int killer = (lost + 1) % run->pes;
@@ -284,7 +319,7 @@ static void lose_a_rank(case_run *run, int crosses)
             status = step_among(&group, run->pes, now);
         } else {
             strike(now, 0);
-            status = route_to_all(group.route, run->pes, 0);
+            status = route_to_all(group.route, &all, run->pes, NO_WEIGHTS, 0);
         }
     }
     for (int rank = 0; rank < run->pes; rank++) {
