@@ -32,6 +32,7 @@ typedef struct late_run {
     uint64_t for_ns;
     int is_second; /* it is in the second of two calls, to which those that wait in the first have not come */
     int counted;
+    int times; /* that all went on after a failure */
 } late_run;
 
 int meets_by_count(weft_team *team)
@@ -179,7 +180,7 @@ static void meet(const case_run *run, uint64_t *places, uint64_t value)
 static int compare(late_run *late, int round, late_call which, weft_status status)
 {
     case_run *run = late->run;
-    uint64_t *ends = &run->board[128 * round];
+    uint64_t *ends = &run->board[128 * (ROUNDS * late->times + round)];
     int failed = 0;
     meet(run, ends, (uint64_t)(1 - (int)status));
     meet(run, ends + 64, 1); /* whoever was stalled runs again */
@@ -243,8 +244,10 @@ static void go_on(late_run *late)
     for (int to = 0; to < late->run->pes; to++) {
         MUST(weft_uint64_atomic_add(late->world, &late->words[0], 1, to));
     }
+    late->times++;
     do {
-        status = weft_uint64_wait_until(late->world, &late->words[0], WEFT_CMP_GE, (uint64_t)late->run->pes);
+        status =
+            weft_uint64_wait_until(late->world, &late->words[0], WEFT_CMP_GE, (uint64_t)(late->times * late->run->pes));
     } while (status == WEFT_ERR_TIMEOUT);
     must(status, "to meet by a word");
     MUST(weft_team_split_strided(weft_team_world(late->world), 0, 1, late->run->pes, &late->team));
@@ -401,6 +404,12 @@ void case_late(void *argument)
     meet(late.run, &late.run->board[1024], 1);
     if (rounds(&late, &common)) {
         go_on(&late);
+        late.late = common_below(&common, late.run->pes); /* perhaps another: of the first nothing is held against it */
+        MUST(weft_uint64_sum_reduce(late.team, &late.words[2], &late.words[1], 1));
+        meet(late.run, &late.run->board[1600], 1);
+        if (rounds(&late, &common)) {
+            go_on(&late);
+        }
     }
     if (!late.run->messages) { /* who stands still sees to nothing that comes over a network */
         static void (*const more[])(late_run *) = {stop_while_waiting, stop_while_waiting, run_into, call_another};

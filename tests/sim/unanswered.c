@@ -56,6 +56,7 @@ typedef struct late_run {
     left *left;
     int pe;
     int late;
+    int second; /* that dies, after the first; -1: none */
     fate fate;
     uint64_t for_ns;
     uint64_t next; /* number to be written */
@@ -65,7 +66,7 @@ static const uint64_t untouched = UINT64_C(0xabababababababab);
 
 static int is_over(const late_run *l, int to)
 {
-    return l->fate != STANDS_STILL && to == l->late;
+    return to == l->second || (l->fate != STANDS_STILL && to == l->late);
 }
 
 /* Whom the thread's last error says did not answer, or keeps what there is room for; -1: nobody. */
@@ -335,7 +336,7 @@ static void meet(late_run *l, uint64_t number)
 {
     uint64_t *places = l->run->board;
     places[l->pe] = number;
-    for (int there = 0; there < l->run->pes - (l->fate != STANDS_STILL);) {
+    for (int there = 0; there < l->run->pes - (l->fate != STANDS_STILL) - (l->second >= 0);) {
         weft_sim_sleep_ns(100000);
         there = 0;
         for (int pe = 0; pe < l->run->pes; pe++) {
@@ -351,6 +352,37 @@ static void strike(const late_run *l)
     } else {
         weft_sim_stall(l->late, l->for_ns);
     }
+}
+
+/* One more PE dies: those of other nodes hear of it, also where the first was the one by which they would have. */
+static void lose_another(late_run *l, uint64_t *common)
+{
+    const int second = (l->late + 1 + common_below(common, l->run->pes - 1)) % l->run->pes;
+    const int beside = (second + 1) % l->run->pes;
+    const int killer = beside == l->late ? (beside + 1) % l->run->pes : beside;
+    uint64_t word;
+    l->second = second;
+    if (l->pe == second) {
+        weft_sim_sleep_ns(PATIENCE_NS);
+        return; /* it is dead by then */
+    }
+    weft_sim_sleep_ns(DEADLINE_NS);
+    if (l->pe == killer) {
+        weft_sim_kill(second);
+    }
+    const uint64_t begun_ns = weft_sim_now_ns();
+    weft_status status = WEFT_OK;
+    while (status == WEFT_OK && weft_ptr(l->world, l->areas, second) == NULL) {
+        status = weft_getmem(l->world, &word, l->areas, sizeof word, second);
+        if ((status != WEFT_OK && (status != WEFT_ERR_PEER || !text_names_pe(weft_last_error(), second))) ||
+            weft_sim_now_ns() - begun_ns > PATIENCE_NS / 4) {
+            weft_sim_fail("PE %d has died after PE %d, and a get gave %s after %llu ms: %s", second, l->late,
+                          weft_status_name(status), (unsigned long long)((weft_sim_now_ns() - begun_ns) / 1000000),
+                          status == WEFT_OK ? "" : weft_last_error());
+        }
+        weft_sim_sleep_ns(DEADLINE_NS / 4);
+    }
+    meet(l, 5);
 }
 
 /* Small puts arrive though their PE makes no call. */
@@ -453,7 +485,7 @@ void case_unanswered(void *argument)
 {
     static const uint64_t shares[] = {DEADLINE_NS / 2, DEADLINE_NS - EDGE_NS / 2, 3 * DEADLINE_NS, 3 * DEADLINE_NS};
     static const fate fates[] = {STANDS_STILL, STANDS_STILL, STANDS_STILL, DIES, LEAVES};
-    late_run l = {.run = argument, .pe = weft_sim_pe()};
+    late_run l = {.run = argument, .pe = weft_sim_pe(), .second = -1};
     uint64_t common = l.run->seed;
     l.late = common_below(&common, l.run->pes);
     l.fate = fates[common_below(&common, 5)];
@@ -478,6 +510,8 @@ void case_unanswered(void *argument)
         if (l.fate == STANDS_STILL) {
             put_and_rest(&l);
             MUST(weft_barrier(l.world));
+        } else if (l.fate == DIES && l.run->pes > 2) {
+            lose_another(&l, &common);
         }
     }
     free(l.of);
