@@ -1,6 +1,7 @@
 /* sim/heap.c: blocks are where all agree, apart from each other, zeroed when asked for, and keep what is put there. */
 #include <string.h>
 
+#include "os/os.h"
 #include "sim/cases.h"
 
 #define BLOCKS 6
@@ -223,23 +224,107 @@ static void fill_up(weft_world *world, uint64_t *common)
     MUST(weft_malloc(world, SMALL_BYTES / 4, (void **)&block));
 }
 
-static void fill_a_world(uint64_t *common)
+static weft_world *small_world(void)
 {
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
     weft_world *world;
     weft_sim_world_config(&config);
     config.heap_max_bytes = SMALL_BYTES;
     MUST(weft_world_create(&config, &world));
+    return world;
+}
+
+static void fill_a_world(uint64_t *common)
+{
+    weft_world *world = small_world();
     fill_up(world, common);
+    MUST(weft_world_destroy(world));
+}
+
+/* ---- threads ---- */
+
+#define THREADS 3
+#define ROUNDS 5
+
+/* A thread of each PE has a team of all of them. */
+typedef struct allocator {
+    wefti_os_thread *thread;
+    case_run *run;
+    weft_team *team;
+    int number;
+} allocator;
+
+/* What a thread's call gave on each PE is the same: each tells it beside weft in a place of its own, plus 1. */
+static void compare_statuses(const allocator *one, int round, weft_status status)
+{
+    uint64_t *places = &one->run->board[(one->number * ROUNDS + round) * 32];
+    places[weft_sim_pe()] = (uint64_t)(1 - (int)status);
+    for (int pe = 0; pe < one->run->pes; pe++) {
+        if (places[pe] != 0 && places[pe] != places[weft_sim_pe()]) {
+            weft_sim_fail("thread %d, round %d: PE %d is told %s, and PE %d another status", one->number, round,
+                          weft_sim_pe(), weft_status_name(status), pe);
+        }
+    }
+}
+
+/* Blocks of which not all threads find room at once: each has it, or is told so, on all PEs alike. */
+static void allocate_some(void *argument)
+{
+    const allocator *one = argument;
+    uint64_t common = one->run->seed + (uint64_t)one->number * 1000;
+    for (int round = 0; round < ROUNDS; round++) {
+        unsigned char *block = NULL;
+        const size_t bytes = 1 + (size_t)common_below(&common, SMALL_BYTES / 2);
+        const int value = 1 + one->number * ROUNDS + round;
+        dawdle(3, 3000);
+        const weft_status status = weft_team_malloc(one->team, bytes, (void **)&block);
+        compare_statuses(one, round, status);
+        if (status == WEFT_ERR_MEMORY) {
+            continue;
+        }
+        must(status, "to allocate beside other threads");
+        block[0] = block[bytes - 1] = block[bytes / 2] = (unsigned char)value;
+        dawdle(3, 3000);
+        if (block[0] != value || block[bytes - 1] != value || block[bytes / 2] != value) {
+            weft_sim_fail("a block of thread %d has been given to another: it holds %d, %d and %d, not %d", one->number,
+                          block[0], block[bytes / 2], block[bytes - 1], value);
+        }
+        MUST(weft_team_free(one->team, block));
+    }
+}
+
+static void allocate_together(case_run *run)
+{
+    allocator all[THREADS];
+    weft_world *world = small_world();
+    void *block;
+    for (int i = 0; i < THREADS; i++) {
+        all[i] = (allocator){.run = run, .number = i};
+        MUST(weft_team_split_strided(weft_team_world(world), 0, 1, run->pes, &all[i].team));
+    }
+    const uint64_t used = heap_used(world);
+    for (int i = 0; i < THREADS; i++) {
+        MUST(wefti_os_thread_start(&all[i].thread, allocate_some, &all[i]));
+    }
+    for (int i = 0; i < THREADS; i++) {
+        wefti_os_thread_join(all[i].thread);
+    }
+    check_used(world, used);
+    MUST(weft_malloc(world, SMALL_BYTES / 4, &block));
     MUST(weft_world_destroy(world));
 }
 
 void case_heap(void *argument)
 {
-    const case_run *run = argument;
+    case_run *run = argument;
     uint64_t common = run->seed;
-    if (common_below(&common, 8) == 0) {
+    const int which = common_below(&common, 8);
+    if (which == 0) {
         fill_a_world(&common);
+        return;
+    }
+    if (which <= 2 && run->pes <= 12) {
+        allocate_together(run);
         return;
     }
     weft_world *world = case_world("heap");
