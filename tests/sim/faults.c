@@ -249,7 +249,8 @@ static void check_lost(const case_run *run, weft_world *world, int lost)
     int is_counted = meets_by_count(weft_team_world(world));
     int says_ended = strncmp(what, "ended", 5) == 0 || strncmp(what, "came, but ended", 15) == 0;
     if (((is_counted || says_ended) && named != UINT64_C(1) << lost) ||
-        (is_counted && strncmp(what, "ended and PE", 12) == 0)) {
+        (is_counted && strncmp(what, "ended and PE", 12) == 0) ||
+        (is_counted && !weft_sim_same_process(weft_sim_pe(), lost) && strncmp(what, "did not arrive", 14) == 0)) {
         weft_sim_fail("PE %d is dead, but the error does not name it alone: %s", lost, weft_last_error());
     }
 }

@@ -397,6 +397,27 @@ static weft_ctx *other_numbers(weft_world *world, uint64_t *common, weft_team **
     return ctx;
 }
 
+/* The end of a context completes what was put through it: it is there for who is told in another way. */
+static void end_behind_puts(weft_world *world, weft_ctx *ctx)
+{
+    uint64_t *words; /* of the PE before, and a flag of the one before that */
+    uint64_t seen = 0;
+    const int pe = weft_world_pe(world);
+    const int pes = weft_world_pes(world);
+    const int member = weft_team_translate(weft_team_world(world), (pe + 1) % pes, weft_ctx_team(ctx));
+    MUST(weft_calloc(world, 3, sizeof *words, (void **)&words));
+    MUST(weft_ctx_uint64_p(ctx, &words[0], 1, member));
+    MUST(weft_ctx_uint64_p(ctx, &words[1], 1, member));
+    MUST(weft_ctx_destroy(ctx));
+    MUST(weft_uint64_p(world, &words[2], 1, (pe + 2) % pes));
+    MUST(weft_uint64_wait_until(world, &words[2], WEFT_CMP_EQ, 1));
+    MUST(weft_uint64_atomic_fetch(world, &words[1], (pe + pes - 1) % pes, &seen));
+    if (seen != 1) {
+        weft_sim_fail("PE %d has ended a context behind a put, and told PE %d, which finds %d", (pe + pes - 2) % pes,
+                      pe, (int)seen);
+    }
+}
+
 void case_signals(void *argument)
 {
     const case_run *run = argument;
@@ -442,7 +463,11 @@ void case_signals(void *argument)
     uint64_t old;
     MUST(weft_uint64_atomic_fetch_add(world, &boxes[0].data[0], 1, 0, &old));
     MUST(weft_barrier(world));
-    MUST(weft_ctx_destroy(ctx));
+    if (run->pes > 2) {
+        end_behind_puts(world, ctx);
+    } else {
+        MUST(weft_ctx_destroy(ctx));
+    }
     MUST(weft_team_destroy(team));
     MUST(weft_world_destroy(world));
 }
