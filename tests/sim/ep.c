@@ -36,7 +36,7 @@ void case_ep(void *argument)
 #define LOST_HIDDEN 8
 #define LOST_DEADLINE_NS UINT64_C(50000000)
 
-/* Where a step's weights come from. Rank r's expert has the weight of bit r, so that a sum tells whose rows it is of. */
+/* Where a step's weights come from. Rank r's expert has the weight of bit r, so that a sum tells whose rows it has. */
 typedef enum step_weights { NO_WEIGHTS, WITH_CHOICES, WITH_DISPATCH, WITH_COMBINE, STEP_WEIGHTS } step_weights;
 
 #define LOST_RANKS 32
@@ -399,7 +399,8 @@ void case_ep_late(void *argument)
     int is_patient = common_below(&common, 3) == 0;
     const ep_blow blow = {.call = is_patient ? 2 + common_below(&common, 2) : common_below(&common, 3),
                           .to = late,
-                          .stall_ns = (is_patient ? 20 : 3) * LOST_DEADLINE_NS};
+                          .stall_ns =
+                              (is_patient && !run->messages ? 20 : 3) * LOST_DEADLINE_NS}; /* messages are dear */
     int crosses = common_below(&common, 2);
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
     if (crosses) {

@@ -301,7 +301,7 @@ void case_lost_peer(void *argument)
 /* ---- no deadline ---- */
 
 /* The lost process dies, or the PE is stalled for longer than it takes until others look who is gone. */
-static void strike(int lost, int dies)
+static void strike(int lost, int dies, int messages)
 {
     for (int pe = 0; pe < weft_sim_pes(); pe++) {
         if (dies && weft_sim_same_process(pe, lost)) {
@@ -309,7 +309,7 @@ static void strike(int lost, int dies)
         }
     }
     if (!dies) {
-        weft_sim_stall(lost, 1000 * MS_NS);
+        weft_sim_stall(lost, (messages ? 300 : 1000) * MS_NS); /* which are dear for those that wait */
     }
 }
 
@@ -351,7 +351,7 @@ static void stand_in_line(case_run *run, weft_world *world, uint64_t common, int
     weft_status status = me == 0 ? weft_set_lock(world, lock) : WEFT_OK;
     if (me == run->pes - 1) {
         weft_sim_sleep_ns(MS_NS);
-        strike(lost, dies);
+        strike(lost, dies, run->messages);
         run->board[64] = weft_sim_now_ns();
     }
     status = me > 0 ? weft_set_lock(world, lock) : status;
@@ -406,7 +406,7 @@ void case_no_deadline(void *argument)
         void *block;
         if (weft_sim_pe() == killer && round == when) {
             await_all(run, 0); /* those on other nodes may not have begun */
-            strike(lost, dies);
+            strike(lost, dies, run->messages);
         }
         dawdle(8, 2000);
         status = round % 2 == 1 || round > 8 ? weft_team_barrier(node) : weft_team_malloc(node, 100, &block);
@@ -417,7 +417,7 @@ void case_no_deadline(void *argument)
     }
     if (!dies) {
         if (weft_sim_pe() == killer && when % 2 == 0) {
-            strike(lost, 0);
+            strike(lost, 0, run->messages);
         }
         pass_a_word(world, word);
     }
