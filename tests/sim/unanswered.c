@@ -53,7 +53,6 @@ typedef struct late_run {
     weft_world *world;
     area *areas; /* [PEs] */
     known *of; /* [PEs] */
-    left *left;
     int pe;
     int late;
     int second; /* that dies, after the first; -1: none */
@@ -61,6 +60,10 @@ typedef struct late_run {
     uint64_t for_ns;
     uint64_t next; /* number to be written */
 } late_run;
+
+/* Of each PE; in one place, where what a dead PE has left is found by the next run. */
+static known known_of[PES_MAX][PES_MAX];
+static left *left_of[PES_MAX];
 
 static const uint64_t untouched = UINT64_C(0xabababababababab);
 
@@ -149,6 +152,8 @@ static void get(late_run *l, int to, size_t first, size_t count)
     if (dest == NULL) {
         abort(); /* a test program without memory */
     }
+    dest->next = left_of[l->pe];
+    left_of[l->pe] = dest;
     for (size_t i = 0; i < WORDS; i++) {
         dest->words[i] = untouched;
     }
@@ -159,8 +164,6 @@ static void get(late_run *l, int to, size_t first, size_t count)
         for (size_t i = 0; i < WORDS; i++) {
             dest->words[i] = untouched;
         }
-        dest->next = l->left;
-        l->left = dest;
         return;
     }
     for (size_t i = 0; i < WORDS; i++) {
@@ -171,6 +174,7 @@ static void get(late_run *l, int to, size_t first, size_t count)
                           (unsigned long long)dest->words[i], (unsigned long long)right);
         }
     }
+    left_of[l->pe] = dest->next;
     free(dest);
 }
 
@@ -223,6 +227,8 @@ static size_t letter_words(uint64_t number)
 /* The next letter, once the one before has been taken; one that was given up goes again. */
 static void send_letter(late_run *l, int to)
 {
+    static uint64_t room[PES_MAX][WORDS];
+    uint64_t *words = room[l->pe];
     known *k = &l->of[to];
     area *mine = &l->areas[l->pe];
     uint64_t taken = 0;
@@ -236,15 +242,13 @@ static void send_letter(late_run *l, int to)
         return; /* parts of it may be on their way */
     }
     const size_t count = letter_words(k->letters);
-    uint64_t *words = malloc(count * sizeof *words);
-    for (size_t i = 0; words != NULL && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         words[i] = case_value(l->pe, to, k->letters * WORDS + i);
     }
     const weft_status status =
         weft_uint64_put_signal(l->world, mine->letter, words, count, &mine->signal, k->letters, WEFT_SIGNAL_SET, to);
     k->is_sent = done(l, status, weft_sim_now_ns(), "a signal");
     k->has_given_up |= !k->is_sent;
-    free(words);
 }
 
 /* What a signal announces is there; its sender is told when it was read. */
@@ -427,16 +431,16 @@ static void settle(late_run *l)
     }
 }
 
-static void check_left(late_run *l)
+static void check_left(const late_run *l)
 {
-    while (l->left != NULL) {
-        left *first = l->left;
+    while (left_of[l->pe] != NULL) {
+        left *first = left_of[l->pe];
         for (size_t i = 0; i < WORDS; i++) {
             if (first->words[i] != untouched) {
                 weft_sim_fail("a get that had given up has written %llx", (unsigned long long)first->words[i]);
             }
         }
-        l->left = first->next;
+        left_of[l->pe] = first->next;
         free(first);
     }
 }
@@ -444,6 +448,9 @@ static void check_left(late_run *l)
 static void open_world(late_run *l)
 {
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    if (l->run->pes > PES_MAX) {
+        weft_sim_fail("the case has at most %d PEs", PES_MAX);
+    }
     weft_sim_world_config(&config);
     config.deadline_ns = l->fate == STANDS_STILL ? DEADLINE_NS : PATIENCE_NS;
     MUST(weft_world_create(&config, &l->world));
@@ -451,9 +458,12 @@ static void open_world(late_run *l)
         l->for_ns = 0;
     }
     MUST(weft_calloc(l->world, (size_t)l->run->pes, sizeof *l->areas, (void **)&l->areas));
-    l->of = calloc((size_t)l->run->pes, sizeof *l->of);
-    if (l->of == NULL) {
-        abort();
+    l->of = known_of[l->pe];
+    memset(l->of, 0, sizeof known_of[l->pe]);
+    while (left_of[l->pe] != NULL) {
+        left *first = left_of[l->pe];
+        left_of[l->pe] = first->next;
+        free(first);
     }
 }
 
@@ -514,6 +524,5 @@ void case_unanswered(void *argument)
             lose_another(&l, &common);
         }
     }
-    free(l.of);
     MUST(weft_world_destroy(l.world));
 }
