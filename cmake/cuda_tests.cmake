@@ -243,6 +243,9 @@ weft_add_on_host_test(ep_hosts.threads.1x2 "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=1"
     ${PROJECT_BINARY_DIR}/tests/ep_hosts_on_host -t 2)
 weft_add_on_host_test(ep_hosts.threads.2x2 "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=2"
     ${PROJECT_BINARY_DIR}/tests/ep_hosts_on_host -t 4)
+# Of three domains two go on without the third.
+weft_add_on_host_test(ep_hosts.threads.1x3 "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=1"
+    ${PROJECT_BINARY_DIR}/tests/ep_hosts_on_host -t 3 -c 2)
 # Where kernels do not store to the others' host heaps.
 weft_add_on_host_test(ep_hosts.threads.proxy "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=1;WEFT_EP_MAPPED=0;WEFT_EP_CHANNELS=2"
     ${PROJECT_BINARY_DIR}/tests/ep_hosts_on_host -t 2)

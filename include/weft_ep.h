@@ -307,9 +307,14 @@ WEFT_API weft_status weft_ep_destroy(weft_ep *ep) WEFT_MUST_CHECK;
  * (WEFT_ERR_ABORTED, and nobody is masked).
  *
  * A rank that was masked is unmasked only when it has made every collective call of the group that the others have
- * made, failed ones counted; else its calls are told from theirs and it times out. Errors: WEFT_ERR_ARGUMENT (NULL,
- * oneself, alive neither 0 nor 1), WEFT_ERR_RANGE (no such rank), WEFT_ERR_STATE (between the halves of a call, or the
- * group is dead for another reason than a timeout). */
+ * made, failed ones counted; else its calls are told from theirs and it times out.
+ *
+ * On GPUs a group of several domains goes on without whole domains, other than this rank's own: calls are
+ * WEFT_ERR_STATE while a domain has masked ranks and others. Routings that there were are none any more.
+ * WEFT_ERR_UNSUPPORTED there: a rank of the own domain; alive 1 of a rank that is masked. See docs/ep-gpu-hosts.md.
+ *
+ * Errors: WEFT_ERR_ARGUMENT (NULL, oneself, alive neither 0 nor 1), WEFT_ERR_RANGE (no such rank), WEFT_ERR_STATE
+ * (between the halves of a call, or the group is dead for another reason than a timeout). */
 WEFT_API weft_status weft_ep_mask(weft_ep *ep, int rank, int alive) WEFT_MUST_CHECK;
 
 /* Which ranks are masked now: masked [R], 1 or 0, and *count of them; either may be NULL. Any thread, also while

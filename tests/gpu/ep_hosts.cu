@@ -2,8 +2,11 @@
  * and with it the host backend, whose domains are the same; each row crosses once.
  *
  * Method: the random cases of tests/support, as tests/gpu/ep.cu has them, of what such groups offer, in a world whose
- * link domains WEFT_CUDA_DOMAIN limits (or which has several hosts). Then how groups end of which a rank is missing.
+ * link domains WEFT_CUDA_DOMAIN limits (or which has several hosts). Then how groups go on without a domain that does
+ * not come any more.
  * Usage: as support/launch.h says; -c: how many cases; WEFT_SEED. */
+#include <unistd.h>
+
 #include "ep/sequence.cuh"
 
 #define CASES 6
@@ -37,7 +40,7 @@ static weft_ep_plan draw_plan(const ep_setup *setup, weft_ep_layout layout, uint
 }
 
 static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size *size, weft_ep_layout layout,
-                      uint64_t *common)
+                      const int *masked, uint64_t *common)
 {
     const weft_ep_plan plan = draw_plan(setup, layout, common);
     sequence s;
@@ -45,6 +48,7 @@ static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size
     if (!sequence_open(&s, of, ep, setup, size, &plan, false)) {
         return;
     }
+    s.masked = masked;
     for (int i = 0; i < CALLS_OF_ROUTE; i++) {
         sequence_draw(&s, false, common, &call);
         sequence_weigh(&s, &call);
@@ -67,27 +71,40 @@ static bool learn_domains(const weft_ep *ep, ep_setup *setup)
            check_that(count > 1, __FILE__, __LINE__, "one domain: set WEFT_CUDA_DOMAIN");
 }
 
+/* A group with random limits, of what groups of several domains offer. NULL: there is none. */
+static weft_ep *open_group(job *of, const ep_size *size, uint64_t *common, ep_setup *setup)
+{
+    weft_ep *ep = NULL;
+    *setup = ep_setup_draw(random_next(common), of->pe->pes, size);
+    setup->config.on_device = 1;
+    setup->config.rows_max = 0;
+    setup->config.overflow = WEFT_EP_OVERFLOW_ERROR;
+    setup->config.pairs_max = 0;
+    setup->config.flags = 0;
+    setup->config.domain_ranks = 0;
+    setup->config.slot_tokens_max = setup->config.tokens_max;
+    weft_ep_config config = setup->config;
+    config.experts_of_rank = setup->uneven ? setup->table : NULL;
+    return CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &ep)) && learn_domains(ep, setup) ? ep : NULL;
+}
+
+static void run_layouts(job *of, weft_ep *ep, const ep_setup *setup, const ep_size *size, const int *masked,
+                        uint64_t *common)
+{
+    for (int layout = 0; layout < 4 && check_failures() == 0; layout++) {
+        run_route(of, ep, setup, size, (weft_ep_layout)layout, masked, common);
+    }
+}
+
 static void run_case(job *of, uint64_t seed, const ep_size *size)
 {
     uint64_t common = seed;
-    weft_ep *ep = NULL;
-    ep_setup setup = ep_setup_draw(random_next(&common), of->pe->pes, size);
-    setup.config.on_device = 1;
-    setup.config.rows_max = 0;
-    setup.config.overflow = WEFT_EP_OVERFLOW_ERROR;
-    setup.config.pairs_max = 0;
-    setup.config.flags = 0;
-    setup.config.domain_ranks = 0;
-    setup.config.slot_tokens_max = setup.config.tokens_max;
-    weft_ep_config config = setup.config;
-    config.experts_of_rank = setup.uneven ? setup.table : NULL;
-    if (!CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &ep))) {
-        return;
+    ep_setup setup;
+    weft_ep *ep = open_group(of, size, &common, &setup);
+    if (ep != NULL) {
+        run_layouts(of, ep, &setup, size, NULL, &common);
+        CHECK_OK(weft_ep_destroy(ep));
     }
-    for (int layout = 0; layout < 4 && learn_domains(ep, &setup) && check_failures() == 0; layout++) {
-        run_route(of, ep, &setup, size, (weft_ep_layout)layout, &common);
-    }
-    CHECK_OK(weft_ep_destroy(ep));
 }
 
 /* ---- what crosses ---- */
@@ -218,35 +235,122 @@ static void test_bytes(job *of, arena *all)
     ep_group_close(ep, route);
 }
 
-/* ---- a rank that does not come ---- */
+/* ---- a domain that does not come ---- */
 
-/* The last rank makes no call. Who waits for it says so; the others wait for one that does. All calls end. */
+#define ABSENT_DEADLINE_NS UINT64_C(500000000)
+
+/* Whether the text of the last error names one of these ranks. */
+static bool names_one_of(const int *masked, int ranks)
+{
+    bool names = false;
+    for (int rank = 0; rank < ranks; rank++) {
+        char number[16];
+        snprintf(number, sizeof number, " %d", rank);
+        names = names || (masked[rank] && strstr(weft_last_error(), number) != NULL);
+    }
+    return names;
+}
+
+static weft_ep_choices absence_choices(const arena *all, const ep_setup *setup)
+{
+    weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+    choices.tokens = setup->config.tokens_max < 8 ? setup->config.tokens_max : 8;
+    choices.ids = all->base[PLAIN]; /* all are expert 0 */
+    return choices;
+}
+
+/* The call in which the domain is missed: it names ranks of that domain where such send here. Ranks of a third domain
+ * come to it once the first have given it up, and leave them chunks that nobody takes. */
+static void fail_without(job *of, const arena *all, const ep_setup *setup, const int *masked, weft_ep_route *route)
+{
+    const int pes = of->pe->pes;
+    const int *domain = setup->domain;
+    const weft_ep_choices choices = absence_choices(all, setup);
+    weft_ep_host_counts counts;
+    int size;
+    int size_there;
+    const int place = place_in_domain(domain, pes, of->pe->pe, &size);
+    (void)place_in_domain(domain, pes, pes - 1, &size_there);
+    if (domain[of->pe->pe] != domain[0]) {
+        usleep((useconds_t)(2 * ABSENT_DEADLINE_NS / 1000));
+    }
+    CHECK_OK(weft_ep_route_update(route, &choices, gpu_stream_of(of->pe)));
+    CHECK_STATUS(weft_ep_route_query(route, gpu_stream_of(of->pe), &counts), WEFT_ERR_TIMEOUT);
+    check_that(strstr(weft_last_error(), "waited in vain for rank") != NULL, __FILE__, __LINE__, "names no rank: %s",
+               weft_last_error());
+    check_that(place >= size_there || names_one_of(masked, pes), __FILE__, __LINE__,
+               "names no rank of the domain that does not come: %s", weft_last_error());
+    CHECK_STATUS(weft_ep_route_update(route, &choices, gpu_stream_of(of->pe)), WEFT_ERR_TIMEOUT);
+}
+
+/* Its ranks are masked one after the other; calls are made once all of them are. */
+static void mask_domain(job *of, const arena *all, const ep_setup *setup, const int *masked, weft_ep *ep,
+                        weft_ep_route *route)
+{
+    const weft_ep_choices choices = absence_choices(all, setup);
+    int left = 0;
+    int count = 0;
+    for (int rank = 0; rank < of->pe->pes; rank++) {
+        left += masked[rank];
+    }
+    const int all_masked = left;
+    for (int rank = 0; rank < of->pe->pes; rank++) {
+        if (masked[rank]) {
+            CHECK_OK(weft_ep_mask(ep, rank, 0));
+            left--;
+        } else if (setup->domain[rank] == setup->domain[of->pe->pe] && rank != of->pe->pe) {
+            CHECK_STATUS(weft_ep_mask(ep, rank, 0), WEFT_ERR_UNSUPPORTED);
+        }
+        if (masked[rank] && left > 0) {
+            CHECK_STATUS(weft_ep_route_update(route, &choices, gpu_stream_of(of->pe)), WEFT_ERR_STATE);
+        }
+    }
+    CHECK_OK(weft_ep_mask_query(ep, NULL, &count));
+    check_that(count == all_masked, __FILE__, __LINE__, "%d ranks are masked", count);
+    CHECK_STATUS(weft_ep_mask(ep, of->pe->pes - 1, 1), WEFT_ERR_UNSUPPORTED);
+}
+
+/* The last domain makes calls, and then none. The others say so, mask it, and go on without it, with the bits of the
+ * reference. A routing that there was is none any more. */
 static void test_absence(job *of, arena *all)
 {
-    weft_ep *ep = NULL;
-    weft_ep_route *route = NULL;
+    uint64_t common = of->pe->seed + 24;
+    ep_setup setup;
     weft_ep_host_counts counts;
-    const weft_ep_config config = small_config(2 * of->pe->pes);
+    weft_ep_route *route = NULL;
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
-    const int absent = of->pe->pes - 1;
-    plan.topk = 2;
-    (void)ep_group_open(of->world, &config, &plan, &ep, &route);
-    CHECK_OK(weft_device_deadline(of->world, UINT64_C(500000000)));
+    int masked[EP_RANKS_MAX] = {};
+    plan.topk = 1;
+    weft_ep *ep = open_group(of, &ep_size_small, &common, &setup);
+    if (ep == NULL || !CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &route))) {
+        return;
+    }
+    run_layouts(of, ep, &setup, &ep_size_small, NULL, &common); /* sums of all domains are in memory */
+    for (int rank = 0; rank < of->pe->pes; rank++) {
+        masked[rank] = setup.domain[rank] == setup.domain[of->pe->pes - 1];
+    }
     gpu_set(of->pe, all->base[PLAIN], 0, 1024);
-    if (of->pe->pe != absent) {
-        weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
-        choices.tokens = 8;
-        choices.ids = all->base[PLAIN];
-        CHECK_OK(weft_ep_route_update(route, &choices, gpu_stream_of(of->pe)));
-        CHECK_STATUS(weft_ep_route_query(route, gpu_stream_of(of->pe), &counts), WEFT_ERR_TIMEOUT);
-        check_that(strstr(weft_last_error(), "waited in vain for rank") != NULL, __FILE__, __LINE__,
-                   "names no rank: %s", weft_last_error());
-        CHECK_STATUS(weft_ep_route_update(route, &choices, gpu_stream_of(of->pe)), WEFT_ERR_TIMEOUT);
-        CHECK_STATUS(weft_ep_mask(ep, absent, 0), WEFT_ERR_UNSUPPORTED);
-        ep_group_close(ep, route);
+    const weft_ep_choices choices = absence_choices(all, &setup);
+    CHECK_OK(weft_ep_route_update(route, &choices, gpu_stream_of(of->pe)));
+    CHECK_OK(weft_ep_route_query(route, gpu_stream_of(of->pe), &counts));
+    CHECK_OK(weft_barrier(of->world)); /* nobody waits for whoever is last with the shorter deadline */
+    CHECK_OK(weft_device_deadline(of->world, ABSENT_DEADLINE_NS));
+    if (!masked[of->pe->pe]) {
+        fail_without(of, all, &setup, masked, route);
+        CHECK_OK(weft_device_deadline(of->world, HOSTS_DEADLINE_NS));
+        mask_domain(of, all, &setup, masked, ep, route);
+        weft_ep_rows rows = WEFT_EP_ROWS_INIT;
+        rows.data = all->base[PLAIN];
+        rows.dtype = WEFT_EP_BF16;
+        rows.hidden = 8;
+        CHECK_STATUS(weft_ep_combine(route, &rows, &rows, 0, gpu_stream_of(of->pe)), WEFT_ERR_STATE);
+        CHECK_OK(weft_ep_route_destroy(route));
+        run_layouts(of, ep, &setup, &ep_size_small, masked, &common);
+        ep_cover(EP_COVER_MASKED, 1);
+        CHECK_OK(weft_ep_destroy(ep));
     }
     CHECK_OK(weft_device_deadline(of->world, HOSTS_DEADLINE_NS));
-    CHECK_OK(weft_barrier(of->world)); /* the absent rank's group ends with its world */
+    CHECK_OK(weft_barrier(of->world)); /* the absent ranks' group ends with their world */
 }
 
 static void test_body(test_pe *pe)

@@ -13,8 +13,9 @@
  * goes by channel j mod channels; how many there are follows from the rows, which the first says. The chunks of a
  * channel are counted through all calls: chunk i lies in slot i mod slots, its flag is i + 1 and the number of the
  * call, and a credit is how many have been taken, ever. So a sender needs to know nothing of the receiver's call: what
- * it sends early waits in the ring. A kernel stores chunks, flags and credits to host heaps of its own host; for those
- * of others it fills chunks in pinned memory, and posts what is to be moved (cuda/proxy/move.h) to the PE's proxy. */
+ * it sends early waits in the ring. What a call left there that failed is dropped by a later one. A kernel stores
+ * chunks, flags and credits to host heaps of its own host; for those of others it fills chunks in pinned memory, and
+ * posts what is to be moved (cuda/proxy/move.h) to the PE's proxy. */
 #ifndef WEFTI_CUDA_EP_HOSTS_H
 #define WEFTI_CUDA_EP_HOSTS_H
 
@@ -33,8 +34,10 @@
 typedef struct wefti_cuda_ep_hosts_end {
     wefti_i32 pe;
     wefti_i32 rank;
+    wefti_i32 domain; /* of that rank */
     wefti_u32 line; /* of this rank there */
     wefti_u32 is_mapped; /* kernels here load and store its host heap */
+    wefti_u32 unused;
     wefti_i64 delta; /* from an address in this rank's to the same in that */
 } wefti_cuda_ep_hosts_end;
 
@@ -102,11 +105,32 @@ WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_hosts_row_bytes(wefti_u64 row_bytes, in
     return row_bytes + (sizeof(wefti_cuda_ep_hosts_tail) + (wefti_u64)topk * 8 + 15) / 16 * 16;
 }
 
+/* Numbers of calls: how many domains are masked, in the highest 8 bits, and a count of calls, which begins anew when a
+ * domain is masked and wraps. So ranks that mask the same domains agree on the next number, though the call that failed
+ * was not the same one on all of them. */
+#define WEFTI_CUDA_EP_HOSTS_COUNT_BITS 24
+
+WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_hosts_next_call(wefti_u32 call)
+{
+    const wefti_u32 count = (1u << WEFTI_CUDA_EP_HOSTS_COUNT_BITS) - 1;
+    return (call & ~count) | ((call + 1) & count);
+}
+
+/* Whether call `call` is before call `running`. */
+WEFTI_CUDA_EP_FN int wefti_cuda_ep_hosts_is_before(wefti_u32 call, wefti_u32 running)
+{
+    const wefti_u32 masks = call >> WEFTI_CUDA_EP_HOSTS_COUNT_BITS;
+    const wefti_u32 masks_now = running >> WEFTI_CUDA_EP_HOSTS_COUNT_BITS;
+    return masks != masks_now ? masks < masks_now
+                              : (wefti_i32)((call - running) << (32 - WEFTI_CUDA_EP_HOSTS_COUNT_BITS)) < 0;
+}
+
 /* Of the running call, and through all. In device memory. */
 typedef struct wefti_cuda_ep_hosts_control {
     wefti_u32 failed; /* 0, or -status of the first failure: no call works any more */
     wefti_u32 missing[WEFTI_CUDA_EP_MANY_WORDS]; /* ranks waited for in vain, as bits */
-    wefti_u32 calls; /* dispatches and backwards of combines, ever; equal on all ranks */
+    wefti_u32 masked[WEFTI_CUDA_EP_MANY_WORDS]; /* domains that the group goes on without, as bits; the host's */
+    wefti_u32 calls; /* the number of the running call, as below; equal on all ranks */
     /* Chunks of each channel, by domain, and back by line; and by line, and back by domain. */
     wefti_u32 sent[2][WEFTI_CUDA_EP_MANY_MAX * WEFTI_CUDA_EP_HOSTS_CHANNELS];
     wefti_u32 taken[2][WEFTI_CUDA_EP_MANY_MAX * WEFTI_CUDA_EP_HOSTS_CHANNELS];

@@ -26,7 +26,7 @@ typedef struct job {
     char what[160];
 } job;
 
-static weft_ep_config small_config(int experts)
+[[maybe_unused]] static weft_ep_config small_config(int experts)
 {
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
     config.experts = experts;

@@ -11,6 +11,7 @@ typedef struct sequence {
     const ep_setup *setup;
     const ep_size *size;
     weft_ep_plan plan;
+    const int *masked; /* [R] ranks that the group goes on without, or NULL */
     weft_ep_route *route;
     int held; /* which memory of the caller's the route has; -1: the library's own */
     size_t bytes; /* of a route */
@@ -80,6 +81,9 @@ static void draw_routing(sequence *s, drawn_call *call, bool may_overflow, uint6
     ep_routing_destroy(s->routing);
     ep_case_free(&s->one);
     s->one = ep_case_draw(random_next(common), s->setup, &s->plan);
+    if (s->masked != NULL) {
+        ep_case_mask(&s->one, s->masked);
+    }
     s->routing = ep_routing_create(&s->one, NULL);
     if (call->is_fresh) {
         draw_capacities(s, may_overflow, common, call->capacity);
@@ -136,10 +140,10 @@ static void sequence_draw(sequence *s, bool may_overflow, uint64_t *common, draw
 /* Now and then a dispatch on the routing that is there brings new weights. */
 static void sequence_weigh(sequence *s, drawn_call *call)
 {
-    static const int masked[EP_RANKS_MAX] = {0};
+    static const int none[EP_RANKS_MAX] = {0};
     call->step.weighs = !call->updates && !call->adds && s->of->salt % 3 == 0;
     if (call->step.weighs) {
-        ep_case_weigh(&s->one, s->of->salt, masked);
+        ep_case_weigh(&s->one, s->of->salt, s->masked != NULL ? s->masked : none);
     }
 }
 

@@ -87,6 +87,9 @@ weft_status wefti_ep_between_status(weft_ep *ep, const char *call);
 /* Why no call works any more, of the group or the one inside: 0, or the word that says it. */
 uint64_t wefti_ep_between_failed(const weft_ep *ep);
 
+weft_status wefti_ep_between_check_masks(const weft_ep *ep, const char *call);
+weft_status wefti_ep_between_mask(weft_ep *ep, int rank, int alive);
+
 size_t wefti_ep_between_route_bytes(const weft_ep *ep, const weft_ep_plan *plan);
 weft_status wefti_ep_between_route_open(weft_ep_route *route, void *memory);
 void wefti_ep_between_route_close(weft_ep_route *route);

@@ -134,6 +134,7 @@ static weft_status run_dispatch(weft_ep_route *route, const wefti_cuda_ep_hosts_
 {
     weft_ep *ep = route->ep;
     int sms;
+    WEFT_TRY(wefti_ep_between_check_masks(ep, call));
     WEFT_TRY(find_sms(route, call, &sms));
     wefti_ep_between_route *of = route->between;
     WEFT_TRY(wefti_cuda_ep_clear_dirty(ep->between->cuda, of->tables.route_header, &of->dirty_bytes, stream));
@@ -320,6 +321,7 @@ static weft_status run_combine(weft_ep_route *route, const wefti_cuda_ep_hosts_a
                                weft_stream *stream, const char *call)
 {
     int sms;
+    WEFT_TRY(wefti_ep_between_check_masks(route->ep, call));
     WEFT_TRY(find_sms(route, call, &sms));
     WEFT_TRY(launch(route->ep, WEFTI_EP_BETWEEN_RESULTS, sms, args, stream, call));
     return run_back(route, sms, args, in, stream, call);

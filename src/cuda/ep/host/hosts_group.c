@@ -250,12 +250,16 @@ static void find_ends(const weft_ep *ep, wefti_cuda_ep_hosts_end *forwarders, we
         const int is_own = domain == domains->of[ep->rank];
         const int rank = is_own ? ep->rank : wefti_ep_domains_forwarder(domains, ep->rank, domain);
         const int theirs_count = is_own ? 0 : list_sources(domains, rank, theirs, &most);
-        forwarders[domain] = (wefti_cuda_ep_hosts_end){
-            .pe = pe_of(ep, rank), .rank = rank, .line = (uint32_t)ascending(theirs, theirs_count, ep->rank)};
+        forwarders[domain] = (wefti_cuda_ep_hosts_end){.pe = pe_of(ep, rank),
+                                                       .rank = rank,
+                                                       .domain = domain,
+                                                       .line = (uint32_t)ascending(theirs, theirs_count, ep->rank)};
     }
     for (int i = 0; i < count; i++) {
-        sources[ascending(of, count, of[i])] =
-            (wefti_cuda_ep_hosts_end){.pe = pe_of(ep, of[i]), .rank = of[i], .line = (uint32_t)domains->of[ep->rank]};
+        sources[ascending(of, count, of[i])] = (wefti_cuda_ep_hosts_end){.pe = pe_of(ep, of[i]),
+                                                                         .rank = of[i],
+                                                                         .domain = domains->of[of[i]],
+                                                                         .line = (uint32_t)domains->of[ep->rank]};
     }
     ep->between->group.lines = count;
 }
@@ -535,16 +539,6 @@ static weft_status failure(const weft_ep *ep)
     return (weft_status) - (int)(uint32_t)wefti_ep_between_failed(ep);
 }
 
-static weft_status mask(weft_ep *ep, int rank, int alive)
-{
-    (void)ep;
-    (void)alive;
-    return wefti_error(WEFT_ERR_UNSUPPORTED,
-                       "weft_ep_mask: rank %d: a group of several domains on GPUs cannot go on without a rank; destroy "
-                       "it and make one without",
-                       rank);
-}
-
 static int link_domain(const weft_world *world, int pe)
 {
     return world->device == NULL ? 0 : wefti_cuda_of(world->device)->domain_of[pe];
@@ -571,7 +565,7 @@ static const wefti_ep_backend hosts_backend = {
     .group_open = group_open,
     .group_close = group_close,
     .group_fini = group_fini,
-    .mask = mask,
+    .mask = wefti_ep_between_mask,
     .failure = failure,
     .route_bytes = wefti_ep_between_route_bytes,
     .route_open = wefti_ep_between_route_open,

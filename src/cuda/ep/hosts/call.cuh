@@ -32,6 +32,18 @@ EP_DEVICE bool ep_hosts_is_well(const ep_hosts_group &group)
     return wefti_ld_relaxed(&group.control->failed) == 0 && wefti_ld_relaxed(group.inner_failed) == 0;
 }
 
+/* Whether the group goes on without a domain. */
+EP_DEVICE bool ep_hosts_is_masked(const ep_hosts_group &group, int domain)
+{
+    return (wefti_ld_relaxed(&group.control->masked[domain >> 5]) >> (domain & 31) & 1) != 0;
+}
+
+/* The call has a number of its own. One thread of its first kernel. */
+EP_DEVICE void ep_hosts_count_call(const ep_hosts_group &group)
+{
+    group.control->calls = wefti_cuda_ep_hosts_next_call(group.control->calls);
+}
+
 /* A call begins, in its first kernel; not on a PE whose kernels have a fault latched, as ep_begin_at says. The same to
  * all threads of a block; false: the group has failed. All threads. */
 EP_DEVICE bool ep_hosts_begins(const ep_hosts_group &group)

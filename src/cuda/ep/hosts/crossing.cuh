@@ -49,6 +49,7 @@ typedef struct ep_hosts_crossing {
     wefti_i32 rows; /* of the chunk, EP_HOSTS_NONE or EP_HOSTS_NEVER */
     wefti_u32 row; /* where they go */
     wefti_i32 progress; /* whether any end has gone on in this round */
+    wefti_i32 has_begun; /* `of` is set */
     wefti_i32 failed;
     wefti_u32 looks;
     wefti_u64 start_ns;
@@ -252,11 +253,12 @@ EP_DEVICE void ep_hosts_send(const ep_hosts &args, ep_hosts_crossing *state, ep_
         }
         __syncthreads(); /* all of it is there before it is posted by release */
         if (threadIdx.x == 0) {
-            if (!ep_hosts_post(&group, BACK, &side, WEFTI_CUDA_EP_HOSTS_CHUNK + (wefti_u64)rows * row_bytes,
-                               of->number)) {
+            if (ep_hosts_post(&group, BACK, &side, WEFTI_CUDA_EP_HOSTS_CHUNK + (wefti_u64)rows * row_bytes,
+                              of->number)) {
+                of->number++;
+            } else {
                 state->failed = -(int)WEFT_ERR_TIMEOUT;
             }
-            of->number++;
             of->chunk += (int)group.channels;
             of->is_done = ep_hosts_is_behind<BACK>(of->chunk, chunk_rows, of->total);
             state->progress = 1;
@@ -266,6 +268,23 @@ EP_DEVICE void ep_hosts_send(const ep_hosts &args, ep_hosts_crossing *state, ep_
 }
 
 /* ---- receiving ---- */
+
+/* Whether the next chunk by this channel is of a call that failed here before it was taken: it is dropped. Thread 0. */
+EP_DEVICE_SLOW bool ep_hosts_drop(const ep_hosts_group *group, int back, ep_hosts_progress *of,
+                                  const ep_hosts_side *side, wefti_u64 flag, wefti_i32 *failed)
+{
+    wefti_ep_ring_shape shape = {};
+    shape.slots = group->slots;
+    if ((wefti_u32)flag != of->number + 1 ||
+        !wefti_cuda_ep_hosts_is_before((wefti_u32)(flag >> 32), group->control->calls)) {
+        return false;
+    }
+    of->number++;
+    if (wefti_ep_ring_gives_credit(&shape, of->number) && !ep_hosts_give_credit(group, back, side, of->number)) {
+        *failed = -(int)WEFT_ERR_TIMEOUT;
+    }
+    return true;
+}
 
 /* Whether the next chunk is there, or will never be. Thread 0. */
 template <bool BACK>
@@ -277,8 +296,13 @@ EP_DEVICE void ep_hosts_look(const ep_hosts &args, ep_hosts_crossing *state, ep_
     const wefti_u64 *flag =
         (const wefti_u64 *)(group.memory + ep_hosts_flag_at(group, group.at.flags[BACK], side.ring, of->number));
     wefti_i32 *count = BACK ? NULL : &args.tables.line_count[side.peer];
-    const bool is_here = wefti_ld_acquire(flag) == ep_hosts_flag(group, of->number);
+    const wefti_u64 seen = wefti_ld_acquire(flag);
+    const bool is_here = seen == ep_hosts_flag(group, of->number);
     state->rows = EP_HOSTS_NONE;
+    if (!is_here && ep_hosts_drop(&group, BACK, of, &side, seen, &state->failed)) {
+        state->progress = 1;
+        return;
+    }
     if (is_here && of->chunk == side.channel) { /* of this call the first by this channel */
         const wefti_cuda_ep_hosts_chunk header = *(const wefti_cuda_ep_hosts_chunk *)chunk;
         if (header.call != args.call || header.total < 0 || header.total > group.tokens_max ||
@@ -397,7 +421,7 @@ template <bool BACK> EP_DEVICE ep_hosts_progress ep_hosts_start(const ep_hosts &
     of.number = (side.sends ? group.control->sent : group.control->taken)[BACK][side.ring];
     of.credit = of.number - group.slots; /* as far as is known: what there is, is looked at first */
     of.total = is_forwarder ? args.tables.sent_count[side.peer] : BACK ? args.tables.line_count[side.peer] : -1;
-    of.is_done = is_forwarder && side.peer == group.domain;
+    of.is_done = (is_forwarder && side.peer == group.domain) || ep_hosts_is_masked(group, side.to.domain);
     if (!of.is_done && of.total >= 0) {
         of.is_done = ep_hosts_is_behind<BACK>(of.chunk, ep_hosts_chunk_rows(group, row_bytes, of.total), of.total);
     }
@@ -412,6 +436,7 @@ template <bool BACK> EP_DEVICE void ep_hosts_cross(const ep_hosts &args)
     if (threadIdx.x == 0) {
         state.failed = ep_hosts_is_well(group) ? 0 : -(int)WEFT_ERR_TIMEOUT;
         state.looks = 0;
+        state.has_begun = state.failed == 0;
         state.start_ns = 0;
         for (int i = 0, end = (int)blockIdx.x; end < ends && state.failed == 0; i++, end += (int)gridDim.x) {
             state.of[i] = ep_hosts_start<BACK>(args, ep_hosts_side_of(group, BACK, end));
@@ -453,9 +478,9 @@ template <bool BACK> EP_DEVICE void ep_hosts_cross(const ep_hosts &args)
     }
     if (state.failed != 0) {
         ep_hosts_fail(&group, -state.failed);
-        return;
     }
-    for (int i = 0, end = (int)blockIdx.x; end < ends; i++, end += (int)gridDim.x) {
+    /* Also of a call that failed: what was sent is in the ring, and is dropped there. */
+    for (int i = 0, end = (int)blockIdx.x; end < ends && state.has_begun != 0; i++, end += (int)gridDim.x) {
         const ep_hosts_side side = ep_hosts_side_of(group, BACK, end);
         (side.sends ? group.control->sent : group.control->taken)[BACK][side.ring] = state.of[i].number;
     }

@@ -61,7 +61,8 @@ EP_DEVICE void ep_hosts_take_choices(const ep_hosts &args, int token)
         const wefti_u64 at = (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k;
         const wefti_i64 id = ep_hosts_given_id(choices, at);
         const bool is_valid = id >= 0 && id < args.group.experts;
-        args.tables.ids[at] = is_valid ? (wefti_i32)id : -1;
+        const bool goes = is_valid && !ep_hosts_is_masked(args.group, args.group.domain_of[id]);
+        args.tables.ids[at] = goes ? (wefti_i32)id : -1;
         args.tables.weights[at] = choices.weights != NULL ? choices.weights[at] : 1.0f;
         if (!is_valid && id != -1) {
             atomicAdd((wefti_u32 *)&header->dropped, 1u);
@@ -99,7 +100,7 @@ EP_DEVICE void ep_hosts_begin(const ep_hosts &args)
             ep_hosts_begin_routing(args);
         }
         *args.tables.inner_tokens = args.tables.route_header->tokens;
-        group.control->calls++;
+        ep_hosts_count_call(group);
     }
     const bool is_weighed = (args.flags & WEFTI_CUDA_EP_NEW_WEIGHTS) != 0;
     const int count = is_weighed ? args.tables.route_header->tokens * args.topk : 0;
@@ -749,6 +750,9 @@ template <bool TOTAL> EP_DEVICE void ep_hosts_add(const ep_hosts &args)
 {
     if (TOTAL ? !ep_hosts_is_well(args.group) : !ep_hosts_begins(args.group)) {
         return;
+    }
+    if (!TOTAL && ep_hosts_grid().number == 0) {
+        ep_hosts_count_call(args.group);
     }
     if (args.dtype == WEFT_EP_F32) {
         ep_hosts_add_all<WEFT_EP_F32, TOTAL>(args);
