@@ -99,14 +99,15 @@ static void run_case(job *of, uint64_t seed, const ep_size *size)
 /* Of eight cases a large one, on GPUs two, two of few but wide rows, one of so many wide ones that slices of early
  * calls are long, one of so many tokens that units have several, and one of many choices. */
 static const ep_size many_tokens = {2200, 4, 24, 512, (size_t)24 << 20};
+static const ep_size to_all_ranks = {12, EP_TOPK_MAX, 64, 64, (size_t)1 << 20}; /* where these are many, on CPUs */
 static const ep_size *size_of_case(int number, int pes)
 {
     static const ep_size wide = {12, 5, 12, 2048, (size_t)4 << 20};
     static const ep_size many_wide = {260, 3, 12, 4096, (size_t)12 << 20};
     int kind = number % 8;
-    return pes > FEW_PES && !ON_GPU             ? &ep_size_small
-           : kind == 6                          ? &many_tokens
-           : kind == 5                          ? &many_choices
+    return pes > FEW_PES && !ON_GPU ? (number % 2 == 1 && pes <= EP_TOPK_MAX ? &to_all_ranks : &ep_size_small)
+           : kind == 6              ? &many_tokens
+           : kind == 5              ? &many_choices
            : kind == 0 || (ON_GPU && kind == 4) ? &ep_size_full
            : kind == 3                          ? &many_wide
            : kind % 3 == 1                      ? &wide
@@ -114,9 +115,10 @@ static const ep_size *size_of_case(int number, int pes)
 }
 
 /* Whether a group of that size has as many tokens or choices as it is for. */
-static bool is_large_enough(const ep_size *size, const weft_ep_config *config)
+static bool is_large_enough(const ep_size *size, int pes, const weft_ep_config *config)
 {
-    return (size != &many_tokens || config->tokens_max >= size->tokens_max * 3 / 4) &&
+    return (size != &to_all_ranks || (config->topk_max >= pes && config->tokens_max > 0)) &&
+           (size != &many_tokens || config->tokens_max >= size->tokens_max * 3 / 4) &&
            (size != &many_choices || (config->topk_max >= MANY_CHOICES && config->tokens_max > 0));
 }
 
@@ -128,7 +130,7 @@ static uint64_t seed_of_case(uint64_t *common, int pes, const ep_size *size)
         seed = random_next(common);
         uint64_t state = seed;
         setup = draw_setup(&state, pes, size);
-    } while (!is_large_enough(size, &setup.config));
+    } while (!is_large_enough(size, pes, &setup.config));
     return seed;
 }
 
