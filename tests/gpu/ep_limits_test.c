@@ -518,11 +518,48 @@ static void odd_positions(weft_world *world, int which)
     ep_rig_close(&rig);
 }
 
+/* Where rows are dropped those of the lowest positions stay: of rank 1 its last token alone. */
+static void dropped_positions(weft_world *world, int which)
+{
+    ep_rig rig;
+    weft_ep_route *route = NULL;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    weft_ep_config config = ep_rig_config();
+    int32_t positions[EP_RIG_TOKENS * EP_RIG_PES];
+    ep_rig_row out[EP_RIG_TOKENS];
+    const int tokens = 3;
+    (void)which;
+    config.rows_max = 4;
+    config.overflow = WEFT_EP_OVERFLOW_DROP;
+    plan.topk = EP_RIG_PES;
+    plan.flags = WEFT_EP_DESTINATIONS;
+    ep_rig_open_with(&rig, world, WEFT_EP_RANK_MAJOR, &config, 0);
+    CHECK_OK(weft_ep_route_create(rig.ep, &plan, NULL, &route));
+    for (int i = 0; i < EP_RIG_TOKENS * EP_RIG_PES; i++) {
+        positions[i] = tokens - 1 - i / EP_RIG_PES;
+        rig.tokens[i / EP_RIG_PES][0] = (float)(100 * (rig.rank + 1) + i / EP_RIG_PES);
+    }
+    rig.choices.ids = NULL;
+    rig.choices.positions = positions;
+    fresh(&rig, route, tokens, EP_RIG_HIDDEN);
+    CHECK(rig.there[0][0] == 102 && rig.there[2][0] == 100 && rig.there[3][0] == 202);
+    const weft_ep_rows in = rows_of(rig.there, EP_RIG_HIDDEN);
+    const weft_ep_rows sums = rows_of(out, EP_RIG_HIDDEN);
+    CHECK_OK(weft_ep_combine(route, &in, &sums, 0, NULL));
+    CHECK_STATUS(weft_ep_failure(rig.ep), WEFT_OK);
+    for (int i = 0; i < tokens; i++) {
+        CHECK(out[i][0] == (rig.rank == 0 || i == 2 ? EP_RIG_PES * rig.tokens[i][0] : 0));
+    }
+    CHECK_OK(weft_ep_route_destroy(route));
+    ep_rig_close(&rig);
+}
+
 static void growth(void **state)
 {
-    static const ep_rig_case cases[] = {
-        {grow, 4}, {refuse, 1},         {grow_pairs, 1},     {capture, 1},        {grow_memory, 2},
-        {lose, 8}, {refused_by_one, 3}, {grow_positions, 2}, {grow_attached, 10}, {odd_positions, 1}};
+    static const ep_rig_case cases[] = {{grow, 4},           {refuse, 1},           {grow_pairs, 1},
+                                        {capture, 1},        {grow_memory, 2},      {lose, 8},
+                                        {refused_by_one, 3}, {grow_positions, 2},   {grow_attached, 10},
+                                        {odd_positions, 1},  {dropped_positions, 1}};
     (void)state;
     ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});
 }
@@ -530,8 +567,8 @@ static void growth(void **state)
 /* The same where kernels are those for many ranks. */
 static void growth_of_many(void **state)
 {
-    static const ep_rig_case cases[] = {
-        {grow, 4}, {grow_memory, 2}, {grow_positions, 2}, {odd_positions, 1}, {grow_attached, 10}};
+    static const ep_rig_case cases[] = {{grow, 4},          {grow_memory, 2},       {grow_positions, 2},
+                                        {odd_positions, 1}, {dropped_positions, 1}, {grow_attached, 10}};
     (void)state;
     assert_int_equal(setenv("WEFT_EP_FEW_RANKS", "0", 1), 0);
     ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});
