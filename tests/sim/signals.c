@@ -285,6 +285,34 @@ static void write_behind_signal(weft_world *world)
     }
 }
 
+/* What is put behind a signal without a fence may come before it, but no signal before its own data. */
+static void write_beside_signal(weft_world *world)
+{
+    enum { WORDS_EACH = 300, ROUNDS = 4 }; /* more than a network moves by message */
+    uint64_t *words; /* a signal, its data, and what is put at the same time */
+    uint64_t from[WORDS_EACH]; /* of this PE alone: who puts it need not wait until it is there */
+    uint64_t data[WORDS_EACH];
+    const int pe = weft_world_pe(world);
+    const int pes = weft_world_pes(world);
+    MUST(weft_calloc(world, 1 + 2 * WORDS_EACH, sizeof *words, (void **)&words));
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        for (int i = 0; i < WORDS_EACH; i++) {
+            from[i] = round;
+        }
+        MUST(weft_putmem_signal(world, words + 1, from, sizeof data, words, round, WEFT_SIGNAL_SET, (pe + 1) % pes));
+        MUST(weft_putmem(world, words + 1 + WORDS_EACH, from, sizeof data, (pe + 1) % pes));
+        MUST(weft_uint64_wait_until(world, words, WEFT_CMP_GE, round));
+        MUST(weft_getmem(world, data, words + 1, sizeof data, pe));
+        for (int i = 0; i < WORDS_EACH; i++) {
+            if (data[i] != round) {
+                weft_sim_fail("round %d: the signal has come, and word %d of its data is %d", (int)round, i,
+                              (int)data[i]);
+            }
+        }
+        MUST(weft_barrier(world));
+    }
+}
+
 /* Two of several words are set, one after the other: each is found once, by one of the calls that wait for any. */
 static void wait_for_any(weft_world *world, uint64_t *common)
 {
@@ -459,6 +487,8 @@ void case_signals(void *argument)
     }
     if (common_below(&common, 2) == 0) {
         write_behind_signal(world);
+    } else {
+        write_beside_signal(world);
     }
     uint64_t old;
     MUST(weft_uint64_atomic_fetch_add(world, &boxes[0].data[0], 1, 0, &old));

@@ -78,6 +78,16 @@ weft_status wefti_am_put(wefti_transport *transport, int pe, uint64_t offset, co
     return wefti_am_leave(am, status);
 }
 
+/* A message that must come behind the writes before it goes by their count, where they are counted: one that follows it
+ * and arrives before one of them would be taken for that. So the next write is one behind a fence. */
+static void fence_counted(wefti_am_wait *now)
+{
+    wefti_am_peer *peer = &now->am->peers[now->pe];
+    if (now->am->wire.rma == WEFTI_WIRE_RMA_COUNTED) {
+        peer->fenced_put = peer->message_put;
+    }
+}
+
 static weft_status send_signal(wefti_am_wait *now, const wefti_am_header *what, const void *data, size_t bytes)
 {
     wefti_am_buffer *buffer;
@@ -107,6 +117,9 @@ weft_status wefti_am_put_signal(wefti_transport *transport, int pe, uint64_t off
         status = send_signal(&now, &what, bytes > 0 ? (const unsigned char *)source + first : NULL, bytes - first);
     }
     count_put(am, &am->peers[pe], 1);
+    if (is_rma) {
+        fence_counted(&now);
+    }
     return wefti_am_leave(am, status);
 }
 
@@ -117,7 +130,9 @@ weft_status wefti_am_flag(wefti_transport *transport, int pe, uint64_t offset, u
     const wefti_am_header what = {.signal_offset = offset, .value = value, .op = WEFT_SIGNAL_SET};
     wefti_am_enter(am);
     am->peers[pe].flags++;
-    return wefti_am_leave(am, send_signal(&now, &what, NULL, 0));
+    const weft_status status = send_signal(&now, &what, NULL, 0);
+    fence_counted(&now);
+    return wefti_am_leave(am, status);
 }
 
 /* ---- get ---- */
@@ -253,7 +268,9 @@ static weft_status send_flush(wefti_am_wait *now, wefti_am_request **request)
 {
     wefti_am_buffer *buffer;
     WEFT_TRY(wefti_am_begin_request(now, WEFTI_AM_FLUSH, NULL, 0, &buffer, request));
-    return wefti_am_submit(now, buffer);
+    const weft_status status = wefti_am_submit(now, buffer);
+    fence_counted(now); /* other threads' writes */
+    return status;
 }
 
 /* Whether a PE that cannot be reached any more has said before that it leaves: the message may be here and not have
