@@ -237,44 +237,63 @@ WEFTI_DEVICE bool wefti_far_is_copied(const weft_dev *dev, wefti_u64 local, weft
 #endif
 }
 
-/* What has become of many bytes. */
-enum { WEFTI_FAR_NOT_LONG, WEFTI_FAR_MOVED, WEFTI_FAR_FAILED };
-
-/* One thread: ask the proxy to move the bytes by copies of the host's between `place` and `local`, and wait until
- * `local` can be used again, or has them. WEFTI_FAR_NOT_LONG: they are too few, or are where no copy reaches them, and
- * nothing has been done. A failure has been latched. */
-WEFTI_DEVICE_SLOW wefti_u32 wefti_far_move_long(const weft_dev *dev, int kind, wefti_u64 place, wefti_u64 local,
-                                                wefti_u64 bytes, int pe)
+/* Whether many bytes at `local` can go to or come from `place` by copies of the host's. */
+WEFTI_DEVICE_SLOW bool wefti_far_takes_long(const weft_dev *dev, wefti_u64 place, wefti_u64 local, wefti_u64 bytes)
 {
-    if (WEFTI_DEV_PLACE_SPACE(place) == WEFTI_DEV_SPACE_HOST || wefti_ld_relaxed(&wefti_far_ring(dev)->has_long) == 0 ||
-        !wefti_far_is_copied(dev, local, bytes)) {
-        return WEFTI_FAR_NOT_LONG;
-    }
-    WEFTI_UNROLL(1)
-    for (wefti_u64 at = 0; at < bytes; at += WEFTI_DEV_LONG_MAX) {
-        const wefti_u64 ticket = wefti_far_claim(dev);
-        if (ticket == WEFTI_NO_TICKET) {
-            return WEFTI_FAR_FAILED;
-        }
+    return WEFTI_DEV_PLACE_SPACE(place) != WEFTI_DEV_SPACE_HOST &&
+           wefti_ld_relaxed(&wefti_far_ring(dev)->has_long) != 0 && wefti_far_is_copied(dev, local, bytes);
+}
+
+/* Ask for such a copy of the first WEFTI_DEV_LONG_MAX of `bytes`. The ticket, or WEFTI_NO_TICKET after a failure, which
+ * has been latched. */
+WEFTI_DEVICE_SLOW wefti_u64 wefti_far_ask_long(const weft_dev *dev, int kind, wefti_u64 place, wefti_u64 local,
+                                               wefti_u64 bytes, int pe)
+{
+    const wefti_u64 ticket = wefti_far_claim(dev);
+    if (ticket != WEFTI_NO_TICKET) {
         wefti_dev_entry *entry = wefti_far_entry(dev, ticket);
         entry->request.kind = kind;
         entry->request.op = 0;
         entry->request.answer = kind == WEFTI_DEV_REQUEST_LONG_PUT ? WEFTI_DEV_ANSWER_READ : WEFTI_DEV_ANSWER_DONE;
-        entry->request.place = place + at;
-        entry->request.bytes = bytes - at < WEFTI_DEV_LONG_MAX ? bytes - at : WEFTI_DEV_LONG_MAX;
-        entry->request.value = local + at;
+        entry->request.place = place;
+        entry->request.bytes = bytes < WEFTI_DEV_LONG_MAX ? bytes : WEFTI_DEV_LONG_MAX;
+        entry->request.value = local;
         wefti_far_post(entry, ticket, pe);
-        const int status = wefti_far_answer_here(dev, ticket);
-        wefti_far_take(dev, ticket);
-        if (status != WEFT_OK) {
-            (void)wefti_dev_latch_here(dev, status, pe);
+    }
+    return ticket;
+}
+
+/* Wait until it is done; 0 after a failure, which has been latched. */
+WEFTI_DEVICE_SLOW bool wefti_far_await_long(const weft_dev *dev, wefti_u64 ticket, int pe)
+{
+    const int status = wefti_far_answer_here(dev, ticket);
+    wefti_far_take(dev, ticket);
+    if (status != WEFT_OK) {
+        (void)wefti_dev_latch_here(dev, status, pe);
+    }
+    return status == WEFT_OK;
+}
+
+/* What has become of many bytes. */
+enum { WEFTI_FAR_NOT_LONG, WEFTI_FAR_MOVED, WEFTI_FAR_FAILED };
+
+/* One thread: ask the proxy to move them between `place` and `local`, and wait until `local` can be used again, or has
+ * them. A failure has been latched. */
+WEFTI_DEVICE wefti_u32 wefti_far_move_long(const weft_dev *dev, int kind, wefti_u64 place, wefti_u64 local,
+                                           wefti_u64 bytes, int pe)
+{
+    WEFTI_UNROLL(1)
+    for (wefti_u64 at = 0; at < bytes; at += WEFTI_DEV_LONG_MAX) {
+        const wefti_u64 ticket = wefti_far_ask_long(dev, kind, place + at, local + at, bytes - at, pe);
+        if (ticket == WEFTI_NO_TICKET || !wefti_far_await_long(dev, ticket, pe)) {
             return WEFTI_FAR_FAILED;
         }
     }
     return WEFTI_FAR_MOVED;
 }
 
-/* All threads of the scope: what they did before is there for the copies, and what has come is there for them. */
+/* All threads of the scope: what they did before is there for the copies, and what has come is there for them.
+ * WEFTI_FAR_NOT_LONG: they are few, or where no copy reaches them, and nothing has been done. */
 WEFTI_DEVICE wefti_u32 wefti_far_try_long(weft_scope scope, const weft_dev *dev, int kind, wefti_u64 place,
                                           wefti_u64 local, wefti_u64 bytes, int pe)
 {
@@ -282,8 +301,11 @@ WEFTI_DEVICE wefti_u32 wefti_far_try_long(weft_scope scope, const weft_dev *dev,
         return WEFTI_FAR_NOT_LONG;
     }
     wefti_scope_sync(scope);
-    const wefti_u32 moved =
-        wefti_scope_first(scope, scope.rank == 0 ? wefti_far_move_long(dev, kind, place, local, bytes, pe) : 0);
+    wefti_u32 moved = WEFTI_FAR_NOT_LONG;
+    if (scope.rank == 0 && wefti_far_takes_long(dev, place, local, bytes)) {
+        moved = wefti_far_move_long(dev, kind, place, local, bytes, pe);
+    }
+    moved = wefti_scope_first(scope, moved);
     wefti_scope_sync(scope);
     return moved;
 }
