@@ -1,5 +1,5 @@
-/* Goal: a module is loaded once a context, whichever world asks, again in a context that has taken the place of another,
- * and again in a process that was forked. Method: a driver of counters. */
+/* Goal: a module is loaded once a context, whichever world asks, again in a context that has taken the place of
+ * another, and again in a process that was forked. Method: a driver of counters. */
 #include "cuda/driver/modules.h"
 
 #include <setjmp.h>

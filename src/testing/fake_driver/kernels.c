@@ -14,6 +14,12 @@ FAKE CUresult cuModuleLoadData(CUmodule *module, const void *image)
     return CUDA_SUCCESS;
 }
 
+FAKE CUresult cuModuleUnload(CUmodule module) /* the tools do */
+{
+    (void)module;
+    return CUDA_SUCCESS;
+}
+
 /* Kernels: kernels.cu compiled for the CPU, called block by block, and those of kernels_ep.h, a grid each. */
 typedef void (*kernel)(const void *args, unsigned block, unsigned blocks);
 #define DECLARE(NAME, threads, when) void wefti_cuda_##NAME(const void *args, unsigned block, unsigned blocks);
