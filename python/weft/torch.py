@@ -31,8 +31,14 @@ from weft import _weft, ep
 __all__ = ["MemPool", "MoE", "Step"]
 
 
+# The address of a device's current stream, as torch's own compiled code asks for it: a fiftieth of current_stream()'s time.
+_raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+
+
 def _stream(tensor):
-    return torch.cuda.current_stream(tensor.device).cuda_stream if tensor.is_cuda else None
+    if not tensor.is_cuda:
+        return None
+    return torch.cuda.current_stream(tensor.device).cuda_stream if _raw_stream is None else _raw_stream(tensor.get_device())
 
 
 # ---- routings ----
@@ -65,14 +71,16 @@ class _Routing:
         self.kept = [] if stream == "captured" else None  # of each call that receives: [arrays and their mark]
         self.calls = 0  # of these
 
-    def arrays(self, *tensors):
-        """Memory like these, which are not allocated, for rows that come, and the address of its mark (0: none)."""
+    def arrays(self, *wanted):
+        """Memory for rows that come, each of them (type, shape), and the address of its mark (0: none)."""
+        device = self.memory.device
         if self.kept is None:
-            return (*(torch.empty_like(tensor, device=self.memory.device) for tensor in tensors), 0)
+            return (*(torch.empty(shape, dtype=dtype, device=device) for dtype, shape in wanted), 0)
         if self.calls == len(self.kept):
-            with _outside_of_captures(self.memory.device):
-                self.kept.append([*(_cleared(tensor, self.memory.device) for tensor in tensors),
-                                  torch.zeros(1, dtype=torch.int64, device=self.memory.device)])
+            with _outside_of_captures(device):
+                self.kept.append([*(torch.full(shape, -1 if dtype == torch.int32 else 0, dtype=dtype, device=device)
+                                    for dtype, shape in wanted),
+                                  torch.zeros(1, dtype=torch.int64, device=device)])
         *arrays, mark = self.kept[self.calls]
         self.calls += 1
         return (*(array.detach() for array in arrays), mark.data_ptr())
@@ -105,10 +113,6 @@ def _outside_of_captures(device):
         stream.synchronize()
     finally:
         exchange(ctypes.byref(mode))
-
-
-def _cleared(like, device):
-    return torch.full(like.shape, -1 if like.dtype == torch.int32 else 0, dtype=like.dtype, device=device)
 
 
 class _Header(ctypes.Array):
@@ -255,7 +259,7 @@ def _dispatch_on(step, routing, x, ids, weights, capacity):
     if x.shape[0] != choices[0]:
         raise ValueError(f"x has {x.shape[0]} tokens, and ids {choices[0]}")
     received, row_weights, experts, mark = routing.arrays(
-        _like(x.dtype, capacity, x.shape[1]), _like(torch.float32, capacity), _like(torch.int32, capacity))
+        (x.dtype, (capacity, x.shape[1])), (torch.float32, (capacity,)), (torch.int32, (capacity,)))
     routing.route.tokens = choices[0]
     _weft.route_choose(routing.route._handle, *choices)
     _send(routing.route, x, received, code, row_weights, experts)
@@ -263,10 +267,6 @@ def _dispatch_on(step, routing, x, ids, weights, capacity):
         _check(step, routing.route.query())
     _pad(routing.route, received, mark, code, row_weights.data_ptr(), experts.data_ptr())
     return received, row_weights, experts
-
-
-def _like(dtype, *shape):
-    return torch.empty(shape, dtype=dtype, device="meta")
 
 
 def _pad(route, rows, mark, code, row_weights=0, experts=0):
@@ -304,7 +304,7 @@ def _combine_bwd(grad_out, routing, rows):
     grad_out = grad_out.contiguous()
     _check_shapes(routing, rows, grad_out.shape[0])
     routing.mark_written()
-    grad_rows, mark = routing.arrays(_like(grad_out.dtype, rows, grad_out.shape[1]))
+    grad_rows, mark = routing.arrays((grad_out.dtype, (rows, grad_out.shape[1])))
     routing.route.combine_bwd(ep.Rows(grad_out), ep.Rows(grad_rows), stream=_stream(grad_out))
     if routing.is_padded:
         _pad(routing.route, grad_rows, mark, ep._known(grad_rows.dtype)[1])
