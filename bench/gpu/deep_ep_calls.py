@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times of deep_ep's calls on GPUs, a GPU a rank, and the host's time in each call.
 
-    torchrun --nproc-per-node 2 bench/gpu/deep_ep.py        # with weft, deep_ep and torch with CUDA installed
+    torchrun --nproc-per-node 2 bench/gpu/deep_ep_calls.py        # with weft, deep_ep and torch with CUDA installed
 
 us by events, the largest over the ranks of each rank's median of 30 calls, each behind a flushed second level cache. Calls that do not
 wait on the host begin together behind a meeting and a pause, so that the host is ahead of the GPU; the others begin when they
