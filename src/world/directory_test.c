@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "support/check.h"
+#include "support/torture.h"
 #include "world/directory.h"
 
 #define PES_MAX 40
@@ -144,12 +146,70 @@ static void test_no_directory(void **state)
     assert_int_equal(wefti_directory_check(&good.directory, 8), WEFT_ERR_MISMATCH);
 }
 
+/* The PEs that are as many PEs behind the first of their node as `pe` is, of unequal nodes whose PEs are mixed. */
+static weft_status sort_by_slot(void *context)
+{
+    const wefti_directory *directory = context;
+    int slots[PES_MAX];
+    int on_node[PES_MAX] = {0};
+    for (int pe = 0; pe < PES_MAX; pe++) {
+        slots[pe] = on_node[directory->pes[pe].node]++;
+    }
+    for (int pe = 0; pe < PES_MAX; pe++) {
+        int32_t *members = NULL;
+        int count = -1;
+        int number = -1;
+        WEFT_TRY(wefti_directory_same_slot(directory, PES_MAX, pe, &members, &count, &number));
+        int found = 0;
+        for (int other = 0; other < PES_MAX; other++) {
+            if (slots[other] == slots[pe]) {
+                assert_true(found < count);
+                assert_int_equal(members[found++], other);
+            }
+        }
+        assert_int_equal(found, count);
+        assert_int_equal(members[number], pe);
+        wefti_free(members);
+    }
+    return WEFT_OK;
+}
+
+static made mixed_nodes(void)
+{
+    made to;
+    int first[4] = {-1, -1, -1, -1};
+    uint64_t random = 17;
+    memset(&to, 0, sizeof to);
+    for (int pe = 0; pe < PES_MAX; pe++) {
+        const int node = (int)random_below(&random, 4);
+        first[node] = first[node] < 0 ? pe : first[node];
+        to.directory.pes[pe].node = (uint32_t)first[node];
+    }
+    return to;
+}
+
+static void test_same_slot(void **state)
+{
+    (void)state;
+    made nodes = mixed_nodes();
+    assert_int_equal(sort_by_slot(&nodes.directory), WEFT_OK);
+}
+
+static void test_same_slot_without_memory(void **state)
+{
+    (void)state;
+    made nodes = mixed_nodes();
+    assert_true(torture(sort_by_slot, &nodes.directory) >= 3 * PES_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lowest),
         cmocka_unit_test(test_reasons),
         cmocka_unit_test(test_no_directory),
+        cmocka_unit_test(test_same_slot),
+        cmocka_unit_test(test_same_slot_without_memory),
     };
     setenv("WEFT_LOG", "none", 1);
     return cmocka_run_group_tests_name("directory", tests, NULL, NULL);
