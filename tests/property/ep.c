@@ -146,7 +146,11 @@ static int run(batch *all)
     (void)setenv("WEFT_EP_COUNTS", counts_ways[all->cases[0].counts], 1);
     all->done = 0;
     all->stop = 0;
-    pes_run(all->cases[0].ranks, run_batch, all);
+    weft_world *worlds[PES_MAX];
+    const int ranks = all->cases[0].ranks;
+    pes_create_world_of(ranks, (size_t)64 << 20, worlds); /* a group that grows has old and new memory for a while */
+    pes_run_in(ranks, worlds, run_batch, all);
+    pes_destroy_world(ranks, worlds);
     return check_failures() == 0;
 }
 

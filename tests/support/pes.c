@@ -25,7 +25,7 @@ weft_world_config pes_config(weft_threads *threads, int pe, int pes)
     config.threads = threads;
     config.pe = pe;
     config.pes = pes;
-    config.heap_max_bytes = (size_t)16 << 20;
+    config.heap_max_bytes = PES_HEAP_MAX_BYTES;
     config.deadline_ns = UINT64_C(30000000000);
     return config;
 }
@@ -73,11 +73,17 @@ void pes_create(const weft_world_config *configs, int pes, pes_outcome *outcomes
 
 void pes_create_world(int pes, weft_world **worlds)
 {
+    pes_create_world_of(pes, PES_HEAP_MAX_BYTES, worlds);
+}
+
+void pes_create_world_of(int pes, size_t heap_max_bytes, weft_world **worlds)
+{
     weft_threads *threads = pes_meeting(pes);
     weft_world_config configs[PES_MAX];
     pes_outcome outcomes[PES_MAX];
     for (int pe = 0; pe < pes; pe++) {
         configs[pe] = pes_config(threads, pe, pes);
+        configs[pe].heap_max_bytes = heap_max_bytes;
     }
     pes_create(configs, pes, outcomes);
     for (int pe = 0; pe < pes; pe++) {

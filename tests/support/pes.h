@@ -5,11 +5,12 @@
 #include "weft.h"
 
 #define PES_MAX 80
+#define PES_HEAP_MAX_BYTES ((size_t)16 << 20)
 
 /* Run body(pe, context) in `pes` threads and join them. In each, check_as_pe(pe) has been called. */
 void pes_each(int pes, void (*body)(int pe, void *context), void *context);
 
-/* A config for PE `pe` of `pes` at this meeting point: heaps of at most 16 MiB, a deadline of 30 s. */
+/* A config for PE `pe` of `pes` at this meeting point: heaps of at most PES_HEAP_MAX_BYTES, a deadline of 30 s. */
 weft_world_config pes_config(weft_threads *threads, int pe, int pes);
 
 weft_threads *pes_meeting(int pes);
@@ -34,6 +35,7 @@ void pes_create(const weft_world_config *configs, int pes, pes_outcome *outcomes
 
 /* Create a world of `pes` PEs at a new meeting point; all must succeed. */
 void pes_create_world(int pes, weft_world **worlds);
+void pes_create_world_of(int pes, size_t heap_max_bytes, weft_world **worlds);
 void pes_destroy_world(int pes, weft_world **worlds);
 
 /* Run body(worlds[pe], context) in one thread a PE. */
