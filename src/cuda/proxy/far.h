@@ -180,6 +180,12 @@ typedef struct wefti_cuda_far {
     int is_ending; /* atomic */
 } wefti_cuda_far;
 
+/* Whether the data is not in the request, but in memory that it names. */
+static inline int wefti_far_is_long(const wefti_dev_request *request)
+{
+    return request->kind == WEFTI_DEV_REQUEST_LONG_PUT || request->kind == WEFTI_DEV_REQUEST_LONG_GET;
+}
+
 /* ---- far.c ---- */
 
 /* Make the proxy of a device that has far PEs, and start it. Collective over the world; the same status on all. */

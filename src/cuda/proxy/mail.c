@@ -103,11 +103,6 @@ static void follow(wefti_cuda_far *far, const wefti_far_lane *lane, wefti_far_ta
     }
 }
 
-static int is_long(const wefti_dev_request *request)
-{
-    return request->kind == WEFTI_DEV_REQUEST_LONG_PUT || request->kind == WEFTI_DEV_REQUEST_LONG_GET;
-}
-
 static void note(wefti_far_task *task, weft_status status)
 {
     task->status = task->status == WEFT_OK ? status : task->status;
@@ -205,7 +200,7 @@ int wefti_far_make(wefti_cuda_far *far, wefti_far_lane *lane, wefti_far_task *ta
         cut_off(far, lane, task, lane->gone);
         return 1;
     }
-    if (!is_long(request)) {
+    if (!wefti_far_is_long(request)) {
         if (!has_place(lane)) {
             return 0;
         }
@@ -347,7 +342,7 @@ static int take_answer(wefti_cuda_far *far, wefti_far_lane *lane)
 /* A caller that waits no longer is told so once no copy uses its memory, and none will. */
 static void let_go_of(wefti_cuda_far *far, const wefti_far_lane *lane, wefti_far_task *task)
 {
-    if (is_long(request_of(task)) && !task->has_answer && wefti_far_ring_is_left(task->ring, task->ticket) &&
+    if (wefti_far_is_long(request_of(task)) && !task->has_answer && wefti_far_ring_is_left(task->ring, task->ticket) &&
         wefti_far_has_passed(far, &far->asking, task->mark)) {
         task->is_left = 1;
         note(task, WEFT_ERR_TIMEOUT);

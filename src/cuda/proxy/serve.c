@@ -7,11 +7,6 @@
 /* So many bytes are waited for: a look at a mark later would come later. */
 #define FEW_BYTES ((uint64_t)64 << 10)
 
-static int is_long(const wefti_dev_request *request)
-{
-    return request->kind == WEFTI_DEV_REQUEST_LONG_PUT || request->kind == WEFTI_DEV_REQUEST_LONG_GET;
-}
-
 /* Carry out the first message of the lane's PE that has not been. 0: there is none, or no room for what it asks. */
 static int serve_one(wefti_cuda_far *far, wefti_far_lane *lane)
 {
@@ -25,7 +20,8 @@ static int serve_one(wefti_cuda_far *far, wefti_far_lane *lane)
     const int is_get = request.kind == WEFTI_DEV_REQUEST_GET || request.kind == WEFTI_DEV_REQUEST_LONG_GET;
     wefti_far_served *served = &far->served[far->served_end % WEFTI_FAR_SERVED];
     wefti_far_answer *answer = &far->answers[far->served_end % WEFTI_FAR_SERVED];
-    *served = (wefti_far_served){.lane = lane, .number = lane->taken + 1, .is_long = is_long(&request), .loan = -1};
+    *served =
+        (wefti_far_served){.lane = lane, .number = lane->taken + 1, .is_long = wefti_far_is_long(&request), .loan = -1};
     void *data = is_get ? (void *)answer->data : (void *)(uintptr_t)message->request.data;
     if (request.kind == WEFTI_DEV_REQUEST_LONG_PUT && far->chunk_bytes != 0) {
         data = wefti_far_chunk(far, (uint32_t)lane->pe, WEFTI_FAR_OF_MESSAGE, lane->taken);
