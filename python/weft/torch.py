@@ -31,7 +31,7 @@ from weft import _weft, ep
 __all__ = ["MemPool", "MoE", "Step"]
 
 
-# The address of a device's current stream, as torch's compiled code asks for it: a fiftieth of current_stream()'s time.
+# The address of a device's current stream, as torch's compiled code asks for it: current_stream() makes objects first.
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 
 
