@@ -18,7 +18,7 @@
 #define PROBES 4
 #define PROBE_PAUSE_NS UINT64_C(1000000)
 
-/* How long one look at the names that the system lists takes, at most. */
+/* How long the names that the system lists are tried in one look, at most. */
 #define SEARCH_NS UINT64_C(100000000)
 #define SEARCHED_MAX 1000u /* names */
 #define NONCE_BYTES 8
@@ -155,11 +155,12 @@ static int note_name(void *context, const char *name)
 static socklen_t find_hidden(const unsigned char key[WEFTI_HASH_BYTES], struct sockaddr_un *address)
 {
     search now = {.key = key};
-    const uint64_t until_ns = wefti_os_now_ns() + SEARCH_NS;
     (void)!wefti_os_random(&now.random, sizeof now.random); /* else always the same */
     wefti_os_socket_list_unix(PREFIX, note_name, &now);
-    for (uint32_t i = 0; i < now.count && i < SEARCHED_MAX && wefti_os_now_ns() < until_ns; i++) {
-        socklen_t bytes = hidden_address(key, now.nonces[i], address);
+    const uint64_t until_ns = wefti_os_now_ns() + SEARCH_NS;
+    const uint32_t names = now.count < SEARCHED_MAX ? now.count : SEARCHED_MAX;
+    for (uint32_t i = 0; i < names && wefti_os_now_ns() < until_ns; i++) { /* from any on: the next look sees others */
+        socklen_t bytes = hidden_address(key, now.nonces[((now.random >> 32) + i) % names], address);
         if (is_own(address, bytes)) {
             return bytes;
         }

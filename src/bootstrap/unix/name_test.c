@@ -181,8 +181,8 @@ static void hold_all(const name_key key, int backlog, int holders[WEFTI_UNIX_NAM
     }
 }
 
-/* Whether a process of this user is found by a search. */
-static int is_found(const name_key key)
+/* Whether a process of this user is found by one look. */
+static int is_found_at_once(const name_key key)
 {
     wefti_tree_contact any;
     wefti_tree_address tried[WEFTI_UNIX_ADDRESSES_MAX];
@@ -193,6 +193,17 @@ static int is_found(const name_key key)
         wefti_os_socket_connect(caller, (const struct sockaddr *)(void *)tried[1].sockaddr, tried[1].bytes) == 0 &&
         wefti_os_socket_is_own_user(caller, NULL);
     wefti_os_socket_close(caller);
+    return found;
+}
+
+/* Whether it is found in a minute: of names held by others one look tries as many as its time allows. */
+static int is_found(const name_key key)
+{
+    const uint64_t until_ns = wefti_os_now_ns() + UINT64_C(60000000000);
+    int found = 0;
+    while (!found && wefti_os_now_ns() < until_ns) {
+        found = is_found_at_once(key);
+    }
     return found;
 }
 
@@ -214,7 +225,7 @@ static void test_all_names_are_held(void **state)
         if (geteuid() == 0) { /* names like the one that will be taken, too */
             squatter = fork_squatter(key, WEFTI_UNIX_NAMES_MAX, 300);
         }
-        assert_false(is_found(key));
+        assert_false(is_found_at_once(key));
         if (backlog == 0) { /* the first may be another PE 0's; it is passed over when it has said nothing */
             assert_int_equal(wefti_unix_listen(key, 0, &listener, &number), WEFT_ERR_STATE);
             assert_int_equal(number, 0);
