@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "os/os.h"
 #include "support/check.h"
 #include "support/ledger.h"
 #include "support/pes.h"
@@ -213,12 +214,10 @@ static void thousands_alive(void **state)
 
 /* ---- teams of some PEs each, so that no two PEs have the same records ---- */
 
-#define SUBSETS_ALIVE 1500
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SUBSETS_MADE 2500
-#else
-#define SUBSETS_MADE 10000
-#endif
+#define SUBSETS_ALIVE 300
+#define SUBSETS_MADE 10000 /* and fewer, but this many, where processors are so busy that it takes longer than this: */
+#define SUBSETS_MADE_LEAST 1000
+#define SUBSETS_NS UINT64_C(10000000000)
 #define SUBSET_PES 8
 #define ROUNDS_MAX 12 /* agreements a creation, whatever is alive */
 
@@ -243,6 +242,17 @@ static void make_subset(weft_world *world, int i, weft_team **team)
     CHECK_OK(weft_team_split_strided(weft_team_world(world), start, size == 1 ? 1 : -1, size, team));
 }
 
+/* Whether all PEs go on after team i: one whose time is over ends it for all. */
+static int goes_on(weft_world *world, int i, uint64_t until_ns, long *words)
+{
+    if (i < SUBSETS_MADE_LEAST || i % 100 != 0) {
+        return i < SUBSETS_MADE && check_failures() == 0;
+    }
+    words[0] = wefti_os_now_ns() > until_ns;
+    CHECK_OK(weft_long_max_reduce(weft_team_world(world), &words[1], &words[0], 1));
+    return i < SUBSETS_MADE && check_failures() == 0 && words[1] == 0;
+}
+
 /* Teams come, and after SUBSETS_ALIVE more they go. */
 static void subsets_body(weft_world *world, void *context)
 {
@@ -252,9 +262,11 @@ static void subsets_body(weft_world *world, void *context)
     (void)context;
     memset(teams, 0, sizeof of_pe[0]);
     CHECK_OK(weft_malloc(world, 64, &block));
+    (void)sum_of(weft_team_world(world), block); /* the world's team has the memory for it from now on */
     uint64_t used = heap_used(world);
     uint64_t reserved = 0;
-    for (int i = 0; i < SUBSETS_MADE && check_failures() == 0; i++) {
+    const uint64_t until_ns = wefti_os_now_ns() + SUBSETS_NS;
+    for (int i = 0; goes_on(world, i, until_ns, block); i++) {
         weft_team **team = &teams[i % SUBSETS_ALIVE];
         CHECK_OK(weft_team_destroy(*team));
         uint64_t before = agreements(world);
