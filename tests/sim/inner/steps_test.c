@@ -134,7 +134,7 @@ static void test_an_abort_is_handed_on(void **state)
 static void ask_half(weft_world *world, uint32_t *words)
 {
     const int home = (int)(((uintptr_t)words - world->view.heap) / 8 % world->view.pes);
-    uint32_t before;
+    uint32_t before = 0;
     uint32_t old;
     await_turn(2);
     wefti_st32(&words[1], IN, WEFTI_RELEASE);
