@@ -214,7 +214,7 @@ static void thousands_alive(void **state)
 
 /* ---- teams of some PEs each, so that no two PEs have the same records ---- */
 
-#define SUBSETS_ALIVE 300
+#define SUBSETS_ALIVE 500
 #define SUBSETS_MADE 10000 /* and fewer, but this many, where processors are so busy that it takes longer than this: */
 #define SUBSETS_MADE_LEAST 1000
 #define SUBSETS_NS UINT64_C(10000000000)
