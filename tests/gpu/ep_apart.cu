@@ -1,7 +1,7 @@
 /* Goal: a group on GPUs whose ranks do not have all in common. Rows that are received in memory which the other ranks
- * have not mapped come all the same. A rank that was masked and comes late does not write where the others said before.
- * With GPUs also: a call whose own blocks come a deadline late is right; and a fault that another kernel latched ends
- * it.
+ * have not mapped, or have mapped in part, come all the same. A rank that was masked and comes late does not write
+ * where the others said before. With GPUs also: a call whose own blocks come a deadline late is right; and a fault that
+ * another kernel latched ends it.
  *
  * Method: each case is a group of its own, with few tokens, all of which go to the next rank, and rows that say whose
  * they are. As processes only do PEs lack mappings. A kernel that only spins takes multiprocessors away. Usage: as
@@ -198,6 +198,39 @@ static void test_part(scene *of, weft_ep_layout layout, int is_registered, void 
     close_scene(of);
 }
 
+#define MAPPED_BYTES ((uintptr_t)2 << 20) /* heaps are mapped in multiples of it */
+#define ROWS_BEFORE 3
+
+/* Gradients whose first rows lie in what all ranks have mapped and whose last do not, wherever the border is in memory
+ * of this PE alone. How many rows there will be the host does not know: they all come. */
+static void test_border(scene *of, void *common, weft_team *alone)
+{
+    test_pe *pe = of->pe;
+    open_scene(of, weft_team_world(of->world), WEFT_EP_RANK_MAJOR);
+    unsigned char *own = pe->pe % 2 == 0 ? (unsigned char *)open_part(alone, 0) : NULL;
+    const weft_ep_received received = received_at(common);
+    const weft_ep_rows in = rows_at(of->tokens);
+    const weft_ep_choices choices = choices_of(of);
+    fill_tokens(of, 1);
+    CHECK_OK(weft_ep_route_choose(of->route, &choices));
+    CHECK_OK(weft_ep_dispatch(of->route, &in, &received, gpu_stream_of(pe)));
+    CHECK_STATUS(status_of(of), WEFT_OK);
+    for (size_t i = 0; i + 1 < PART_BYTES / MAPPED_BYTES; i++) {
+        unsigned char *border = (unsigned char *)(((uintptr_t)own / MAPPED_BYTES + 1 + i) * MAPPED_BYTES);
+        unsigned char *there = border - ROWS_BEFORE * ROW_BYTES;
+        void *to = own == NULL || there < own ? common : there;
+        const weft_ep_rows grads = rows_at(to);
+        gpu_set(pe, to, 0x5a, (size_t)TOKENS * ROW_BYTES);
+        CHECK_OK(weft_ep_combine_bwd(of->route, &in, NULL, &grads, NULL, 0, gpu_stream_of(pe)));
+        CHECK_STATUS(status_of(of), WEFT_OK);
+        expect_rows(of, to, (pe->pe + pe->pes - 1) % pe->pes, 1);
+    }
+    if (own != NULL) {
+        close_part(alone, 0, own);
+    }
+    close_scene(of);
+}
+
 /* ---- a rank that is masked and comes late ---- */
 
 #define LATE_DEADLINE_NS UINT64_C(400000000)
@@ -341,6 +374,7 @@ static void test_body(test_pe *pe)
     for (int way = 0; way < 4; way++) {
         test_part(&of, way % 2 == 0 ? WEFT_EP_RANK_MAJOR : WEFT_EP_EXPERT_MAJOR, way / 2, common, alone);
     }
+    test_border(&of, common, alone);
     for (int way = 0; way < 8 && pe->pes > 1; way++) {
         test_late(&of, way % 2 == 0 ? WEFT_EP_RANK_MAJOR : WEFT_EP_EXPERT_MAJOR, way / 2 % 2, way / 4, common);
     }
