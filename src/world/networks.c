@@ -43,6 +43,7 @@ static const char names[] = "map"
 #undef NAME
     ;
 #define NETWORKS ((uint32_t)(sizeof rows / sizeof *rows))
+_Static_assert(NETWORKS <= sizeof(uint32_t), "a list has room for all but `map`, and for a plugin");
 
 const wefti_transport_ops *wefti_network_ops(uint32_t network)
 {
@@ -88,10 +89,13 @@ static int has(uint32_t list, uint32_t network)
 uint32_t wefti_networks_append(uint32_t list, uint32_t network)
 {
     unsigned shift = 0;
-    while (list >> shift != 0) {
+    if (has(list, network)) {
+        return list;
+    }
+    while (list >> shift != 0) { /* each network stands there once at most, so there is room */
         shift += 8;
     }
-    return has(list, network) ? list : list | network << shift;
+    return list | network << shift;
 }
 
 uint32_t wefti_networks_common(uint32_t list, uint32_t other)
