@@ -30,7 +30,7 @@ const char *wefti_library_error(void)
     return text == NULL ? "it is not known why" : text;
 }
 
-int wefti_library_is_secure(void)
+int wefti_process_is_privileged(void)
 {
     return getauxval(AT_SECURE) != 0;
 }

@@ -134,7 +134,7 @@ static uint32_t find(const char *name, size_t length)
 static weft_status load(const char *path, size_t length, uint32_t *network)
 {
     *network = 0;
-    if (wefti_library_is_secure()) {
+    if (wefti_process_is_privileged()) {
         wefti_log(WEFTI_LOG_WARN,
                   "WEFT_TRANSPORT names the library %.*s, which is not followed in a program that has more rights than "
                   "its user (setuid, capabilities)",

@@ -25,7 +25,7 @@ static weft_status find_path(const weft_world_config *config, const char **path)
                            "the bootstrap \"plugin\" needs the path of a library: config.bootstrap_plugin, or "
                            "WEFT_BOOTSTRAP_PLUGIN");
     }
-    if (config->bootstrap_plugin == NULL && wefti_library_is_secure()) {
+    if (config->bootstrap_plugin == NULL && wefti_process_is_privileged()) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,
                            "WEFT_BOOTSTRAP_PLUGIN is not followed in a program that has more rights than its user "
                            "(setuid, capabilities): the program itself can name it, in config.bootstrap_plugin");
