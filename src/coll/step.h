@@ -8,6 +8,7 @@
 #ifndef WEFTI_COLL_STEP_H
 #define WEFTI_COLL_STEP_H
 
+#include "coll/fold.h"
 #include "team/team.h"
 #include "weft/coll.h"
 #include "weft/protocol/coll_layout.h"
@@ -15,7 +16,7 @@
 #include "world/tuning.h"
 
 #define WEFTI_COLL_CHUNKS 4
-#define WEFTI_COLL_CHUNK_BYTES ((size_t)8 << 10) /* a slice is done in pieces that stay in the first cache */
+#define WEFTI_COLL_CHUNK_BYTES WEFTI_FOLD_BYTES /* pieces of long vectors: they stay in the first cache */
 
 /* factor * count, or SIZE_MAX, which no heap holds. */
 static inline size_t wefti_coll_times(size_t count, size_t factor)
@@ -44,7 +45,7 @@ typedef struct wefti_step {
     wefti_coll *coll;
     const char *call;
     uint64_t epoch;
-    uint64_t signature; /* in place above the epoch */
+    uint64_t signature; /* of the call's arguments: stands in a flag's upper 16 bits, above the epoch */
     size_t count; /* of the call's arguments */
     wefti_span span;
     wefti_coll_ring ring; /* through which the messages go */
@@ -56,10 +57,10 @@ typedef struct wefti_step {
 
 /* What must be equal on all members of a call: 16 bits of it go with every message. */
 typedef struct wefti_call_arguments {
-    unsigned kind; /* collective, operation, type */
+    unsigned kind; /* which collective: a wefti_collective */
     int root;
     size_t count;
-    uint64_t more;
+    uint64_t more; /* operation and type, or what else must be equal */
 } wefti_call_arguments;
 
 /* scratch.c: make the scratch. Collective; the same status on all members. */
@@ -77,7 +78,7 @@ static inline weft_status wefti_step_end(const wefti_step *step, size_t element,
 }
 /* A rule of world/tuning.c names an algorithm that the collective's NAME.c has no case for. The same on all members. */
 weft_status wefti_step_no_case(const wefti_step *step, wefti_algorithm algorithm);
-/* The call's messages have so many bytes; before the first of them. 0 unless said. */
+/* The call's messages have so many bytes; before the first of them. Without it they are words without data. */
 static inline void wefti_step_carry(wefti_step *step, size_t bytes)
 {
     step->ring = bytes > WEFTI_COLL_LINE_DATA_BYTES ? WEFTI_COLL_IN_SLOTS : WEFTI_COLL_IN_LINES;

@@ -26,7 +26,7 @@ weft_status wefti_reduce_messages(wefti_step *step, const wefti_reduction *r, co
 void wefti_slice_of(const wefti_step *step, int member, size_t count, size_t element, size_t *first, size_t *last);
 /* Members use their own offsets in the others' heaps: tell those whose buffers lie elsewhere. */
 void wefti_slice_sign(wefti_step *step, const wefti_reduction *r);
-/* `count` elements at `offset` in the window slot of member `from`: in place, or read into `room`. */
+/* `bytes` bytes at `offset` in the window slot of member `from`: in place, or read into `room`. */
 weft_status wefti_slice_part(wefti_step *step, int from, uint64_t offset, size_t bytes, void *room, const void **part);
 /* What was pushed is at its targets before the next message. */
 weft_status wefti_slice_complete(const wefti_step *step);
