@@ -40,8 +40,10 @@ static weft_status refuse(const char *path, const char *why)
 static weft_status map_file(wefti_os_rows *rows, const char *path)
 {
     struct stat about;
-    if (fstat(rows->descriptor, &about) != 0 || !S_ISREG(about.st_mode) || about.st_uid != geteuid() ||
-        (about.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    if (fstat(rows->descriptor, &about) != 0 || !S_ISREG(about.st_mode)) {
+        return refuse(path, "it is no regular file; have it removed");
+    }
+    if (about.st_uid != geteuid() || (about.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
         return refuse(path, "it is another user's, or open to others; have it removed");
     }
     const wefti_held_signals held = wefti_signals_hold();
