@@ -33,6 +33,11 @@ typedef struct wefti_device_strided {
     size_t element; /* bytes of one */
 } wefti_device_strided;
 
+/* Blocks that share a collective on a stream, at most: a team has a channel for each. */
+#define WEFTI_DEVICE_BLOCKS_MAX 24
+/* The most bytes of dest that go by way of another member (forward). */
+#define WEFTI_DEVICE_FORWARD_BYTES ((size_t)512 << 10)
+
 typedef enum wefti_device_coll_kind {
     WEFTI_DEVICE_BROADCAST,
     WEFTI_DEVICE_FCOLLECT,

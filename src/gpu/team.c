@@ -65,14 +65,17 @@ static weft_status make_area(weft_team *team, const char *call)
 
 /* ---- channels: the scratch of collectives ---- */
 
-/* Inside kernels: one channel, in whose slots a scope sends at most WEFTI_DEV_PACKED_BYTES (weft/device/coll.cuh). */
-#define KERNEL_SLOT_UNITS 256u
+/* Inside kernels: one channel, in whose slots a scope sends packed. */
+#define KERNEL_SLOT_UNITS ((uint32_t)(WEFTI_DEV_PACKED_BYTES / WEFTI_DEV_UNIT))
 /* On streams: each block has a channel. */
-#define CHANNELS_MAX 24u
+#define CHANNELS_MAX ((uint32_t)WEFTI_DEVICE_BLOCKS_MAX)
 #define STREAM_SLOT_UNITS 512u
 #define STREAM_STEP_UNITS                                                                                              \
-    1536u /* of all slots of a member together: a small team's are larger, so that 512 KiB go in one step there, too */
+    1536u /* of all slots of a member together: a small team's are larger, so that what is handed on goes in one step */
 #define CHANNELS_BYTES_MAX ((uint64_t)16 << 20) /* with smaller slots in a large team */
+
+_Static_assert((size_t)CHANNELS_MAX * STREAM_STEP_UNITS * WEFTI_DEV_UNIT >= WEFTI_DEVICE_FORWARD_BYTES,
+               "a small team's slots hold what is handed on");
 
 static uint32_t stream_slot_units(const weft_team *team)
 {

@@ -16,9 +16,6 @@
 #include "weft/device/slice.cuh"
 #include "weft/device/wide.cuh"
 
-/* Up to here, a pair, a scope sends packed. */
-#define WEFTI_DEV_PACKED_BYTES 4096
-
 WEFTI_DEVICE wefti_u32 wefti_step_units(const wefti_dev_call &call, wefti_u64 first, wefti_u64 end)
 {
     return end - first < call.team->slot_units ? (wefti_u32)(end - first) : call.team->slot_units;

@@ -97,6 +97,8 @@ typedef enum wefti_dev_word { WEFTI_DEV_IN = 0, WEFTI_DEV_OUT, WEFTI_DEV_LEFT, W
 #define WEFTI_DEV_UNIT 16
 #define WEFTI_DEV_WORD_BYTES(pes)                                                                                      \
     (((wefti_u64)WEFTI_DEV_WORDS * (wefti_u64)(pes) * sizeof(wefti_dev_packed) + 127) / 128 * 128)
+/* Up to here, a pair, a scope sends packed: a slot of the channel of kernels has room for it. */
+#define WEFTI_DEV_PACKED_BYTES 4096
 #define WEFTI_DEV_SLOT_BYTES(units) ((wefti_u64)(units)*2 * sizeof(wefti_dev_packed))
 #define WEFTI_DEV_CHANNEL_BYTES(pes, units)                                                                            \
     (sizeof(wefti_dev_channel) + WEFTI_DEV_WORD_BYTES(pes) + 2 * (wefti_u64)(pes)*WEFTI_DEV_SLOT_BYTES(units))

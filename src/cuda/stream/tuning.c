@@ -3,7 +3,6 @@
 #include "cuda/kernels.h"
 
 #define THREADS 512 /* of a block */
-#define BLOCKS_MOST 24 /* as many as a team has channels */
 
 /* Where the next way is faster, and how many blocks fill the links with plain data: measured on four H200s, see
  * bench/gpu/README.md. Packed data takes twice the bytes over the link and no fence; it is handed on where one PE would
@@ -13,12 +12,14 @@ static const struct {
     size_t forward; /* the most bytes of dest that are handed on; 0: there is no such way */
     size_t blocks;
 } limits[] = {
-    [WEFTI_DEVICE_BROADCAST] = {.packed_to_all = 196608, .forward = 524288, .blocks = BLOCKS_MOST},
+    [WEFTI_DEVICE_BROADCAST] = {.packed_to_all = 196608,
+                                .forward = WEFTI_DEVICE_FORWARD_BYTES,
+                                .blocks = WEFTI_DEVICE_BLOCKS_MAX},
     [WEFTI_DEVICE_FCOLLECT] = {.packed_to_all = 393216, .blocks = 16},
-    [WEFTI_DEVICE_COLLECT] = {.blocks = BLOCKS_MOST},
+    [WEFTI_DEVICE_COLLECT] = {.blocks = WEFTI_DEVICE_BLOCKS_MAX},
     [WEFTI_DEVICE_ALLTOALL] = {.packed_to_all = 393216, .blocks = 16},
-    [WEFTI_DEVICE_ALLTOALLV] = {.blocks = BLOCKS_MOST},
-    [WEFTI_DEVICE_REDUCE] = {.packed_to_all = 393216, .forward = 524288, .blocks = 16},
+    [WEFTI_DEVICE_ALLTOALLV] = {.blocks = WEFTI_DEVICE_BLOCKS_MAX},
+    [WEFTI_DEVICE_REDUCE] = {.packed_to_all = 393216, .forward = WEFTI_DEVICE_FORWARD_BYTES, .blocks = 16},
     [WEFTI_DEVICE_REDUCE_SCATTER] = {.packed_to_all = 393216, .blocks = 16},
 };
 
@@ -48,7 +49,7 @@ static size_t plain_blocks(const weft_dev_team *team, const wefti_device_coll *c
 {
     const int is_reduction = coll->kind == WEFTI_DEVICE_REDUCE || coll->kind == WEFTI_DEVICE_REDUCE_SCATTER;
     const int is_slow = (is_reduction && team->pes < 4) || coll->bytes % WEFTI_DEV_UNIT != 0;
-    const size_t most = is_slow ? BLOCKS_MOST : limits[coll->kind].blocks;
+    const size_t most = is_slow ? WEFTI_DEVICE_BLOCKS_MAX : limits[coll->kind].blocks;
     return at_most(coll->bytes / PLAIN_BYTES_A_BLOCK + 1, most);
 }
 
