@@ -99,10 +99,10 @@ WEFT_RMA_TYPES(WEFTI_DECLARE_COLL)
  *       as reduce, over the members up to and including this one, or before it: member 0 then gets the operation's
  *       neutral element. dest may equal source.
  * Integer sums and products wrap around. Where one of the values is a NaN, min and max give a NaN or the extreme of
- * some of the other values, which depends on the members' order only. Members are combined in ascending order, for
- * teams of more than 32 and short vectors, and where WEFT_COLL asks for reduce:doubling, in a tree whose shape depends
- * on the team's size only: the same input gives the same bits in every run. (OpenSHMEM 1.5, 9.9.9; 1.6, 9.9.10 for
- * scans.) */
+ * some of the other values, which depends on the members' order only. Members are combined in ascending order.
+ * Short vectors of teams of more than 32 members, and those for which WEFT_COLL asks for reduce:doubling, are combined
+ * in a tree instead, whose shape depends on the team's size only. Either way the same input gives the same bits in
+ * every run. (OpenSHMEM 1.5, 9.9.9; 1.6, 9.9.10 for scans.) */
 #define WEFTI_DECLARE_REDUCE(NAME, TYPE, OP)                                                                           \
     WEFT_INLINE weft_status weft_##NAME##_##OP##_reduce(weft_team *team, TYPE *dest, const TYPE *source, size_t count) \
         WEFT_MUST_CHECK;                                                                                               \

@@ -14,8 +14,8 @@
 
 typedef struct wefti_bootstrap wefti_bootstrap;
 
-/* Make what all PEs are told of all contributions, which lie in the order of the PEs. It must follow from them alone:
- * it is made once, by any PE, or by each. */
+/* Compute the digest of all contributions, which lie in the order of the PEs. It must depend on nothing else: any one
+ * PE computes it for all, or each does. */
 typedef weft_status wefti_digest_make(const void *all, int pes, void *digest);
 
 typedef struct wefti_digest_call {
@@ -40,8 +40,8 @@ typedef struct wefti_bootstrap_ops {
      * what it takes to tell the others. A PE that died or did not come is named on every PE (WEFT_ERR_TIMEOUT or
      * WEFT_ERR_PEER); the bootstrap is then good for close only. `bytes` is equal everywhere. */
     weft_status (*allgather)(wefti_bootstrap *bootstrap, const void *mine, void *all, size_t bytes);
-    /* The same with what `make` makes of all contributions in place of them: where PEs are many, that is what it takes
-     * to tell all of them of all. Everything in the call but `mine` is equal everywhere. NULL: allgather, then make. */
+    /* Like allgather, but each PE receives only the digest that make() computes from all contributions: where PEs are
+     * many, it is far less. Everything in the call but `mine` is equal everywhere. NULL: allgather, then make. */
     weft_status (*digest)(wefti_bootstrap *bootstrap, const wefti_digest_call *call);
     /* Between exchanges: whether a PE that the next one needs is known to be gone or to have failed, which is then the
      * error of all. Does not block. NULL: nothing is known. */

@@ -212,6 +212,7 @@ static int read_kind(void)
             return (int)kinds[i].kind;
         }
         used += (size_t)snprintf(words + used, sizeof words - used, "%s%s", used == 0 ? "" : ", ", kinds[i].word);
+        used = used < sizeof words ? used : sizeof words - 1;
     }
     if (is_of_program) {
         (void)wefti_error(WEFT_ERR_ARGUMENT,

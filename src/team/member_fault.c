@@ -131,8 +131,10 @@ int wefti_team_is_hopeless(const weft_team *team, const uint64_t *epoch_word, ui
     return 0;
 }
 
-/* All have come. Who waits in round r has sent r + 1 flags, and whom it waits for at most r: so those that have sent
- * the fewest are the ones that all the others wait for, and wait for nobody. Mark them; the lowest of them, or -1. */
+/* All have come, and some did not go on. A member in round r of the barrier has sent r + 1 flags and waits for a flag
+ * of round r: who has not sent that one has sent r flags at most. So those that have sent the fewest wait for nobody,
+ * and all the others wait for them, by way of others perhaps. Of four members, say, 0 has sent 1 flag and 1 to 3 have
+ * sent 2: they wait for 0's second one. Mark those with the fewest; returns the lowest of them, or -1. */
 static int mark_stuck(const weft_team *team, int is_sync, uint64_t epoch, unsigned char *marks)
 {
     unsigned fewest = team->rounds;

@@ -69,7 +69,7 @@ static weft_status read_entry(reader *r, int is_mapping, wefti_topo_nic_entry *e
     return *r->at == ',' || *r->at == '\0' ? WEFT_OK : wrong(r, r->at, "expected , or the end");
 }
 
-/* How many entries, and where the last of them begins; of too many the first that is. */
+/* How many entries, and where the last of them begins; of more than fit, the first that does not. */
 static int count_entries(const char *text, const char **last)
 {
     int count = 1;

@@ -12,7 +12,7 @@
 /* Worlds of one name are told apart by how many there were, which is the same in all processes. */
 static unsigned count_world(wefti_job *job, uint64_t hash)
 {
-    while (__atomic_exchange_n(&job->is_counting, 1, __ATOMIC_ACQUIRE)) {
+    while (__atomic_exchange_n(&job->lock, 1, __ATOMIC_ACQUIRE)) {
         wefti_os_yield();
     }
     size_t at = hash % WEFTI_JOB_WORLDS_MAX;
@@ -22,7 +22,7 @@ static unsigned count_world(wefti_job *job, uint64_t hash)
     }
     job->worlds[at].hash = hash;
     const unsigned count = ++job->worlds[at].count;
-    __atomic_store_n(&job->is_counting, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&job->lock, 0, __ATOMIC_RELEASE);
     return count;
 }
 

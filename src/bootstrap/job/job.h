@@ -16,11 +16,12 @@ typedef struct wefti_job_ops {
     const char *name; /* of the way to the store, for texts */
     /* PE 0: tell the processes of the job the id. Until until_ns. */
     weft_status (*publish)(wefti_job *job, const char *key, const weft_uid *uid, uint64_t until_ns);
-    /* What PE 0 has told, which may come to be meanwhile: WEFT_ERR_TIMEOUT when it does not by until_ns. */
+    /* The id that PE 0 publishes under this key, before the call or during it; WEFT_ERR_TIMEOUT when there is none by
+     * until_ns. */
     weft_status (*fetch)(wefti_job *job, const char *key, uint64_t until_ns, weft_uid *uid);
     /* PE 0, after all have come: forget the id. NULL: it stays. After a failure it stays, too. */
     void (*retract)(wefti_job *job, const char *key);
-    /* PE 0, after it has published: whether another process has said first that it is PE 0; *uid is then its id.
+    /* PE 0, after it has published: whether another process had published under this key before; *uid is then its id.
      * NULL: it cannot be known. */
     int (*is_other)(wefti_job *job, const char *key, uint64_t until_ns, weft_uid *uid);
 } wefti_job_ops;
@@ -32,7 +33,7 @@ struct wefti_job {
     int size;
     int needs_all; /* all of the job's processes must ask for an id before one of them gets it */
     void *state; /* the backend's */
-    int is_counting; /* a lock */
+    int lock; /* of worlds: 1 while a thread has it; atomic */
     struct {
         uint64_t hash;
         unsigned count;

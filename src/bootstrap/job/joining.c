@@ -25,8 +25,8 @@ weft_status wefti_join_once(wefti_joining *joining, weft_status (*join)(void))
     }
     if (joining->status == WEFT_OK && joining->process != wefti_os_process_number()) {
         return wefti_error(WEFT_ERR_STATE,
-                           "this process was forked from process %d, which is a process of the launcher's job; its "
-                           "children are none: give them config.bootstrap, or start them anew by weftrun",
+                           "this process was forked from process %d, which belongs to the launcher's job; processes "
+                           "forked from it do not: give them config.bootstrap, or start them anew by weftrun",
                            joining->process);
     }
     return joining->status == WEFT_OK ? WEFT_OK : wefti_error_relay(joining->status, joining->text);
@@ -49,7 +49,8 @@ static socklen_t make_name(const char *job, int rank, struct sockaddr_un *addres
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)used);
 }
 
-/* Whether who has the name is this user's: the system says so. Somebody else's claim means nothing. */
+/* Whether who has the name is this user's: the system says so. Somebody else's claim means nothing. Nobody takes
+ * connections at a claim: EAGAIN, its queue is full, so somebody of the job has looked at it before. */
 static int is_own_users(const struct sockaddr_un *address, socklen_t bytes)
 {
     const int probe = wefti_os_socket_open(AF_UNIX);
@@ -77,6 +78,7 @@ weft_status wefti_job_claim(const char *job, int rank, const char *variables)
         (void)wefti_os_socket_listen(claim, 1);
         return WEFT_OK; /* held until the process ends or becomes another program */
     }
+    /* Where the name cannot be bound for another reason nothing is known: the process goes on without a claim. */
     const int is_taken = errno == EADDRINUSE && is_own_users(&address, bytes);
     wefti_os_socket_close(claim);
     return !is_taken ? WEFT_OK

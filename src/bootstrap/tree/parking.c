@@ -8,10 +8,11 @@
 #include "os/os.h"
 #include "os/socket.h"
 
-/* What PE 0 leaves to strangers, to the rest of creation and to the rest of the process. */
+/* Descriptors that PE 0 leaves to strangers, to the rest of creation and to the rest of the process. */
 #define LEFT_MIN 48
 
-/* How long a PE stays away: so that they come a thousand times a second, all together, and none waits for long. */
+/* How long a parked PE stays away before it connects again: with so much for each of them, about a thousand connect in
+ * a second, however many they are. */
 #define AWAY_EACH_NS UINT64_C(1000000)
 #define AWAY_MIN_NS UINT64_C(2000000)
 
@@ -37,8 +38,10 @@ int wefti_parking_is_due(const wefti_link *link)
 
 static uint64_t away_ns(const wefti_parking *parking)
 {
-    uint64_t away_ns = AWAY_EACH_NS * (unsigned)parking->count;
-    return away_ns < AWAY_MIN_NS ? AWAY_MIN_NS : away_ns < WEFTI_TREE_AWAY_MAX_NS ? away_ns : WEFTI_TREE_AWAY_MAX_NS;
+    const uint64_t wanted_ns = AWAY_EACH_NS * (unsigned)parking->count;
+    return wanted_ns < AWAY_MIN_NS              ? AWAY_MIN_NS
+           : wanted_ns < WEFTI_TREE_AWAY_MAX_NS ? wanted_ns
+                                                : WEFTI_TREE_AWAY_MAX_NS;
 }
 
 weft_status wefti_parking_park(wefti_parking *parking, wefti_link *link, int pe)
@@ -46,11 +49,12 @@ weft_status wefti_parking_park(wefti_parking *parking, wefti_link *link, int pe)
     uint64_t *ticket = &parking->tickets[pe];
     if (*ticket == 0) {
         WEFT_TRY(wefti_os_random(ticket, sizeof *ticket));
-        *ticket |= 1;
+        *ticket |= 1; /* 0: it is not parked */
         parking->count++;
     }
     wefti_tree_parked body = {.ticket = *ticket, .away_ns = away_ns(parking)};
-    (void)wefti_link_send(link, WEFTI_FRAME_PARKED, 0, &body, sizeof body); /* else it is gone, and missed later */
+    /* If it cannot be sent the PE is gone: it will be missing at the deadline, as one that never came. */
+    (void)wefti_link_send(link, WEFTI_FRAME_PARKED, 0, &body, sizeof body);
     link->is_leaving = 1;
     return WEFT_OK;
 }

@@ -4,10 +4,10 @@
 
 #include "cuda/proxy/far.h"
 
-/* So many bytes are waited for: a look at a mark later would come later. */
+/* Copies of up to so many bytes are waited for at once: to look at their mark in a later turn would take longer. */
 #define FEW_BYTES ((uint64_t)64 << 10)
 
-/* Carry out the first message of the lane's PE that has not been. 0: there is none, or no room for what it asks. */
+/* Carry out the lane's oldest message that is not yet carried out. 0: there is none, or no room for what it asks. */
 static int serve_one(wefti_cuda_far *far, wefti_far_lane *lane)
 {
     const wefti_far_message *message = &far->mail[lane->pe].messages[lane->taken % WEFTI_FAR_LETTERS];
@@ -87,8 +87,8 @@ int wefti_far_reply(wefti_cuda_far *far)
             .chunk_bytes = served->bytes,
             .loan = has_data ? served->loan : -1,
         };
-        (void)wefti_far_post_to(far, served->lane,
-                                &post); /* a PE that does not get it is gone, or meets its deadline */
+        /* A PE that does not get it is gone, or meets its deadline. */
+        (void)wefti_far_post_to(far, served->lane, &post);
         wefti_far_give_back(far, WEFTI_FAR_OF_ANSWER, served->loan);
         far->served_first++;
     }

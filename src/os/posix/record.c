@@ -40,8 +40,9 @@ static page *map_page(int descriptor)
 
 static weft_status lacking(const char *what)
 {
-    return wefti_error(WEFT_ERR_SYSTEM, "cannot %s a record for the PEs of this process: %s; look at ulimit -n and -f",
-                       what, strerror(errno));
+    return wefti_error(WEFT_ERR_SYSTEM,
+                       "cannot %s shared memory for the PEs of this process: %s; look at ulimit -n and -f", what,
+                       strerror(errno));
 }
 
 /* ---- making ---- */

@@ -167,6 +167,7 @@ static weft_status make_monitor(void *context)
 static void test_failing_calls(void **state)
 {
     (void)state;
+    /* Each has so many calls that can fail, and was tried with each of them failing. */
     assert_int_equal(torture(start_and_join, NULL), 2);
     assert_int_equal(torture(make_monitor, NULL), 3);
 }

@@ -18,7 +18,7 @@ static void test_allocation(test_pe *pe, bench *all)
     unsigned char seen = 0;
     pe->stage = "allocation";
     OK(pe, weft_device_query(all->world, &before));
-    int grows = strcmp(before.memory, "ipc") != 0; /* by cudaIpc the heap is what it is */
+    int grows = strcmp(before.memory, "ipc") != 0; /* a heap shared by cudaIpc cannot grow */
     size_t bytes = grows ? before.heap_bytes + ((size_t)3 << 20) : (size_t)3 << 20;
     big = test_malloc(pe, all->world, bytes);
     OK(pe, weft_device_query(all->world, &after));
@@ -53,7 +53,7 @@ static void test_allocation(test_pe *pe, bench *all)
     OK(pe, weft_barrier(all->world));
 }
 
-/* User memory from cudaMalloc, and from VMM, made symmetric. */
+/* Memory of the driver's VMM calls, as a program's own allocator has. */
 static void *vmm_alloc(test_pe *pe, size_t bytes)
 {
     CUmemGenericAllocationHandle handle;
@@ -76,7 +76,7 @@ static void *vmm_alloc(test_pe *pe, size_t bytes)
     return (void *)at;
 }
 
-/* More buffers than one table had room for, in an order of addresses of their own; some are let go in between. */
+/* Many buffers, in an order of addresses of their own; some are let go in between. */
 static void test_many_registrations(test_pe *pe, bench *all)
 {
     enum { COUNT = 150, BYTES = 256, APART = 4096 };
@@ -122,6 +122,7 @@ static void test_many_registrations(test_pe *pe, bench *all)
     gpu_free(block);
 }
 
+/* User memory from cudaMalloc, and from VMM, made symmetric. */
 static void test_registration(test_pe *pe, bench *all)
 {
     for (int way = 0; way < 2; way++) {
