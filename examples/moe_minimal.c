@@ -1,5 +1,5 @@
-/* Expert parallelism with two choices a token: route, dispatch, combine. Each PE owns one expert, which multiplies a row
- * by its number plus one. Run it as `weftrun -n 4 moe_minimal`. */
+/* Expert parallelism with two choices a token: route, dispatch, combine. Each PE owns one expert, which multiplies a
+ * row by its number plus one. Run it as `weftrun -n 4 moe_minimal`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <weft_ep.h>
