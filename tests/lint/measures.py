@@ -15,6 +15,9 @@ import words
 
 COLUMNS = 120
 LENGTH_P99_MAX = 40
+LENGTH_MAX = 60
+TEST_LENGTH_P99_MAX = 50
+TEST_LENGTH_MAX = 80
 
 
 def function_lengths(text):
@@ -51,20 +54,30 @@ def largest(circles):
     return max(map(len, circles), default=0)
 
 
+def is_test(root, path):
+    return path.relative_to(root).parts[0] == "tests" or path.stem.endswith("_test")
+
+
+def length_measures(lengths, what, p99_max, length_max):
+    return [(f"lines of {what}, 99 of 100 of {len(lengths)}", percentile(lengths, 0.99), p99_max),
+            (f"lines of {what}, the longest", max(lengths), length_max)]
+
+
 def measure(root, build):
     """[(what, value, bar)]"""
-    sources = [path for top in ("src", "include", "bench", "examples") for path in sorted((root / top).rglob("*"))
-               if path.suffix in layers.SUFFIXES]
-    lengths, long_lines, retired = [], 0, 0
+    sources = [path for top in ("src", "include", "bench", "examples", "tests") for path in
+               sorted((root / top).rglob("*")) if path.suffix in layers.SUFFIXES]
+    lengths, test_lengths, long_lines, retired = [], [], 0, 0
     retired_words = words.read_list(pathlib.Path(words.__file__).with_name("words.txt"))
     for path in sources:
         text = path.read_text(errors="replace")
-        lengths += function_lengths(text)
+        (test_lengths if is_test(root, path) else lengths).extend(function_lengths(text))
         long_lines += sum(len(line) > COLUMNS for line in text.splitlines())
         retired += len(words.find_in(retired_words, path.relative_to(root), text))
     arrows = symbols.arrows_of(symbols.objects_of(root, build))
     return [
-        (f"lines of a function, 99 of 100 of {len(lengths)}", percentile(lengths, 0.99), LENGTH_P99_MAX),
+        *length_measures(lengths, "a function", LENGTH_P99_MAX, LENGTH_MAX),
+        *length_measures(test_lengths, "a function of tests", TEST_LENGTH_P99_MAX, TEST_LENGTH_MAX),
         ("files in the largest circle of includes", largest(symbols.find_circles(include_arrows(root))),
          symbols.CIRCLE_MAX),
         ("files in the largest circle of symbols", largest(symbols.find_circles(arrows)), symbols.CIRCLE_MAX),
