@@ -11,13 +11,17 @@
  * or, with weft_ep_route_choose, the update is part of the next dispatch. Both moves have halves, for overlap, and
  * backwards, for training. A whole program: examples/moe_least.c. This header includes what it needs beside: weft_ep.h
  * alone has weft_world_create, weft_world_pe, weft_world_pes, weft_team_world and weft_last_error. Its calls, with what
- * is set at least (with one row a token and K over 1 the expert's rank adds the results of a row's local choices):
+ * is set at least:
  *
  *     weft_ep_create         on weft_team_world(world); config: experts, tokens_max, topk_max, row_bytes_max
- *     weft_ep_route_create   plan: topk
- *     weft_ep_route_choose   choices: tokens, ids; then weft_ep_dispatch, rows and received.rows: data, dtype, hidden;
- *                            received: rows_capacity
- *     weft_ep_route_counts   N, and rows by expert; the experts work; then weft_ep_combine
+ *     weft_ep_route_create   plan: topk; with K over 1 mostly also layout, WEFT_EP_EXPERT_MAJOR: a row for each choice.
+ *                            By default a row stands for all of its token's choices at a rank, which then adds the
+ *                            results of these experts itself
+ *     weft_ep_route_choose   choices: tokens, ids; then weft_ep_dispatch, rows and received.rows: data (aligned to 16
+ *                            bytes), dtype, hidden (H elements are a multiple of 16 bytes); received: rows_capacity
+ *     weft_ep_route_counts   N, and rows by expert, in device memory on GPUs, where weft_ep_route_query tells the host;
+ *                            the experts work; then weft_ep_combine, which applies choices.weights only with
+ *                            WEFT_EP_WEIGHTED
  *     and at the end weft_ep_route_destroy, weft_ep_destroy, weft_world_destroy
  *
  * Collective calls are made by every rank of the group in the same order, on one thread (or stream) at a time a group;
@@ -262,8 +266,8 @@ typedef struct weft_ep_memory {
 #define WEFT_EP_MEMORY_INIT WEFTI_SIZED(weft_ep_memory)
 
 /* Tell what a group with this config on a team of `ranks` members takes; routes are apart (weft_ep_route_bytes). Local,
- * and needs no world; WEFT_EP_COUNTS is taken as not set, and a config without a map of domains as one domain. Errors
- * of weft_ep_create that do not depend on a world. */
+ * and needs no world; the variables of groups are read as at creation, and a config without a map of domains is taken
+ * as one domain. Errors of weft_ep_create that do not depend on a world. */
 WEFT_API weft_status weft_ep_bytes(const weft_ep_config *config, int ranks, weft_ep_memory *memory) WEFT_MUST_CHECK;
 
 /* The map of domains of a group: domain_of [R], the number of each rank's domain, that is, its lowest rank, and *count,
