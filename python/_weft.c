@@ -426,21 +426,10 @@ static weft_status dispatch(const uint64_t *a)
 CALL(dispatch, 3 + ROWS_WORDS + 15, dispatch(a))
 CALL(dispatch_recv, 2, weft_ep_dispatch_recv(POINTER(a[0]), POINTER(a[1])))
 
-/* In host memory: `bytes` bytes of the route's rows of each local expert, to `count`. */
-static weft_status copy_count(weft_ep_route *route, void *count, size_t bytes)
-{
-    weft_ep_counts counts;
-    const weft_status status = bytes == 0 ? WEFT_OK : weft_ep_route_counts(route, &counts);
-    if (status == WEFT_OK && bytes != 0) {
-        memcpy(count, counts.rows_of_expert, bytes);
-    }
-    return status;
-}
-
 /* slots_dispatch(route, whether the sending half only, stream, tokens, ids, in, received rows, their scales,
  * source_token, count; then what a shape fixes: type of ids, hidden, types of both rows, type of scales, their row,
- * word and group strides, capacity, bytes of count): choose and dispatch in one call. The count of rows of each local
- * expert is given in host memory only, and of a half by slots_dispatch_recv; else its bytes are 0. */
+ * word and group strides, capacity): choose and dispatch in one call. `count`: [L] int32, the rows of each local
+ * expert, there with what is received. */
 static weft_status slots_dispatch(const uint64_t *a)
 {
     const uint64_t *fixed = a + 10;
@@ -462,25 +451,18 @@ static weft_status slots_dispatch(const uint64_t *a)
     out.scale_group_stride = (size_t)fixed[7];
     out.rows_capacity = (size_t)fixed[8];
     out.source_token = POINTER(a[8]);
-    weft_status status = weft_ep_route_choose(POINTER(a[0]), &choices);
+    weft_ep_count_arrays counts = WEFT_EP_COUNT_ARRAYS_INIT;
+    counts.on_stream = 1;
+    counts.rows_of_expert = POINTER(a[9]);
+    weft_status status = weft_ep_route_counts_to(POINTER(a[0]), &counts);
+    status = status == WEFT_OK ? weft_ep_route_choose(POINTER(a[0]), &choices) : status;
     if (status != WEFT_OK) {
         return status;
     }
-    if (a[1] != 0) {
-        return weft_ep_dispatch_send(POINTER(a[0]), &in, &out, POINTER(a[2]));
-    }
-    status = weft_ep_dispatch(POINTER(a[0]), &in, &out, POINTER(a[2]));
-    return status == WEFT_OK ? copy_count(POINTER(a[0]), POINTER(a[9]), (size_t)fixed[9]) : status;
+    return a[1] == 0 ? weft_ep_dispatch(POINTER(a[0]), &in, &out, POINTER(a[2]))
+                     : weft_ep_dispatch_send(POINTER(a[0]), &in, &out, POINTER(a[2]));
 }
-CALL(slots_dispatch, 20, slots_dispatch(a))
-
-/* slots_dispatch_recv(route, stream, count, its bytes) */
-static weft_status slots_dispatch_recv(const uint64_t *a)
-{
-    const weft_status status = weft_ep_dispatch_recv(POINTER(a[0]), POINTER(a[1]));
-    return status == WEFT_OK ? copy_count(POINTER(a[0]), POINTER(a[2]), (size_t)a[3]) : status;
-}
-CALL(slots_dispatch_recv, 4, slots_dispatch_recv(a))
+CALL(slots_dispatch, 19, slots_dispatch(a))
 
 /* combine(route, whether the sending half only, stream, in rows, out rows, flags, weights, ids, their type, bias, bias,
  * values_in, values_out) */
@@ -625,7 +607,6 @@ static PyMethodDef methods[] = {
     METHOD(dispatch),
     METHOD(dispatch_recv),
     METHOD(slots_dispatch),
-    METHOD(slots_dispatch_recv),
     METHOD(combine),
     METHOD(combine_recv),
     METHOD(dispatch_bwd),

@@ -7,6 +7,7 @@ none. Handles keep the route of their dispatch.
 
 import logging
 import math
+from contextlib import nullcontext
 
 import torch
 
@@ -207,7 +208,7 @@ class Buffer:
         return Config(Buffer.num_sms)
 
     def get_comm_stream(self):
-        """The stream on which calls but those of low latency run; on the CPU None."""
+        """The stream on which asynchronous calls run, and all but those of low latency; on the CPU None."""
         return self._comm_stream
 
     def get_local_buffer_tensor(self, dtype, size=None, offset=0, use_rdma_buffer=False):
@@ -432,14 +433,13 @@ class Buffer:
         if given != tokens or x.is_cuda is not plan.on_device or topk_idx.is_cuda is not plan.on_device:
             plan.check(x, topk_idx)
         x, topk_idx = x.contiguous(), topk_idx.contiguous()
-        stream = here = None
-        address = 0
+        stream, address, is_captured = None, 0, False
         if self._streams is not None:
-            stream, here = self._streams.begin(return_recv_hook)
+            stream, is_captured = self._streams.begin(return_recv_hook, async_finish)
             address = stream.cuda_stream
-        handle = plan.take(address)
+        handle = plan.take(address, is_captured)
         held = handle.held
-        recv, count = _empty_like(plan.rows), _empty_like(plan.count)
+        recv, count = _empty_like(plan.rows), _empty_like(plan.count) if async_finish else held.count(plan)
         scales = None if plan.scales is None else _empty_like(plan.scales)
         wide = None if plan.wide is None else _empty_like(plan.wide)
         held.route.tokens = tokens
@@ -447,23 +447,19 @@ class Buffer:
                              x.data_ptr() or _NOTHING, recv.data_ptr() or _NOTHING, 0 if scales is None else scales.data_ptr() or _NOTHING,
                              held.source.data_ptr() or _NOTHING, count.data_ptr(), *plan.fixed)
         stats, event, hook = cumulative_local_expert_recv_stats, None, None
+        is_more = wide is not None or stats is not None
         if return_recv_hook:
 
             def hook(kept=(x, topk_idx, recv, handle)):
-                _weft.slots_dispatch_recv(held.route._handle, address, count.data_ptr(), plan.count_bytes)
-                if stream is None:
-                    _complete(plan, held, count, scales, wide, stats)
-                else:
-                    with self._streams.on(stream):
-                        _complete(plan, held, count, scales, wide, stats)
+                _weft.dispatch_recv(held.route._handle, address)
+                if is_more:
+                    with nullcontext() if stream is None else self._streams.on(stream):
+                        _complete(plan, count, scales, wide, stats)
         elif async_finish:
             tensors = x, topk_idx, recv, scales, wide, count, held.source
-            event = self._leave_ahead(tensors, lambda: _complete(plan, held, count, scales, wide, stats))
-        else:
-            if stream is not None:
-                self._streams.wait(here)
-            if stream is not None or wide is not None or stats is not None:
-                _complete(plan, held, count, scales, wide, stats)
+            event = self._leave_ahead(tensors, (lambda: _complete(plan, count, scales, wide, stats)) if is_more else None)
+        elif is_more:
+            _complete(plan, count, scales, wide, stats)
         packed = recv if scales is None else (recv, (scales if wide is None else wide).transpose(1, 2))
         return packed, count, handle, event or EventOverlap(), hook
 
@@ -480,7 +476,6 @@ class Buffer:
             if complete is not None:
                 complete()
             return EventOverlap(EventHandle(), tensors)
-        self._streams.run_ahead()
         if complete is not None:
             with self._streams.on(self._streams.comm):
                 complete()
@@ -506,15 +501,13 @@ class Buffer:
             x = handle.combine_buffer
         plan, route = handle.plan, handle.held.route
         x, topk_idx, topk_weights = x.contiguous(), topk_idx.contiguous(), topk_weights.contiguous()
-        combined = x.new_empty(route.tokens, plan.hidden) if out is None else out
         code = ep._known(x.dtype)[1]
         id_type = plan.fixed[0] if topk_idx.dtype is plan.id_dtype else ep._IDS.get(ep._name_of(topk_idx.dtype), 0)
         plan.check_results(x, topk_idx, topk_weights, out, route.tokens)
-        stream = here = None
+        combined = plan.sums(route.tokens, x.dtype) if out is None else out
         address = 0
         if self._streams is not None:
-            stream, here = self._streams.begin(return_recv_hook)
-            address = stream.cuda_stream
+            address = self._streams.begin(return_recv_hook, async_finish)[0].cuda_stream
         _weft.combine(route._handle, return_recv_hook, address, x.data_ptr() or _NOTHING, code, plan.hidden, 0, 0, 0, 0, 0,
                       combined.data_ptr() or _NOTHING, ep._known(combined.dtype)[1], plan.hidden, 0, 0, 0, 0, 0, ep.WEIGHTED,
                       topk_weights.data_ptr() or _NOTHING, topk_idx.data_ptr() or _NOTHING, id_type, 0, 0, 0, 0)
@@ -525,8 +518,6 @@ class Buffer:
                 _weft.combine_recv(route._handle, address)
         elif async_finish:
             event = self._leave_ahead((x, topk_idx, topk_weights, combined))
-        elif stream is not None:
-            self._streams.wait(here)
         return combined, event or EventOverlap(), hook
 
     def get_next_low_latency_combine_buffer(self, handle):
@@ -574,11 +565,9 @@ def _rows(data, scales=None):
     return ep.Rows(data, scales, kind, *(scales.stride() if scales.numel() else (0, 0)))
 
 
-def _complete(plan, held, count, scales, wide, stats):
+def _complete(plan, count, scales, wide, stats):
     """What is left of a low-latency dispatch where its rows are there."""
     if wide is not None:
         plan.widen(scales, wide)
-    if plan.on_device:
-        count.copy_(held.by_expert(plan))
     if stats is not None:
-        stats.add_(count.to(stats.dtype))
+        stats.add_(count)

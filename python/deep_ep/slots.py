@@ -7,8 +7,9 @@ import torch
 
 from weft import ep
 
-_BY_EXPERT, _BY_EXPERT_SOURCE = 1, 7  # of Route.counts()
+_BY_EXPERT_SOURCE = 7  # of Route.counts()
 _POWERS_A_WORD = 4
+_COUNTS_A_BLOCK = 32  # arrays of counts that are made at once
 
 
 class DeviceInts:
@@ -34,19 +35,27 @@ def _like(shape, dtype, device):
 
 
 class Held:
-    """A route, and what is made once for it."""
+    """A route, and what is made once for it, or for several of its calls."""
 
-    __slots__ = ("route", "stream", "source", "_by_expert", "idle")
+    __slots__ = ("route", "stream", "source", "_counts", "idle")
 
     def __init__(self, route, stream, source, idle):
         self.route, self.stream, self.source, self.idle = route, stream, source, idle
-        self._by_expert = None
+        self._counts = []
 
-    def by_expert(self, plan):
-        """[L] int32, the rows that came: the route's own memory."""
-        if self._by_expert is None:
-            self._by_expert = ints_at(self.route.counts()[_BY_EXPERT], (plan.local,), plan.device)
-        return self._by_expert
+    def count(self, plan):
+        """A new [L] int32, aligned to 16 bytes, of memory of the current stream, which is that of the route's calls."""
+        if not self._counts:
+            if self.idle is not plan.idle:  # of a graph, whose memory it has to be
+                return torch.empty_like(plan.count)
+            with torch.inference_mode(False):  # they may be given to calls that are not in it
+                block = torch.empty(_COUNTS_A_BLOCK, math.ceil(plan.local / 4) * 4, dtype=torch.int32, device=plan.device)
+                self._counts = list(block[:, :plan.local].unbind(0))
+        return self._counts.pop()
+
+    def move(self, stream):
+        """Its calls are on another stream from now on, and so is memory for them."""
+        self.stream, self.source, self._counts = stream, None, []
 
 
 class SlotsHandle(tuple):
@@ -112,10 +121,16 @@ class Plan:
             scale = int(ep.Scale.UE8M0 if is_packed else ep.Scale.F32), 1, self.slots, words * self.slots
             if round_scale and not use_ue8m0:  # powers of two as float32
                 self.wide = _like((self.local, groups, self.slots), torch.float32, device)
-        count_bytes = 0 if self.on_device else 4 * self.local
+        self._sums = {}  # of combines, by their tokens and type
         #: what _weft.slots_dispatch takes behind addresses
-        self.fixed = (ep._IDS[id_name], hidden, code, ep._known(out)[1], *scale, self.local * self.slots, count_bytes)
-        self.count_bytes = count_bytes
+        self.fixed = (ep._IDS[id_name], hidden, code, ep._known(out)[1], *scale, self.local * self.slots)
+
+    def sums(self, tokens, dtype):
+        """New memory for what a combine adds up."""
+        like = self._sums.get((tokens, dtype))
+        if like is None:
+            like = self._sums[tokens, dtype] = _like((tokens, self.hidden), dtype, self.device)
+        return torch.empty_like(like)
 
     def check(self, x, topk_idx):
         """Raises what is wrong with them, if something is."""
@@ -141,23 +156,23 @@ class Plan:
                 raise ValueError(f"out is {tuple(out.shape)} of {ep._name_of(out.dtype)} where {sums} of {ep._name_of(x.dtype)}, packed, is "
                                  f"taken")
 
-    def take(self, stream):
+    def take(self, stream, is_captured):
         """A handle that has an idle route, or a new one, for calls on the stream of that address: one of another stream's calls
         once that has nothing more to do. One of a graph is the graph's for good."""
-        held = self._held(stream)
+        held = self._held(stream, is_captured)
         handle = SlotsHandle(_EMPTY)
         handle.plan, handle.held = self, held
         return handle
 
-    def _held(self, stream):
+    def _held(self, stream, is_captured):
         idle = self.idle
-        if self._streams is None or not self._streams.is_captured():
+        if not is_captured:
             for i in range(len(idle) - 1, -1, -1):
                 held = idle[i]
                 if held.stream != stream:
                     if not self._streams.is_idle(held.stream):
                         continue
-                    held.stream, held.source = stream, None  # whose memory was taken for the other stream
+                    held.move(stream)
                 del idle[i]
                 if held.source is None:
                     held.source = torch.empty_like(self.source)

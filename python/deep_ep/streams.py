@@ -13,14 +13,17 @@ _set_stream = getattr(torch._C, "_cuda_setStream", None)
 
 class Streams:
     """`comm` is the communication stream. Calls run on it after what is on the caller's stream, which waits for them unless they
-    are asynchronous; halves of low latency run on the caller's stream itself."""
+    are asynchronous. Calls of low latency that are not run on the caller's stream itself, where they come after what `comm` had:
+    their places among other work are the same, for half of the host's time."""
 
     def __init__(self, device, cuda=torch.cuda):
         self._cuda, self._index = cuda, device.index
         self.comm = cuda.Stream()
         self._before, self._behind = cuda.Event(), cuda.Event()
         self._objects = {}  # of streams, by address: to make one takes longer than to use it
-        self._ahead = None  # whether calls on `comm` that the caller's stream has not waited for were captured; None: there are none
+        self._ahead = None  # whether calls of low latency on `comm` that no stream has waited for were captured; None: there are none
+        self._is_busy = False  # other calls on `comm` are asynchronous
+        self._last = self.comm, False  # the stream of the last call of low latency, and whether it was captured
 
     def here(self):
         """The caller's stream."""
@@ -44,22 +47,36 @@ class Streams:
         """The caller's stream waits for `comm`."""
         self._behind.record(self.comm)
         here.wait_event(self._behind)
-        self._ahead = None
+        self._ahead, self._is_busy = None, False
 
-    def begin(self, is_half):
-        """(the stream of a call of low latency, the caller's): the group's calls have one order, so a half comes after
-        asynchronous calls that its stream has not waited for. Of a graph and what is outside of it, only the caller knows."""
+    def _follow(self, stream, here, is_captured):
+        """`stream` comes after the last call of low latency, if that was on a stream that is neither `here`, the caller's, nor `comm`.
+        Of a graph and what is outside of it, only the caller knows."""
+        last, was_captured = self._last
+        if last is not here and last is not self.comm and was_captured is is_captured:
+            self._before.record(last)
+            stream.wait_event(self._before)
+
+    def begin(self, is_half, is_async):
+        """(the stream of a call of low latency, whether it is captured). The group's calls have one order: a half comes after
+        asynchronous ones that its stream has not waited for; a whole call after all of low latency, of other streams, too, and on
+        the caller's stream after what `comm` still has."""
         check_torch_deterministic()
-        if not is_half:
-            return self.comm, self.join()
-        here = self.here()
-        if self._ahead is not None and self._ahead == self.is_captured():
+        here, is_captured = self.here(), self.is_captured()
+        stream = self.comm if is_async else here
+        if is_async:
+            self.join()
+            self._ahead = is_captured
+        elif self._ahead is is_captured or (self._is_busy and not is_half and not is_captured):
             self.wait(here)
-        return here, here
+        if not is_half:
+            self._follow(stream, here, is_captured)
+        self._last = stream, is_captured
+        return stream, is_captured
 
-    def run_ahead(self):
-        """An asynchronous call of low latency is on `comm`."""
-        self._ahead = self.is_captured()
+    def run_beside(self):
+        """A call of high throughput is on `comm`, and the caller's stream has not waited for it."""
+        self._is_busy = self._is_busy or not self.is_captured()
 
     def is_captured(self):
         """Whether the caller's stream is being captured."""
@@ -149,5 +166,6 @@ class Call:
         if not is_async:
             self._streams.wait(self._caller)
             return EventOverlap(None)
+        self._streams.run_beside()
         self._streams.keep(tensors, self._streams.comm)
         return EventOverlap(EventHandle(self._streams.event()), tensors)

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from weft import _weft  # noqa: E402
 
 EXPERTS, TOKENS, HIDDEN, TOPK = 4, 6, 64, 2
-STREAM_AT = {"slots_dispatch": 2, "slots_dispatch_recv": 1, "dispatch": 2, "combine": 2, "combine_recv": 1, "route_update": 6,
+STREAM_AT = {"slots_dispatch": 2, "dispatch_recv": 1, "dispatch": 2, "combine": 2, "combine_recv": 1, "route_update": 6,
              "route_query": 1}
 
 
@@ -53,7 +53,7 @@ class FakeCuda:
     """As much of torch.cuda as Streams asks for."""
 
     def __init__(self):
-        self.streams, self.kept, self.is_capturing = {}, [], False
+        self.streams, self.kept, self.is_capturing, self.recorded = {}, [], False, 0
         self.current = FakeStream(self)
 
     def Stream(self):
@@ -84,6 +84,7 @@ class FakeEvent:
 
     def record(self, stream=None):
         self.before = frozenset((stream or self.cuda.current).before)
+        self.cuda.recorded += 1
 
     def wait(self):
         self.cuda.current.wait_event(self)
@@ -139,16 +140,38 @@ def combined(buffer, got, **more):
 
 
 def test_calls_without_a_hook(rig):
+    """On the caller's stream itself, without any event, since the calls before are on it, too."""
     buffer, cuda, log = rig
-    comm = buffer.get_comm_stream()
-    cuda.current.run("mine")
+    mine = cuda.current
+    mine.run("mine")
     got = dispatched(buffer)
-    assert log[0][2] is comm and "mine" in log[0][1] and log[0][0] in cuda.current.before
-    cuda.current.run("expert")
+    mine.run("expert")
     summed, event, hook = combined(buffer, got)
-    assert log[1][2] is comm and "expert" in log[1][1] and log[1][0] in cuda.current.before
+    assert [one[2] for one in log] == [mine] * 2 and "expert" in log[1][1] and cuda.recorded == 0
     assert event.event is None and hook is None and not cuda.kept
     assert torch.equal(summed, 2 * inputs()[0])
+
+
+def test_whole_calls_have_one_order(rig):
+    """Of low latency, on whichever streams: after asynchronous ones, those of other streams, and what else is on the communication
+    stream; also asynchronous ones after those of other streams."""
+    buffer, cuda, log = rig
+    mine, other = cuda.current, cuda.Stream()
+    kept = [dispatched(buffer, async_finish=True), dispatched(buffer)]
+    assert log[1][2] is mine and log[0][0] in log[1][1]
+    with cuda.stream(other):
+        kept.append(dispatched(buffer))
+    assert log[2][2] is other and log[1][0] in log[2][1]
+    kept.append(dispatched(buffer, async_finish=True))
+    assert log[3][2] is buffer.get_comm_stream() and log[2][0] in log[3][1]
+    cuda.is_capturing = True  # a graph's stream waits for nothing outside of it
+    with cuda.stream(cuda.Stream()):
+        kept.append(dispatched(buffer))
+    assert log[4][1] == frozenset()
+    cuda.is_capturing = False
+    high_throughput(buffer, async_finish=True)
+    kept.append(dispatched(buffer))
+    assert log[-2][2] is buffer.get_comm_stream() and log[-2][0] in log[-1][1] and log[3][0] in log[-1][1]
 
 
 def test_memory_that_torch_fills(rig):
@@ -207,10 +230,11 @@ def test_what_is_left_of_a_half_is_on_its_stream(rig, monkeypatch):
     buffer, cuda, log = rig
     mine, seen = cuda.current, []
     monkeypatch.setattr(deep_ep.buffer, "_complete", lambda *given: seen.append(cuda.current))
-    hook = dispatched(buffer, return_recv_hook=True)[4]
+    more = {"cumulative_local_expert_recv_stats": torch.zeros(EXPERTS, dtype=torch.int32)}
+    hook = dispatched(buffer, return_recv_hook=True, **more)[4]
     with cuda.stream(cuda.Stream()):
         hook()
-    dispatched(buffer, async_finish=True)
+    dispatched(buffer, async_finish=True, **more)
     assert seen == [mine, buffer.get_comm_stream()]
 
 
