@@ -28,6 +28,7 @@ def _tell_once(what):
 
 
 _BY_EXPERT = 1  # of Route.counts()
+RANKS_A_NODE = 8  # where there are more: what DeepEP takes for ranks that share links
 _NOTHING = ep._NOTHING
 _empty_like = torch.empty_like
 
@@ -85,11 +86,13 @@ class _LazyHandle(tuple):
 
 class _Handle(_LazyHandle):
     """DeepEP's six (rank_prefix_matrix, channel_prefix_matrix, recv_channel_prefix_matrix, recv_src_idx, is_token_in_rank,
-    send_head), of which weft's channels are one."""
+    send_head), or between nodes its ten, of which weft's channels are one."""
 
-    def __new__(cls, lease, source, in_rank):
-        told = []  # once it is known, a table [R][R]: how many tokens each rank sends to each
-        self = super().__new__(cls, (None, None, None, source, in_rank, None), lease, lambda fields: cls._six(told[0], fields))
+    def __new__(cls, lease, source, in_rank, rank, nodes):
+        told = []  # once it is known, a table [R][R + nodes]: how many tokens each rank sends to each, and to each node
+        fields = (None, None, None, source, in_rank, None) if nodes == 1 else (None,) * 10
+        make = cls._six if nodes == 1 else lambda told, fields: cls._ten(told, source, in_rank, rank, nodes)
+        self = super().__new__(cls, fields, lease, lambda fields: make(told[0], fields))
         self.source, self.in_rank, self.told = source, in_rank, told
         return self
 
@@ -100,6 +103,27 @@ class _Handle(_LazyHandle):
         head = torch.where(in_rank, torch.cumsum(in_rank, 0, dtype=torch.int32) - 1, -1).to(torch.int32)
         empty = prefix[:, :1].contiguous()
         return prefix, empty, empty, source, in_rank, head
+
+    @staticmethod
+    def _ten(told, source, in_rank, rank, nodes):
+        """(is_token_in_rank, rdma_channel_prefix_matrix [nodes][1], gbl_channel_prefix_matrix [R][1], recv_rdma_channel_prefix_matrix
+        [nodes][1], recv_rdma_rank_prefix_sum [nodes], recv_gbl_channel_prefix_matrix [R][1], recv_gbl_rank_prefix_sum [R], recv_src_meta
+        [N][8] bytes, send_rdma_head [T][nodes], send_nvl_head): what its names say, but that recv_src_meta has the source's node and
+        the token's number there, and that nothing is forwarded, so that send_nvl_head is -1 everywhere."""
+        ranks = in_rank.shape[1]
+        each, device = ranks // nodes, in_rank.device
+
+        def ints(numbers):
+            return torch.tensor(numbers.tolist(), dtype=torch.int32, device=device)
+
+        by_rank, through = told[:, rank].cumsum(), told[rank % each::each, ranks + rank // each].cumsum()
+        to_node = in_rank.view(-1, nodes, each).any(2)
+        head = torch.where(to_node, torch.cumsum(to_node, 0, dtype=torch.int32) - 1, -1).to(torch.int32)
+        node_of = torch.bucketize(torch.arange(source.numel(), device=device), ints(by_rank[each - 1::each]), right=True)
+        meta = torch.stack((node_of.clamp(max=nodes - 1).to(torch.int32), source), 1).view(torch.uint8)
+        forwarded = torch.full((int(through[-1]), each), -1, dtype=torch.int32, device=device)
+        return (in_rank, ints(told[rank, ranks:, None]), ints(told[rank, :ranks, None]), head.new_zeros(nodes, 1), ints(through),
+                head.new_zeros(ranks, 1), ints(by_rank), meta, head, forwarded)
 
 
 class Buffer:
@@ -126,6 +150,8 @@ class Buffer:
         self._streams = Streams(self._device) if on_device else None
         self._comm_stream = self._streams.comm if on_device else None
         self.rank, self.group_size = self._world.pe, self._world.pes
+        nodes, more = divmod(self.group_size, RANKS_A_NODE)
+        self._nodes = nodes if nodes > 1 and not more else 1
         self._groups = {}
         self._plans = {}  # of calls of low latency, by what is equal in them
         self._retired = []
@@ -168,13 +194,15 @@ class Buffer:
         return self._world is not None
 
     def is_internode_available(self):
-        return False
+        return self.is_available() and self._nodes > 1
 
     def get_num_rdma_ranks(self):
-        return 1
+        """Nodes, as DeepEP has them: of 8 ranks each where there are more than 8. What calls give and what handles have is by this;
+        how rows go is not."""
+        return self._nodes
 
     def get_rdma_rank(self):
-        return 0
+        return self.rank // (self.group_size // self._nodes)
 
     def get_local_device_id(self):
         return self._device.index if self._device.type == "cuda" else -1
@@ -275,8 +303,8 @@ class Buffer:
 
     def get_dispatch_layout(self, topk_idx, num_experts, previous_event=None, async_finish=False,
                             allocate_on_comm_stream=False):
-        """topk_idx [T][K], -1 for none -> (tokens to each rank [R] int32, None, tokens to each expert [E] int32, whether a
-        token goes to a rank [T][R] bool, event)."""
+        """topk_idx [T][K], -1 for none -> (tokens to each rank [R] int32, to each node [R / 8] int32 where there are several, else
+        None, tokens to each expert [E] int32, whether a token goes to a rank [T][R] bool, event)."""
         tokens, experts_a_rank = topk_idx.shape[0], self._experts_a_rank(num_experts)
         with self._call(previous_event, async_finish, allocate_on_comm_stream) as call:
             numbered = topk_idx.clamp(min=-1) + experts_a_rank  # -1 is before the first of 0, and of rank 0 among numbers from 1 on
@@ -287,9 +315,14 @@ class Buffer:
             if self._one is None:
                 self._one = per_expert.new_ones(1)
             per_expert.scatter_add_(0, numbered.flatten(), self._one.expand(numbered.numel()))
-            results = in_rank.sum(0, dtype=torch.int32), per_expert[experts_a_rank:], in_rank
-        event = call.end(async_finish, (topk_idx,), results)
-        return results[0], None, results[1], in_rank, event
+            results = in_rank.sum(0, dtype=torch.int32), self._per_node(in_rank), per_expert[experts_a_rank:], in_rank
+        return *results, call.end(async_finish, (topk_idx,), results)
+
+    def _per_node(self, in_rank):
+        """Tokens to each node; None where there is one."""
+        if self._nodes == 1:
+            return None
+        return in_rank.view(in_rank.shape[0], self._nodes, self.group_size // self._nodes).any(2).sum(0, dtype=torch.int32)
 
     def dispatch(self, x, handle=None, num_tokens_per_rank=None, num_tokens_per_rdma_rank=None, is_token_in_rank=None,
                  num_tokens_per_expert=None, topk_idx=None, topk_weights=None, expert_alignment=1, num_worst_tokens=0, config=None,
@@ -307,8 +340,9 @@ class Buffer:
             data = data.contiguous()
             if is_new:
                 topk_idx, topk_weights = (None if one is None else one.contiguous() for one in (topk_idx, topk_weights))
-                handle, sent, per_expert = self._route(call, data, num_tokens_per_rank, is_token_in_rank, num_tokens_per_expert,
-                                                       topk_idx, topk_weights, expert_alignment, num_worst_tokens, config, stream)
+                handle, sent, per_expert = self._route(call, data, num_tokens_per_rank, num_tokens_per_rdma_rank, is_token_in_rank,
+                                                       num_tokens_per_expert, topk_idx, topk_weights, expert_alignment, num_worst_tokens,
+                                                       config, stream)
             else:
                 assert topk_idx is None and topk_weights is None, "with a handle topk_idx and topk_weights are its"
                 assert data.shape[0] == handle.in_rank.shape[0], f"x has {data.shape[0]} tokens, and the handle {handle.in_rank.shape[0]}"
@@ -322,7 +356,7 @@ class Buffer:
             return received, None, None, None, None, event
         return received, recv_idx, recv_weights, per_expert, handle, event
 
-    def _route(self, call, data, per_rank, in_rank, per_expert, topk_idx, topk_weights, alignment, worst, config, stream):
+    def _route(self, call, data, per_rank, per_node, in_rank, per_expert, topk_idx, topk_weights, alignment, worst, config, stream):
         assert in_rank is not None and per_expert is not None, "give is_token_in_rank and num_tokens_per_expert, or a handle"
         experts = per_expert.numel()
         width = data.shape[1] * max(data.element_size(), 2)
@@ -336,7 +370,10 @@ class Buffer:
         route, counts, is_awaited = lease.route, None, not worst or stream is None
         if is_awaited:
             route.update(topk_idx, topk_weights, destinations=in_rank if by_rank else None, stream=stream)
-        sent = (in_rank.sum(0) if per_rank is None else per_rank).tolist()  # which waits for the routing, too
+        sent = in_rank.sum(0) if per_rank is None else per_rank
+        if self._nodes > 1:
+            sent = torch.cat((sent, self._per_node(in_rank) if per_node is None else per_node))
+        sent = sent.tolist()  # which waits for the routing, too
         if is_awaited:
             counts = route.query(stream)
             if counts.status == weft.Status.RANGE:
@@ -349,7 +386,7 @@ class Buffer:
         per = [] if worst else self._aligned_counts(route, by_rank, experts, topk_idx, alignment, per_expert)
         with call.memory():
             source = torch.empty(rows, dtype=torch.int32, device=self._device)
-        return _Handle(lease, source, in_rank), sent, per
+        return _Handle(lease, source, in_rank, self.rank, self._nodes), sent, per
 
     def _aligned_counts(self, route, by_rank, experts, topk_idx, alignment, per_expert):
         """The tokens of each local expert, over all ranks."""

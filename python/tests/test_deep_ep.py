@@ -311,6 +311,50 @@ def leaks(count):
     close_group()
 
 
+def nodes():
+    """Of two ranks each: what calls give and what handles have of them."""
+    import deep_ep
+
+    deep_ep.buffer.RANKS_A_NODE = 2
+    group = open_group()
+    buffer, me, size = deep_ep.Buffer(group, explicitly_destroy=True), group.rank(), group.size()
+    runtime, count = buffer.runtime, size // 2
+    assert (runtime.get_num_rdma_ranks(), runtime.get_rdma_rank(), runtime.is_internode_available()) == (count, me // 2, True)
+    for seed in range(2):
+        x, ids, weights, experts = inputs(group, seed, empty_rank=1 if seed == 1 else -1)
+        per_rank, per_node, per_expert, in_rank, _ = buffer.get_dispatch_layout(ids, experts)
+        to_node = in_rank[:, 0::2] | in_rank[:, 1::2]
+        assert per_node.dtype == torch.int32 and per_node.tolist() == to_node.sum(0).tolist()
+        rows, local, held, counts = expected(everybody(group, x, ids, weights), me)
+        everyone = everybody(group, to_node, in_rank)
+        for more in ({"num_tokens_per_rdma_rank": per_node, "num_tokens_per_rank": per_rank}, {}):
+            got, got_ids, _, _, handle, _ = buffer.internode_dispatch(x, topk_idx=ids, topk_weights=weights, is_token_in_rank=in_rank,
+                                                                      num_tokens_per_expert=per_expert, **more)
+            assert torch.equal(got, rows) and torch.equal(got_ids, local) and len(handle) == 10
+            before = [sum(counts[:i + 1]) for i in range(size)]
+            through = [int(everyone[2 * i + me % 2][0][:, me // 2].sum()) for i in range(count)]
+            own, to_nodes, to_ranks, zeros, by_node, more_zeros, by_rank, meta, head, forwarded = handle
+            assert own is in_rank and to_nodes.tolist() == [[one] for one in per_node.tolist()]
+            assert to_ranks.tolist() == [[one] for one in per_rank.tolist()]
+            assert zeros.tolist() == [[0]] * count and more_zeros.tolist() == [[0]] * size
+            assert handle[-4] is by_rank and by_rank.tolist() == before and by_rank.dtype == by_node.dtype == torch.int32
+            assert by_node.tolist() == [sum(through[:i + 1]) for i in range(count)]
+            sent = [(i // 2, int(t)) for i, one in enumerate(everyone) for t in one[1][:, me].nonzero().flatten()]
+            assert meta.shape == (len(rows), 8) and [tuple(one) for one in meta.view(torch.int32).tolist()] == sent
+            assert [head[to_node[:, i], i].tolist() for i in range(count)] == [list(range(int(n))) for n in per_node]
+            assert (head[~to_node] == -1).all() and forwarded.shape == (sum(through), 2)
+            assert torch.equal(buffer.dispatch(x + 1, handle=handle)[0], rows + 1)
+            summed, _, _ = buffer.internode_combine(got, handle)
+            assert torch.equal(summed, (x.float() * in_rank.sum(1, keepdim=True)).to(torch.bfloat16))
+    buffer.destroy()
+    close_group()
+
+
+@pytest.mark.skipif(ON_GPU and max(COUNTS) < 4, reason="two nodes of two ranks")
+def test_nodes():
+    ranks.run(__file__, "nodes", 4)
+
+
 @pytest.mark.skipif(ON_GPU, reason="the memory of processes is looked at")
 def test_leaks():
     ranks.run(__file__, "leaks", 2, os.environ.get("WEFT_TEST_BUFFERS", "1000"))
