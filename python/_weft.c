@@ -426,6 +426,41 @@ static weft_status dispatch(const uint64_t *a)
 CALL(dispatch, 3 + ROWS_WORDS + 15, dispatch(a))
 CALL(dispatch_recv, 2, weft_ep_dispatch_recv(POINTER(a[0]), POINTER(a[1])))
 
+/* count_choices(ids [T][K], whether of 64 bits, tokens, choices, experts, ranks, nodes, and the results: whether a
+ * token goes to a rank [T][R], a byte each, tokens to each rank [R], to each node [nodes] and to each expert [E],
+ * int32), in host memory; ranks divide experts, and nodes ranks. What is no expert is no choice. */
+static weft_status count_choices(const uint64_t *a)
+{
+    const int tokens = NUMBER(a[2]), choices = NUMBER(a[3]), experts = NUMBER(a[4]);
+    const int ranks = NUMBER(a[5]), nodes = NUMBER(a[6]);
+    unsigned char *goes = POINTER(a[7]);
+    int32_t *to_rank = POINTER(a[8]), *to_node = POINTER(a[9]), *to_expert = POINTER(a[10]);
+    memset(to_rank, 0, (size_t)ranks * sizeof *to_rank);
+    memset(to_node, 0, (size_t)nodes * sizeof *to_node);
+    memset(to_expert, 0, (size_t)experts * sizeof *to_expert);
+    for (int t = 0; t < tokens; t++, goes += ranks) {
+        memset(goes, 0, (size_t)ranks);
+        for (int k = 0; k < choices; k++) {
+            const size_t at = (size_t)t * (size_t)choices + (size_t)k;
+            const int64_t id = a[1] != 0 ? ((const int64_t *)POINTER(a[0]))[at] : ((const int32_t *)POINTER(a[0]))[at];
+            if (id >= 0 && id < experts) {
+                to_expert[id]++;
+                goes[id / (experts / ranks)] = 1;
+            }
+        }
+        for (int node = 0; node < nodes; node++) {
+            int is_first = 1;
+            for (int rank = node * (ranks / nodes); rank < (node + 1) * (ranks / nodes); rank++) {
+                to_node[node] += goes[rank] & is_first;
+                is_first = is_first && goes[rank] == 0;
+                to_rank[rank] += goes[rank];
+            }
+        }
+    }
+    return WEFT_OK;
+}
+CALL(count_choices, 11, count_choices(a))
+
 /* slots_dispatch(route, whether the sending half only, stream, tokens, ids, in, received rows, their scales,
  * source_token, count; then what a shape fixes: type of ids, hidden, types of both rows, type of scales, their row,
  * word and group strides, capacity): choose and dispatch in one call. `count`: [L] int32, the rows of each local
@@ -606,6 +641,7 @@ static PyMethodDef methods[] = {
     METHOD(route_pad),
     METHOD(dispatch),
     METHOD(dispatch_recv),
+    METHOD(count_choices),
     METHOD(slots_dispatch),
     METHOD(combine),
     METHOD(combine_recv),

@@ -155,7 +155,7 @@ class Buffer:
         self._groups = {}
         self._plans = {}  # of calls of low latency, by what is equal in them
         self._retired = []
-        self._one = None
+        self._numbers = {}  # 0, 1 and so on, as many as there are experts
         self._idle = []  # routes without a handle, each with the stream of its calls
         self._captured = []  # those of graphs
         self._views = {}  # tensors that show a route's counts
@@ -305,18 +305,33 @@ class Buffer:
                             allocate_on_comm_stream=False):
         """topk_idx [T][K], -1 for none -> (tokens to each rank [R] int32, to each node [R / 8] int32 where there are several, else
         None, tokens to each expert [E] int32, whether a token goes to a rank [T][R] bool, event)."""
-        tokens, experts_a_rank = topk_idx.shape[0], self._experts_a_rank(num_experts)
+        local = self._experts_a_rank(num_experts)
+        if topk_idx.dtype is not torch.int64 and topk_idx.dtype is not torch.int32:
+            raise TypeError(f"topk_idx is of {topk_idx.dtype} where torch.int32 or torch.int64 is taken")
         with self._call(previous_event, async_finish, allocate_on_comm_stream) as call:
-            numbered = topk_idx.clamp(min=-1) + experts_a_rank  # -1 is before the first of 0, and of rank 0 among numbers from 1 on
-            in_rank = torch.zeros(tokens, self.group_size + 1, dtype=torch.bool, device=topk_idx.device)
-            in_rank.scatter_(1, numbered // experts_a_rank, True)
-            in_rank = in_rank[:, 1:].contiguous()
-            per_expert = torch.zeros(experts_a_rank + num_experts, dtype=torch.int32, device=topk_idx.device)
-            if self._one is None:
-                self._one = per_expert.new_ones(1)
-            per_expert.scatter_add_(0, numbered.flatten(), self._one.expand(numbered.numel()))
-            results = in_rank.sum(0, dtype=torch.int32), self._per_node(in_rank), per_expert[experts_a_rank:], in_rank
+            results = (self._layout_on_gpu if topk_idx.is_cuda else self._layout)(topk_idx, num_experts, local)
         return *results, call.end(async_finish, (topk_idx,), results)
+
+    def _layout(self, topk_idx, experts, local):
+        tokens, topk = topk_idx.shape
+        ranks, nodes, ids = self.group_size, self._nodes, topk_idx.contiguous()
+        in_rank = torch.empty(tokens, ranks, dtype=torch.bool)
+        per_rank, per_node, per_expert = (torch.empty(many, dtype=torch.int32) for many in (ranks, nodes, experts))
+        _weft.count_choices(ids.data_ptr(), ids.dtype is torch.int64, tokens, topk, experts, ranks, nodes, in_rank.data_ptr(),
+                            per_rank.data_ptr(), per_node.data_ptr(), per_expert.data_ptr())
+        return per_rank, per_node if nodes > 1 else None, per_expert, in_rank
+
+    def _layout_on_gpu(self, topk_idx, experts, local):
+        """By few operations, since each takes the host longer than the GPU: a table of T * E * K bytes."""
+        tokens, topk = topk_idx.shape
+        numbers = self._numbers.get(experts)
+        if numbers is None:
+            numbers = torch.arange(experts, dtype=torch.int32, device=topk_idx.device).view(experts, 1)
+            if self._streams is None or not self._streams.is_captured():  # or they are there only when the graph has run
+                self._numbers[experts] = numbers
+        is_chosen = topk_idx.unsqueeze(1) == numbers
+        in_rank = is_chosen.view(tokens, self.group_size, local * topk).any(2)
+        return in_rank.sum(0, dtype=torch.int32), self._per_node(in_rank), is_chosen.sum((0, 2), dtype=torch.int32), in_rank
 
     def _per_node(self, in_rank):
         """Tokens to each node; None where there is one."""

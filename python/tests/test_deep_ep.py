@@ -69,15 +69,21 @@ def expected(all_ranks, me):
 
 
 def check_layout(buffer, group, ids, experts):
-    per_rank, none, per_expert, in_rank, _ = buffer.get_dispatch_layout(ids, experts)
-    assert none is None and per_rank.dtype == per_expert.dtype == torch.int32 and in_rank.dtype == torch.bool
+    per_rank, per_node, per_expert, in_rank, _ = buffer.get_dispatch_layout(ids, experts)
+    assert (per_node is None) == (buffer.runtime.get_num_rdma_ranks() == 1) and per_rank.dtype == per_expert.dtype == torch.int32 and in_rank.dtype == torch.bool
     for t in range(ids.shape[0]):
         wanted = {int(one) // LOCAL for one in ids[t] if one >= 0}
         assert {r for r in range(group.size()) if in_rank[t, r]} == wanted
     assert per_rank.tolist() == in_rank.sum(0).tolist()
     assert per_expert.tolist() == [int((ids == e).sum()) for e in range(experts)]
-    again = buffer.get_dispatch_layout(torch.where(ids < 0, -1000, ids), experts)  # any negative number is none
-    assert torch.equal(again[0], per_rank) and torch.equal(again[2], per_expert) and torch.equal(again[3], in_rank)
+    for same in (torch.where(ids < 0, -1000, ids), torch.where(ids < 0, experts, ids), ids.to(torch.int32), ids.T.contiguous().T):
+        again = buffer.get_dispatch_layout(same, experts)  # what is no expert is none
+        assert torch.equal(again[0], per_rank) and torch.equal(again[2], per_expert) and torch.equal(again[3], in_rank)
+    as_on_gpus = buffer._layout_on_gpu(ids, experts, LOCAL)
+    for got, wanted in zip(as_on_gpus, (per_rank, per_node, per_expert, in_rank)):
+        assert got is wanted or torch.equal(got, wanted) and got.dtype == wanted.dtype
+    with pytest.raises(TypeError, match="topk_idx"):
+        buffer.get_dispatch_layout(ids.to(torch.int16), experts)
     return per_rank, per_expert, in_rank
 
 
@@ -322,7 +328,8 @@ def nodes():
     assert (runtime.get_num_rdma_ranks(), runtime.get_rdma_rank(), runtime.is_internode_available()) == (count, me // 2, True)
     for seed in range(2):
         x, ids, weights, experts = inputs(group, seed, empty_rank=1 if seed == 1 else -1)
-        per_rank, per_node, per_expert, in_rank, _ = buffer.get_dispatch_layout(ids, experts)
+        per_rank, per_expert, in_rank = check_layout(buffer, group, ids, experts)
+        per_node = buffer.get_dispatch_layout(ids, experts)[1]
         to_node = in_rank[:, 0::2] | in_rank[:, 1::2]
         assert per_node.dtype == torch.int32 and per_node.tolist() == to_node.sum(0).tolist()
         rows, local, held, counts = expected(everybody(group, x, ids, weights), me)

@@ -298,8 +298,9 @@ def test_layout(rig):
     layout's finds it there."""
     buffer, cuda, log = rig
     comm, ids = buffer.get_comm_stream(), inputs()[1]
-    seen = Watched(cuda)
+    seen, buffer._layout = Watched(cuda), buffer._layout_on_gpu
     for is_apart in (False, True):
+        cuda.is_capturing = not is_apart
         cuda.current.run(f"mine {is_apart}")
         previous = EventOverlap(EventHandle(FakeEvent(cuda)))
         with seen:
@@ -308,6 +309,9 @@ def test_layout(rig):
         assert seen.streams == {comm} and "mine False" in comm.before and "mine True" not in comm.before
         assert (given[4].event is not None) == is_apart
         assert any(stream is cuda.current and any(one is given[3] for one in tensors) for stream, tensors in cuda.kept)
+        assert bool(buffer._numbers) == is_apart  # what a graph fills is not for others
+        cuda.is_capturing = False
+    del buffer._layout
 
 
 class Watched(TorchDispatchMode):
