@@ -512,7 +512,7 @@ class Buffer:
             event = self._leave_ahead(tensors, (lambda: _complete(plan, count, scales, wide, stats)) if is_more else None)
         elif is_more:
             _complete(plan, count, scales, wide, stats)
-        packed = recv if scales is None else (recv, (scales if wide is None else wide).transpose(1, 2))
+        packed = recv if scales is None else (recv, scales if wide is None else wide)
         return packed, count, handle, event or EventOverlap(), hook
 
     def _plan(self, wanted):

@@ -34,6 +34,13 @@ def _like(shape, dtype, device):
     return torch.empty((1,) * len(shape), dtype=dtype, device=device).expand(shape)
 
 
+def _by_column(local, rows, words, dtype, device):
+    """What torch.empty_like makes [L][rows][words] of whose rows are packed, as DeepEP's scales lie; it has no memory."""
+    made = torch.empty_strided((local, rows, words), (words * rows, 1, rows), dtype=dtype, device=device)
+    made.untyped_storage().resize_(0)
+    return made
+
+
 class Held:
     """A route, and what is made once for it, or for several of its calls."""
 
@@ -117,10 +124,10 @@ class Plan:
             groups = math.ceil(hidden / 128)
             is_packed = round_scale or use_ue8m0
             words = math.ceil(groups / _POWERS_A_WORD) if is_packed else groups
-            self.scales = _like((self.local, words, self.slots), torch.int32 if is_packed else torch.float32, device)
+            self.scales = _by_column(self.local, self.slots, words, torch.int32 if is_packed else torch.float32, device)
             scale = int(ep.Scale.UE8M0 if is_packed else ep.Scale.F32), 1, self.slots, words * self.slots
             if round_scale and not use_ue8m0:  # powers of two as float32
-                self.wide = _like((self.local, groups, self.slots), torch.float32, device)
+                self.wide = _by_column(self.local, self.slots, groups, torch.float32, device)
         self._sums = {}  # of combines, by their tokens and type
         #: what _weft.slots_dispatch takes behind addresses
         self.fixed = (ep._IDS[id_name], hidden, code, ep._known(out)[1], *scale, self.local * self.slots)
@@ -183,8 +190,8 @@ class Plan:
         return Held(route, stream, torch.empty_like(self.source), idle)
 
     def widen(self, scales, wide):
-        """scales [L][W][M] int32 of four ue8m0 each -> wide [L][H / 128][M] float32."""
-        local, many, slots = scales.shape
-        exponents = scales.view(torch.uint8).view(local, many, slots, _POWERS_A_WORD).permute(0, 1, 3, 2)
-        powers = torch.exp2(exponents.reshape(local, _POWERS_A_WORD * many, slots).to(torch.float32) - 127)
-        wide.copy_(powers[:, :wide.shape[1]])
+        """scales [L][M][W] int32 of four ue8m0 each -> wide [L][M][H / 128] float32, both by column."""
+        local, slots, many = scales.shape
+        exponents = scales.transpose(1, 2).view(torch.uint8).view(local, many, slots, _POWERS_A_WORD).permute(0, 2, 1, 3)
+        powers = torch.exp2(exponents.reshape(local, slots, _POWERS_A_WORD * many).to(torch.float32) - 127)
+        wide.copy_(powers[:, :, :wide.shape[2]])

@@ -173,6 +173,7 @@ def low_latency():
             rows = packed
             if use_fp8:
                 assert packed[1].shape == (LOCAL, group.size() * most, HIDDEN // (512 if use_ue8m0 else 128))
+                assert packed[1].stride() == (packed[1][0].numel(), 1, group.size() * most)
                 by_group = unpacked(packed[1], use_ue8m0)
                 assert not round_scale or torch.equal(torch.exp2(torch.log2(by_group[0, :1]).round()), by_group[0, :1])
                 wide = packed[0].float().reshape(LOCAL, -1, HIDDEN // 128, 128) * by_group.unsqueeze(-1)
