@@ -553,15 +553,13 @@ class Buffer:
             x = handle.combine_buffer
         plan, route = handle.plan, handle.held.route
         x, topk_idx, topk_weights = x.contiguous(), topk_idx.contiguous(), topk_weights.contiguous()
-        code = ep._known(x.dtype)[1]
-        id_type = plan.fixed[0] if topk_idx.dtype is plan.id_dtype else ep._IDS.get(ep._name_of(topk_idx.dtype), 0)
-        plan.check_results(x, topk_idx, topk_weights, out, route.tokens)
+        code, id_type = plan.check_results(x, topk_idx, topk_weights, out, route.tokens)
         combined = plan.sums(route.tokens, x.dtype) if out is None else out
         address = 0
         if self._streams is not None:
             address = self._streams.begin(return_recv_hook, async_finish)[0].cuda_stream
         _weft.combine(route._handle, return_recv_hook, address, x.data_ptr() or _NOTHING, code, plan.hidden, 0, 0, 0, 0, 0,
-                      combined.data_ptr() or _NOTHING, ep._known(combined.dtype)[1], plan.hidden, 0, 0, 0, 0, 0, ep.WEIGHTED,
+                      combined.data_ptr() or _NOTHING, code, plan.hidden, 0, 0, 0, 0, 0, ep.WEIGHTED,
                       topk_weights.data_ptr() or _NOTHING, topk_idx.data_ptr() or _NOTHING, id_type, 0, 0, 0, 0)
         event = hook = None
         if return_recv_hook:

@@ -113,7 +113,7 @@ class Plan:
         self.group, self.device, self.on_device, self._streams, self._captured = group, device, group.on_device, streams, captured
         self.experts, self.most, self.hidden, self.topk = experts, most, hidden, topk
         self.ranks, self.local = group.ranks, experts // group.ranks
-        self.slots, self.id_dtype = self.ranks * most, id_dtype
+        self.slots, self.id_dtype, self._dtype, self._code = self.ranks * most, id_dtype, dtype, code
         self.idle = []  # routes that no handle has
         out = torch.float8_e4m3fn if use_fp8 else dtype
         self.rows = _like((self.local, self.slots, hidden), out, device)
@@ -129,6 +129,7 @@ class Plan:
             if round_scale and not use_ue8m0:  # powers of two as float32
                 self.wide = _by_column(self.local, self.slots, groups, torch.float32, device)
         self._sums = {}  # of combines, by their tokens and type
+        self._elements = self.local * self.slots * hidden  # of a combine's rows
         #: what _weft.slots_dispatch takes behind addresses
         self.fixed = (ep._IDS[id_name], hidden, code, ep._known(out)[1], *scale, self.local * self.slots)
 
@@ -146,22 +147,26 @@ class Plan:
             raise ValueError(f"topk_idx has {topk_idx.shape[0]} tokens, and x {x.shape[0]}")
 
     def check_results(self, x, ids, weights, out, tokens):
-        """Raises what is wrong with the tensors of a combine, packed ones but `out`, if something is."""
-        on_device, shape, sums = self.on_device, (tokens, self.topk), (tokens, self.hidden)
+        """The numbers of the types of x and of ids. Raises what is wrong with the tensors of a combine, packed ones but `out`, if
+        something is."""
+        on_device, shape = self.on_device, (tokens, self.topk)
+        code = self._code if x.dtype is self._dtype else ep._known(x.dtype)[1]
+        id_code = self.fixed[0] if ids.dtype is self.id_dtype else ep._IDS.get(ep._name_of(ids.dtype))
         if x.is_cuda is not on_device or ids.is_cuda is not on_device or weights.is_cuda is not on_device:
             ep._check_place(on_device, x, ids, weights)
-        if ep._known(x.dtype)[1] is None or x.numel() != self.local * self.slots * self.hidden:
+        if code is None or x.numel() != self._elements:
             raise ValueError(f"x is {tuple(x.shape)} of {ep._name_of(x.dtype)} where rows [{self.local}][{self.slots}][{self.hidden}] are "
                              f"taken")
-        if ids.shape != shape or weights.shape != shape or weights.dtype is not torch.float32 or (
-                ids.dtype is not self.id_dtype and ep._name_of(ids.dtype) not in ep._IDS):
+        if ids.shape != shape or weights.shape != shape or weights.dtype is not torch.float32 or id_code is None:
             raise ValueError(f"topk_idx is {tuple(ids.shape)} of {ep._name_of(ids.dtype)} and topk_weights {tuple(weights.shape)} of "
                              f"{ep._name_of(weights.dtype)} where {shape} of int32 or int64, and of float32, are taken")
         if out is not None:
+            sums = tokens, self.hidden
             ep._check_place(on_device, out)
             if out.shape != sums or out.dtype is not x.dtype or not out.is_contiguous():
                 raise ValueError(f"out is {tuple(out.shape)} of {ep._name_of(out.dtype)} where {sums} of {ep._name_of(x.dtype)}, packed, is "
                                  f"taken")
+        return code, id_code
 
     def take(self, stream, is_captured):
         """A handle that has an idle route, or a new one, for calls on the stream of that address: one of another stream's calls
