@@ -308,6 +308,8 @@ class Buffer:
         local = self._experts_a_rank(num_experts)
         if topk_idx.dtype is not torch.int64 and topk_idx.dtype is not torch.int32:
             raise TypeError(f"topk_idx is of {topk_idx.dtype} where torch.int32 or torch.int64 is taken")
+        if not (topk_idx.is_cpu or topk_idx.is_cuda):
+            raise TypeError(f"topk_idx is on {topk_idx.device} where the CPU or a GPU is taken")
         with self._call(previous_event, async_finish, allocate_on_comm_stream) as call:
             results = (self._layout_on_gpu if topk_idx.is_cuda else self._layout)(topk_idx, num_experts, local)
         return *results, call.end(async_finish, (topk_idx,), results)
@@ -315,8 +317,8 @@ class Buffer:
     def _layout(self, topk_idx, experts, local):
         tokens, topk = topk_idx.shape
         ranks, nodes, ids = self.group_size, self._nodes, topk_idx.contiguous()
-        in_rank = torch.empty(tokens, ranks, dtype=torch.bool)
-        per_rank, per_node, per_expert = (torch.empty(many, dtype=torch.int32) for many in (ranks, nodes, experts))
+        in_rank = ids.new_empty(tokens, ranks, dtype=torch.bool)  # whatever torch's default device is
+        per_rank, per_node, per_expert = (ids.new_empty(many, dtype=torch.int32) for many in (ranks, nodes, experts))
         _weft.count_choices(ids.data_ptr(), ids.dtype is torch.int64, tokens, topk, experts, ranks, nodes, in_rank.data_ptr(),
                             per_rank.data_ptr(), per_node.data_ptr(), per_expert.data_ptr())
         return per_rank, per_node if nodes > 1 else None, per_expert, in_rank

@@ -426,3 +426,24 @@ def test_what_handles_keep():
     buffer.destroy()
     with pytest.raises((RuntimeError, ValueError)):
         buffer.low_latency_combine(third[0], ids, weights, handle)
+
+
+def test_default_device():
+    """Results are where what was given is, whatever torch's default device."""
+    buffer = deep_ep.Buffer(None, comm=Alone(), explicitly_destroy=True)
+    x, ids, weights = inputs()
+    torch.set_default_device("meta")
+    try:
+        per_rank, _, per_expert, in_rank, _ = buffer.get_dispatch_layout(ids, EXPERTS)
+        got = buffer.dispatch(x, topk_idx=ids, topk_weights=weights, num_tokens_per_rank=per_rank, num_tokens_per_expert=per_expert,
+                              is_token_in_rank=in_rank)
+        low = buffer.low_latency_dispatch(x, ids, TOKENS, EXPERTS)
+        made = [in_rank, *got[:3], *got[4], buffer.combine(got[0], got[4])[0], *low[0], low[1], *low[2][:2]]
+        low = buffer.low_latency_dispatch(x, ids, TOKENS, EXPERTS, use_fp8=False)
+        made.append(buffer.low_latency_combine(low[0], ids, weights, low[2])[0])
+        with pytest.raises(TypeError, match="topk_idx is on meta"):
+            buffer.get_dispatch_layout(ids.to("meta"), EXPERTS)
+    finally:
+        torch.set_default_device(None)
+    assert {one.device.type for one in made} == {"cpu"} and torch.equal(made[-1], 2 * x)
+    buffer.destroy()
