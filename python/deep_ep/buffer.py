@@ -487,9 +487,9 @@ class Buffer:
         if given != tokens or x.is_cuda is not plan.on_device or topk_idx.is_cuda is not plan.on_device:
             plan.check(x, topk_idx)
         x, topk_idx = x.contiguous(), topk_idx.contiguous()
-        stream, address, is_captured = None, 0, False
+        stream, waits, address, is_captured = None, None, 0, False
         if self._streams is not None:
-            stream, is_captured = self._streams.begin(return_recv_hook, async_finish)
+            stream, waits, is_captured = self._streams.begin(return_recv_hook, async_finish)
             address = stream.cuda_stream
         handle = plan.take(address, is_captured)
         held = handle.held
@@ -500,6 +500,8 @@ class Buffer:
         _weft.slots_dispatch(held.route._handle, return_recv_hook, address, tokens, topk_idx.data_ptr() or _NOTHING,
                              x.data_ptr() or _NOTHING, recv.data_ptr() or _NOTHING, 0 if scales is None else scales.data_ptr() or _NOTHING,
                              held.source.data_ptr() or _NOTHING, count.data_ptr(), *plan.fixed)
+        if waits is not None:
+            self._streams.wait(waits)
         stats, event, hook = cumulative_local_expert_recv_stats, None, None
         is_more = wide is not None or stats is not None
         if return_recv_hook:
@@ -557,12 +559,15 @@ class Buffer:
         x, topk_idx, topk_weights = x.contiguous(), topk_idx.contiguous(), topk_weights.contiguous()
         code, id_type = plan.check_results(x, topk_idx, topk_weights, out, route.tokens)
         combined = plan.sums(route.tokens, x.dtype) if out is None else out
-        address = 0
+        address, waits = 0, None
         if self._streams is not None:
-            address = self._streams.begin(return_recv_hook, async_finish)[0].cuda_stream
+            stream, waits, _ = self._streams.begin(return_recv_hook, async_finish)
+            address = stream.cuda_stream
         _weft.combine(route._handle, return_recv_hook, address, x.data_ptr() or _NOTHING, code, plan.hidden, 0, 0, 0, 0, 0,
                       combined.data_ptr() or _NOTHING, code, plan.hidden, 0, 0, 0, 0, 0, ep.WEIGHTED,
                       topk_weights.data_ptr() or _NOTHING, topk_idx.data_ptr() or _NOTHING, id_type, 0, 0, 0, 0)
+        if waits is not None:
+            self._streams.wait(waits)
         event = hook = None
         if return_recv_hook:
 

@@ -14,7 +14,7 @@ _set_stream = getattr(torch._C, "_cuda_setStream", None)
 class Streams:
     """`comm` is the communication stream. Calls run on it after what is on the caller's stream, which waits for them unless they
     are asynchronous. Calls of low latency that are not run on the caller's stream itself, where they come after what `comm` had:
-    their places among other work are the same, for half of the host's time."""
+    their places among other work are the same, for half of the host's time. In a graph, where that does not count, only halves do."""
 
     def __init__(self, device, cuda=torch.cuda):
         self._cuda, self._index = cuda, device.index
@@ -23,7 +23,7 @@ class Streams:
         self._objects = {}  # of streams, by address: to make one takes longer than to use it
         self._ahead = None  # whether calls of low latency on `comm` that no stream has waited for were captured; None: there are none
         self._is_busy = False  # other calls on `comm` are asynchronous
-        self._last = self.comm, False  # the stream of the last call of low latency, and whether it was captured
+        self._last = self.comm  # the stream of the last call of low latency that was not captured
 
     def here(self):
         """The caller's stream."""
@@ -47,32 +47,32 @@ class Streams:
         """The caller's stream waits for `comm`."""
         self._behind.record(self.comm)
         here.wait_event(self._behind)
-        self._ahead, self._is_busy = None, False
-
-    def _follow(self, stream, here, is_captured):
-        """`stream` comes after the last call of low latency, if that was on a stream that is neither `here`, the caller's, nor `comm`.
-        Of a graph and what is outside of it, only the caller knows."""
-        last, was_captured = self._last
-        if last is not here and last is not self.comm and was_captured is is_captured:
-            self._before.record(last)
-            stream.wait_event(self._before)
+        is_captured = self.is_captured()
+        if self._ahead is is_captured:
+            self._ahead = None
+        self._is_busy = self._is_busy and is_captured
 
     def begin(self, is_half, is_async):
-        """(the stream of a call of low latency, whether it is captured). The group's calls have one order: a half comes after
-        asynchronous ones that its stream has not waited for; a whole call after all of low latency, of other streams, too, and on
-        the caller's stream after what `comm` still has."""
+        """(the stream of a call of low latency, the caller's if it has to wait for that, whether it is captured). The group's calls
+        have one order: a half comes after asynchronous ones that its stream has not waited for; a whole call after all of low latency,
+        of other streams, too, and on the caller's stream after what `comm` still has. Of a graph and what is outside of it, only the
+        caller knows."""
         check_torch_deterministic()
         here, is_captured = self.here(), self.is_captured()
-        stream = self.comm if is_async else here
-        if is_async:
+        is_apart = is_async or (is_captured and not is_half)
+        if is_apart:
             self.join()
-            self._ahead = is_captured
-        elif self._ahead is is_captured or (self._is_busy and not is_half and not is_captured):
+            self._ahead = is_captured if is_async else self._ahead
+        elif self._ahead is is_captured or (self._is_busy and not is_half):
             self.wait(here)
-        if not is_half:
-            self._follow(stream, here, is_captured)
-        self._last = stream, is_captured
-        return stream, is_captured
+        stream = self.comm if is_apart else here
+        if not is_captured:
+            last = self._last
+            if last is not here and last is not self.comm and not is_half:
+                self._before.record(last)
+                stream.wait_event(self._before)
+            self._last = stream
+        return stream, here if is_apart and not is_async else None, is_captured
 
     def run_beside(self):
         """A call of high throughput is on `comm`, and the caller's stream has not waited for it."""

@@ -164,14 +164,28 @@ def test_whole_calls_have_one_order(rig):
     assert log[2][2] is other and log[1][0] in log[2][1]
     kept.append(dispatched(buffer, async_finish=True))
     assert log[3][2] is buffer.get_comm_stream() and log[2][0] in log[3][1]
-    cuda.is_capturing = True  # a graph's stream waits for nothing outside of it
-    with cuda.stream(cuda.Stream()):
-        kept.append(dispatched(buffer))
-    assert log[4][1] == frozenset()
-    cuda.is_capturing = False
     high_throughput(buffer, async_finish=True)
     kept.append(dispatched(buffer))
     assert log[-2][2] is buffer.get_comm_stream() and log[-2][0] in log[-1][1] and log[3][0] in log[-1][1]
+
+
+def test_whole_calls_of_a_graph(rig):
+    """On the communication stream, which orders those of the graph's streams and is joined with them; what is outside of the graph is
+    neither waited for, nor forgotten in it."""
+    buffer, cuda, log = rig
+    comm, one, two = buffer.get_comm_stream(), cuda.Stream(), cuda.Stream()
+    kept = [dispatched(buffer)]
+    cuda.is_capturing = True
+    for stream in (one, two, one):
+        with cuda.stream(stream):
+            kept.append(dispatched(buffer))
+            combined(buffer, kept[-1])
+    assert {call[2] for call in log[1:]} == {comm} and log[0][0] not in log[-1][1] and log[0][0] not in one.before
+    assert all(log[i][0] in log[i + 1][1] for i in range(1, 6)) and log[4][0] in two.before and log[6][0] in one.before
+    cuda.is_capturing = False
+    with cuda.stream(cuda.Stream()):
+        kept.append(dispatched(buffer))
+    assert log[7][1] == {log[0][0]}
 
 
 def test_memory_that_torch_fills(rig):
