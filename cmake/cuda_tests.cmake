@@ -94,7 +94,7 @@ add_library(fake_nvml SHARED ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/libnv
 target_link_libraries(fake_nvml PRIVATE weft_flags)
 set_target_properties(fake_nvml PROPERTIES OUTPUT_NAME nvidia-ml SUFFIX .so.1
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fake)
-set(weft_fake_cuda_sources devices.c memory.c streams.c kernels.c grid.c fabric.c)
+set(weft_fake_cuda_sources devices.c memory.c streams.c graphs.c kernels.c grid.c fabric.c)
 list(TRANSFORM weft_fake_cuda_sources PREPEND ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/)
 add_library(fake_cuda SHARED ${weft_fake_cuda_sources}
     ${PROJECT_SOURCE_DIR}/src/testing/sim/coroutine.c ${PROJECT_SOURCE_DIR}/src/testing/sim/stacks.c
@@ -294,7 +294,7 @@ if(TARGET weftrun)
 endif()
 
 if(CMOCKA_FOUND)
-    foreach(name attach_torture attach_peers ep_alone ep_created ep_lent ep_limits ep_pad ep_passing ep_refused
+    foreach(name attach_torture attach_peers ep_alone ep_created ep_graph ep_lent ep_limits ep_pad ep_passing ep_refused
             ep_route_memory ep_statistics ep_weigh ep_wrap headers shared_streams watch)
         weft_add_test_program(${name}_test ${PROJECT_SOURCE_DIR}/tests/gpu/${name}_test.c)
         if(name MATCHES "^ep_")

@@ -85,6 +85,29 @@ FAKE CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attri
     return CUDA_SUCCESS;
 }
 
+/* A launch of a graph's, of a kernel of expert parallelism. */
+typedef struct grid_launch {
+    const fake_ep_kernel *kernel;
+    unsigned blocks;
+    unsigned threads;
+    unsigned shared;
+    _Alignas(16) unsigned char args[];
+} grid_launch;
+
+static void launch_again(const void *args)
+{
+    const grid_launch *of = args;
+    fake_grid_run(of->kernel->body, of->args, of->blocks, of->threads, of->shared);
+}
+
+static void record(const grid_launch *launch, const void *args)
+{
+    const size_t bytes = launch->kernel->args_bytes;
+    grid_launch *made = fake_record(launch_again, sizeof *made + bytes);
+    *made = *launch;
+    memcpy(made->args, args, bytes);
+}
+
 FAKE CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                              unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **arguments,
                              void **extra)
@@ -97,8 +120,15 @@ FAKE CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid
     fake_be_slow();
     int is_exported = ((uintptr_t)function & EXPORTED) != 0;
     if (!is_exported && (uintptr_t)function - (uintptr_t)kernels >= sizeof kernels) {
-        fake_grid_run(((const fake_ep_kernel *)(const void *)function)->body, arguments[0], grid_x, block_x, shared);
+        const grid_launch launch = {(const fake_ep_kernel *)(const void *)function, grid_x, block_x, shared};
+        if (fake_is_recorded()) {
+            record(&launch, arguments[0]);
+        }
+        fake_grid_run(launch.kernel->body, arguments[0], grid_x, block_x, shared);
         return CUDA_SUCCESS;
+    }
+    if (fake_is_recorded()) {
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; /* graphs of these are not needed */
     }
     kernel run = is_exported ? (kernel)((uintptr_t)function & ~EXPORTED)
                              : ((const __typeof__(*kernels) *)(const void *)function)->run;

@@ -160,8 +160,9 @@ KERNELS(BODY)
 #undef BODY
 
 extern "C" const fake_ep_kernel fake_ep_kernels[] = {
-#define KERNEL(NAME, VARIANT, CALL) {"_ZN4weft" #NAME #VARIANT "Ev", body_##VARIANT##NAME},
+#define KERNEL(NAME, VARIANT, CALL)                                                                                    \
+    {"_ZN4weft" #NAME #VARIANT "Ev", body_##VARIANT##NAME, sizeof(wefti_cuda_ep_##CALL##_args)},
     KERNELS(KERNEL)
 #undef KERNEL
-        {0, 0},
+        {0, 0, 0},
 };

@@ -2,6 +2,8 @@
 #ifndef WEFTI_CUDA_FAKE_KERNELS_EP_H
 #define WEFTI_CUDA_FAKE_KERNELS_EP_H
 
+#include <stddef.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -9,6 +11,7 @@ extern "C" {
 typedef struct fake_ep_kernel {
     const char *name; /* NULL: the last */
     void (*body)(const void *args);
+    size_t args_bytes;
 } fake_ep_kernel;
 
 extern const fake_ep_kernel fake_ep_kernels[];

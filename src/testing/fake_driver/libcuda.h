@@ -26,6 +26,10 @@ int fake_is_one_registration(CUdeviceptr first, size_t bytes);
 
 /* streams.c: wait for the time that WEFT_FAKE_DELAY_US gives. */
 void fake_be_slow(void);
+/* graphs.c: whether what the thread does is captured; have it done again at each launch of the graph, by run(args): so
+ * many bytes, which the caller fills in. */
+int fake_is_recorded(void);
+void *fake_record(void (*run)(const void *args), size_t bytes);
 /* Do the copies of a stream that WEFT_FAKE_LATE has put off. */
 void fake_catch_up(CUstream stream);
 

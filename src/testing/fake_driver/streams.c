@@ -135,9 +135,25 @@ FAKE CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, 
     return are_of_devices ? cuMemcpyAsync(to, from, bytes, stream) : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Of a graph. */
+typedef struct filling {
+    CUdeviceptr at;
+    size_t bytes;
+    unsigned char value;
+} filling;
+
+static void fill_again(const void *args)
+{
+    const filling *of = args;
+    memset((void *)(uintptr_t)of->at, of->value, of->bytes);
+}
+
 FAKE CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t bytes, CUstream stream)
 {
     fake_catch_up(stream);
+    if (fake_is_recorded()) {
+        *(filling *)fake_record(fill_again, sizeof(filling)) = (filling){at, bytes, value};
+    }
     unsigned long long start = now_ns();
     memset((void *)(uintptr_t)at, value, bytes);
     copies++;
@@ -164,12 +180,6 @@ FAKE CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int p
     }
     *stream = (CUstream)malloc(1);
     __atomic_fetch_add(&streams, 1, __ATOMIC_RELAXED);
-    return CUDA_SUCCESS;
-}
-
-FAKE CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-    (void)mode;
     return CUDA_SUCCESS;
 }
 
@@ -261,20 +271,5 @@ FAKE CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
     const struct timespec *from = (const struct timespec *)(const void *)start;
     const struct timespec *to = (const struct timespec *)(const void *)end;
     *ms = (float)(to->tv_sec - from->tv_sec) * 1e3f + (float)(to->tv_nsec - from->tv_nsec) * 1e-6f;
-    return CUDA_SUCCESS;
-}
-
-/* As if all streams of the thread were captured; what is launched meanwhile runs all the same. */
-static __thread int is_capturing;
-FAKE void fakeCapture(int on);
-FAKE void fakeCapture(int on)
-{
-    is_capturing = on;
-}
-
-FAKE CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
-{
-    (void)stream;
-    *status = is_capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
 }

@@ -135,6 +135,11 @@ static void test_graph(job *of, arena *all, weft_ep_layout layout, int fused, in
     if (!ep_group_open(of->world, &config, &plan, &ep, &route)) {
         return;
     }
+    ep_told *told = (ep_told *)ep_told_take(sizeof *told);
+    weft_ep_count_arrays arrays = WEFT_EP_COUNT_ARRAYS_INIT;
+    arrays.generation = told->generations;
+    arrays.rows = ep_told_take(2 * sizeof(wefti_i32));
+    CHECK_OK(weft_ep_route_counts_to(route, &arrays));
     unsigned char *memory = all->base[PLAIN];
     graph_step step = {};
     step.number = (wefti_u32 *)memory;
@@ -171,6 +176,11 @@ static void test_graph(job *of, arena *all, weft_ep_layout layout, int fused, in
     }
     weft_ep_host_counts counts;
     CHECK_OK(weft_ep_route_query(route, gpu_stream_of(pe), &counts));
+    CHECK_OK(weft_ep_route_counts_wait(route, GRAPH_REPLAYS)); /* each launch makes a routing */
+    CHECK(((const wefti_i32 *)arrays.rows)[GRAPH_REPLAYS % 2] == (wefti_i32)counts.rows);
+    CHECK_OK(weft_ep_route_counts_to(route, NULL));
+    ep_told_give(arrays.rows);
+    ep_told_give(told);
     wefti_u32 seen[128] = {};
     arena_fetch(all, seen, memory, sizeof seen);
     check_that(seen[0] == GRAPH_REPLAYS && seen[64] == 0, __FILE__, __LINE__, "%u replays, %u wrong elements", seen[0],

@@ -29,7 +29,6 @@
     X(end, local, by_expert)                                                                                           \
     X(weights, tokens *ranks, !by_expert)                                                                              \
     X(combine_weights, tokens *ranks, !by_expert)                                                                      \
-    X(counted, 1, 1)                                                                                                   \
     X(ids, tokens *ranks, by_rank)                                                                                     \
     X(rows, tokens *(by_rank ? ranks : topk), by_expert || by_rank)                                                    \
     X(target, tokens *ranks, by_expert || by_rank)                                                                     \
@@ -42,8 +41,9 @@
 enum { TABLES_FIELDS = 0 TABLES(COUNT) };
 #undef COUNT
 
-/* Set the pointers of the route tables at `memory`, which is not touched and may be 0, as limits of that extent want.
- * Returns its bytes: no part of them shrinks when limits grow, so that equal numbers of bytes have equal places. */
+/* Set the pointers of the route tables, but for `counted`, which lies apart, at `memory`, which is not touched and may
+ * be 0, as limits of that extent want. Returns its bytes: no part of them shrinks when limits grow, so that equal
+ * numbers of bytes have equal places. */
 static size_t lay_out_for(wefti_cuda_ep_tables *tables, const weft_ep *ep, const weft_ep_plan *plan,
                           const wefti_cuda_ep_extent *extent, uint64_t memory)
 {
@@ -138,6 +138,7 @@ void wefti_cuda_ep_free(const wefti_cuda *cuda, CUdeviceptr memory)
 static void close_route(weft_ep_route *route)
 {
     wefti_cuda_ep_free(route->ep->device->cuda, route->device->owned);
+    wefti_cuda_ep_free(route->ep->device->cuda, (CUdeviceptr)(uintptr_t)route->device->tables.counted);
     wefti_free(route->device);
 }
 
@@ -269,16 +270,12 @@ weft_status wefti_cuda_ep_route_move(weft_ep_route *route, void *memory, size_t 
     return WEFT_OK;
 }
 
-/* Lay the route out anew, in memory of so many bytes, without a routing; how many were told is kept. */
+/* Lay the route out anew, in memory of so many bytes, without a routing. */
 static weft_status lay_anew(weft_ep_route *route, CUdeviceptr memory, size_t bytes)
 {
     wefti_ep_device_route *of = route->device;
     wefti_cuda *cuda = route->ep->device->cuda;
     const int is_dirty = of->dirty_bytes > 0;
-    wefti_u64 counted = 0;
-    if (!is_dirty) {
-        WEFT_TRY(wefti_cuda_copy(&cuda->base, &counted, of->tables.counted, sizeof counted));
-    }
     of->bytes = bytes;
     of->laid_bytes = lay_out(&of->tables, route->ep, &route->plan, memory);
     route->is_routed = 0;
@@ -286,8 +283,7 @@ static weft_status lay_anew(weft_ep_route *route, CUdeviceptr memory, size_t byt
         of->dirty_bytes = cleared_bytes(&of->tables);
         return WEFT_OK;
     }
-    WEFT_TRY(wefti_cuda_clear(&cuda->base, of->tables.route_header, cleared_bytes(&of->tables)));
-    return wefti_cuda_copy(&cuda->base, of->tables.counted, &counted, sizeof counted);
+    return wefti_cuda_clear(&cuda->base, of->tables.route_header, cleared_bytes(&of->tables));
 }
 
 static weft_status fit(weft_ep_route *route, size_t bytes, const char *call)
@@ -475,6 +471,18 @@ weft_status wefti_cuda_ep_check_told(const wefti_cuda *cuda, const weft_ep_count
     return status;
 }
 
+/* The number of routings that are told lies in memory of its own: what the tables have is cleared where a route is
+ * attached, by each launch of a graph that has this, and another route may have left it there. */
+static weft_status begin_counting(wefti_cuda *cuda, wefti_cuda_ep_tables *tables)
+{
+    CUdeviceptr memory = 0;
+    if (tables->counted == NULL) {
+        WEFT_TRY(wefti_cuda_ep_allocate(cuda, sizeof *tables->counted, &memory));
+        tables->counted = (wefti_u64 *)(uintptr_t)memory;
+    }
+    return wefti_cuda_clear(&cuda->base, tables->counted, sizeof *tables->counted);
+}
+
 weft_status wefti_cuda_ep_counts_told(weft_ep_route *route, const weft_ep_count_arrays *arrays)
 {
     wefti_cuda *cuda = route->ep->device->cuda;
@@ -482,5 +490,8 @@ weft_status wefti_cuda_ep_counts_told(weft_ep_route *route, const weft_ep_count_
         return WEFT_OK;
     }
     WEFT_TRY(wefti_cuda_ep_check_told(cuda, arrays));
-    return wefti_cuda_clear(&cuda->base, route->device->tables.counted, sizeof *route->device->tables.counted);
+    const CUstreamCaptureMode before = set_capture_mode(cuda, CU_STREAM_CAPTURE_MODE_RELAXED);
+    weft_status status = begin_counting(cuda, &route->device->tables);
+    (void)set_capture_mode(cuda, before);
+    return status;
 }
