@@ -69,7 +69,8 @@
  *   multiprocessors  weft_ep_plan.sms; those of all groups of a GPU must fit on it
  *   slots            where memory for slot_tokens_max tokens from each rank takes at most 256 MiB a rank, memory for
  *                    two more steps of slots is kept, so that a send of slots need not wait, and for combines 8/3 rows
- *                    for each of the first 16 tokens
+ *                    for each of the first 16 tokens; in groups of more than 32 ranks for one more step, and with
+ *                    WEFT_EP_MASK_ON_TIMEOUT only
  *   halves           each is a launch, and nothing of the call runs between them; all ranks call the halves or all the
  *                    whole. recv may be given another stream than its send: it comes after all that the send's
  *                    stream has by then; calls that follow are for the caller to order behind it.
@@ -233,10 +234,12 @@ typedef struct weft_ep_config {
  * Routings are agreed on through the owners of experts, whatever the size.
  *
  * On GPUs only dispatches into slots of few tokens, and combines from them, mask ranks so; in other calls a passed
- * deadline is WEFT_ERR_TIMEOUT. A rank is in a call if its call header and counts have come by the deadline, and there
- * are no further ones; weft_ep_counts.offset_of_source is s * Tmax, by expert too. With pairs_max 2 a call knows who
- * was masked before it on its stream; of two that are outstanding each may wait its deadline for a rank.
- * WEFT_ERR_UNSUPPORTED: more than 32 ranks, several domains, no memory for slots or low latency. */
+ * deadline is WEFT_ERR_TIMEOUT. A rank is in a call if its call header and counts have come by the deadline. In groups
+ * of up to 32 ranks there are no further deadlines, and weft_ep_counts.offset_of_source is s * Tmax, by expert too; in
+ * larger ones a rank that is in the call may wait there for one that is gone, and so has two deadlines to answer in a
+ * dispatch, three until its rows are there, and two until its results are in a combine. With pairs_max 2 a call knows
+ * who was masked before it on its stream; of two that are outstanding each may wait its deadline for a rank.
+ * WEFT_ERR_UNSUPPORTED: several domains, no memory for slots or low latency. */
 #define WEFT_EP_MASK_ON_TIMEOUT 1u
 /* Keep what weft_ep_stats_query tells. */
 #define WEFT_EP_STATISTICS 2u

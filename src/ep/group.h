@@ -46,7 +46,7 @@ struct weft_ep {
     unsigned char *late; /* [R] not 0: named by the last wait that ended without it */
     unsigned char *masked; /* [R] not 0: masked */
     uint64_t *mask_words; /* `masked` as bits, for other threads */
-    /* NULL, or of each channel the word that says it where kernels mask, too: wefti_ep_take_masks makes the others the
+    /* NULL, or of each channel the words that say it where kernels mask, too: wefti_ep_take_masks makes the others the
      * same */
     uint64_t *mask_told[WEFTI_EP_CHANNELS_MAX];
     unsigned char *windows; /* NULL, or symmetric memory of config.windows times wefti_ep_window_pitch bytes */
@@ -161,21 +161,21 @@ static inline void wefti_ep_set_masked(const weft_ep *ep, int rank, int masked)
     ep->masked[rank] = masked != 0;
     wefti_st64(&ep->mask_words[rank / 64], masked ? word | bit : word & ~bit, WEFTI_RELEASE);
     for (int channel = 0; channel < WEFTI_EP_CHANNELS_MAX && ep->mask_told[channel] != NULL; channel++) {
-        wefti_st64(ep->mask_told[channel], ep->mask_words[0], WEFTI_RELEASE);
+        wefti_st64(&ep->mask_told[channel][rank / 64], ep->mask_words[rank / 64], WEFTI_RELEASE);
     }
 }
 
-/* Whom kernels have masked, on any channel, as bits. Any thread. */
-static inline uint64_t wefti_ep_told_masks(const weft_ep *ep)
+/* Whom of ranks 64 * word and on kernels have masked, on any channel, as bits. Any thread. */
+static inline uint64_t wefti_ep_told_masks(const weft_ep *ep, int word)
 {
     uint64_t told = 0;
     for (int channel = 0; channel < WEFTI_EP_CHANNELS_MAX && ep->mask_told[channel] != NULL; channel++) {
-        told |= wefti_ld64(ep->mask_told[channel], WEFTI_ACQUIRE);
+        told |= wefti_ld64(&ep->mask_told[channel][word], WEFTI_ACQUIRE);
     }
     return told;
 }
 
-/* The words that are read by others: where one word has all, that of the kernels. */
+/* The words that are read by others: of one channel those of its kernels have all. */
 static inline const uint64_t *wefti_ep_mask_words(const weft_ep *ep)
 {
     return ep->mask_told[0] != NULL && ep->mask_told[1] == NULL ? ep->mask_told[0] : ep->mask_words;
@@ -184,11 +184,12 @@ static inline const uint64_t *wefti_ep_mask_words(const weft_ep *ep)
 /* Whom kernels have masked is masked. As wefti_ep_set_masked. */
 static inline void wefti_ep_take_masks(const weft_ep *ep)
 {
-    const uint64_t told = wefti_ep_told_masks(ep);
-    for (int rank = 0; ep->mask_told[0] != NULL && rank < ep->ranks && (told & ~ep->mask_words[0]) != 0; rank++) {
-        uint64_t bit = UINT64_C(1) << rank;
-        ep->masked[rank] |= (told & bit) != 0;
-        wefti_st64(ep->mask_words, ep->mask_words[0] | (told & bit), WEFTI_RELEASE);
+    for (int word = 0; ep->mask_told[0] != NULL && word < (ep->ranks + 63) / 64; word++) {
+        const uint64_t told = wefti_ep_told_masks(ep, word) & ~ep->mask_words[word];
+        for (int rank = 64 * word; told != 0 && rank < ep->ranks && rank < 64 * (word + 1); rank++) {
+            ep->masked[rank] |= (told >> rank % 64 & 1) != 0;
+        }
+        wefti_st64(&ep->mask_words[word], ep->mask_words[word] | told, WEFTI_RELEASE);
     }
 }
 

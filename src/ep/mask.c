@@ -58,7 +58,7 @@ weft_status weft_ep_mask_query(const weft_ep *ep, unsigned char *masked, int *co
     int all = 0;
     for (int rank = 0; rank < ep->ranks; rank++) {
         uint64_t word = wefti_ld64(&wefti_ep_mask_words(ep)[rank / 64], WEFTI_ACQUIRE);
-        word |= rank < 64 ? wefti_ep_told_masks(ep) : 0;
+        word |= wefti_ep_told_masks(ep, rank / 64);
         int is_masked = (int)(word >> (rank % 64) & 1);
         all += is_masked;
         if (masked != NULL) {

@@ -567,8 +567,9 @@ static void growth(void **state)
 /* The same where kernels are those for many ranks. */
 static void growth_of_many(void **state)
 {
-    static const ep_rig_case cases[] = {{grow, 4},          {grow_memory, 2},       {grow_positions, 2},
-                                        {odd_positions, 1}, {dropped_positions, 1}, {grow_attached, 10}};
+    static const ep_rig_case cases[] = {{grow, 4},           {grow_memory, 2},   {lose, 8},
+                                        {grow_positions, 2}, {odd_positions, 1}, {dropped_positions, 1},
+                                        {grow_attached, 10}};
     (void)state;
     assert_int_equal(setenv("WEFT_EP_FEW_RANKS", "0", 1), 0);
     ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});

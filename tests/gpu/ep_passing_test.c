@@ -8,11 +8,14 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu/support/ep_rig.h"
 #include "os/os.h"
+#include "support/ep_group.h"
+#include "support/pes.h"
 
 #define SHORT_NS UINT64_C(200000000)
 #define LONG_NS UINT64_C(30000000000)
@@ -213,6 +216,92 @@ static void rows_lost(weft_world *world, int which)
     come_back(&rig, 0);
 }
 
+/* ---- many ranks ---- */
+
+/* The word of the other rank's call header that says how many tokens it has for this rank. */
+static uint64_t *header_word_of_other(const ep_rig *rig)
+{
+    const wefti_cuda_ep_group *group = wefti_cuda_ep_group_of(rig->ep);
+    const uint64_t parity = ep_rig_control(rig)->epoch & 1;
+    uint64_t *headers = (uint64_t *)(uintptr_t)(group->area[0] + group->at.headers);
+    return &headers[(2 * parity + 1) * (WEFTI_CUDA_EP_HEADER_WORDS + 1 + EP_RIG_LOCAL_EXPERTS) +
+                    WEFTI_CUDA_EP_HEADER_WORDS];
+}
+
+/* As if the other rank had answered this one's call header: its rows begin there behind this rank's, which is before
+ * it. By expert both send to the first expert of each alone. */
+static void forge_answer(const ep_rig *rig)
+{
+    const wefti_cuda_ep_group *group = wefti_cuda_ep_group_of(rig->ep);
+    const uint64_t tag = 2 * ep_rig_control(rig)->epoch << 32;
+    uint64_t *answers = (uint64_t *)(uintptr_t)(group->area[0] + group->at.counts);
+    for (int i = 0; i < WEFTI_CUDA_EP_REPLY_WORDS + EP_RIG_LOCAL_EXPERTS; i++) {
+        answers[WEFTI_CUDA_EP_REPLY_WORDS + EP_RIG_LOCAL_EXPERTS + i] = tag;
+    }
+}
+
+/* The other rank has begun the dispatch, and does not go on: which / 2: not all of its counts are here; its answer does
+ * not come; its rows do not. */
+static void stopped_in_dispatch(weft_world *world, int which)
+{
+    ep_rig rig;
+    weft_ep_counts counts;
+    open_rig(&rig, world, which % 2 == 0 ? WEFT_EP_SLOTS_SOURCE : WEFT_EP_SLOTS_EXPERT);
+    CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
+    CHECK_OK(weft_ep_dispatch_send(rig.route, &rig.in, &rig.received, NULL));
+    set_deadline(&rig, SHORT_NS);
+    if (rig.rank == 0) {
+        const int announced = which / 2 == 0 ? 0 : EP_RIG_TOKENS;
+        *header_word_of_other(&rig) = which / 2 == 0 ? 0 : *header_word_of_other(&rig);
+        if (which / 2 == 2) {
+            forge_answer(&rig);
+        }
+        CHECK_OK(weft_ep_dispatch_recv(rig.route, NULL));
+        CHECK_STATUS(ep_rig_status(&rig), WEFT_OK);
+        expect_masked(&rig, 1);
+        CHECK(ep_rig_rows_written(&rig) == EP_RIG_TOKENS);
+        CHECK_OK(weft_ep_route_counts(rig.route, &counts));
+        CHECK(counts.rows_of_source[0] == EP_RIG_TOKENS && counts.rows_of_source[1] == announced);
+        CHECK(counts.rows_of_expert[0] == EP_RIG_TOKENS + announced);
+        CHECK_OK(weft_device_deadline(world, LONG_NS)); /* from here on nobody is waited for */
+        combine(&rig, 0, 1);
+        combine(&rig, 1, 1);
+        dispatch(&rig, 0);
+        combine(&rig, 0, 1);
+    }
+    CHECK_OK(weft_barrier(world));
+    if (rig.rank == 1) { /* its own half is to end: the other does not answer, but where it has */
+        CHECK_OK(weft_device_deadline(world, SHORT_NS));
+        CHECK_OK(weft_ep_dispatch_recv(rig.route, NULL));
+        CHECK_STATUS(weft_ep_failure(rig.ep), WEFT_OK);
+    }
+    come_back(&rig, 0);
+}
+
+/* The other rank has begun the combine, and its results do not come. */
+static void stopped_in_combine(weft_world *world, int which)
+{
+    ep_rig rig;
+    _Alignas(64) ep_rig_row out[EP_RIG_TOKENS];
+    const weft_ep_rows rows = ep_rig_rows(out);
+    open_rig(&rig, world, which % 2 == 0 ? WEFT_EP_SLOTS_SOURCE : WEFT_EP_SLOTS_EXPERT);
+    dispatch(&rig, EP_RIG_TOKENS);
+    CHECK_OK(weft_ep_combine_send(rig.route, &rig.received.rows, &rows, 0, NULL));
+    set_deadline(&rig, SHORT_NS);
+    if (rig.rank == 0) {
+        CHECK_OK(weft_ep_combine_recv(rig.route, NULL));
+        expect_masked(&rig, 1);
+        expect_sums(&rig, out, 1);
+    }
+    CHECK_OK(weft_barrier(world));
+    if (rig.rank == 1) {
+        CHECK_OK(weft_ep_combine_recv(rig.route, NULL)); /* rank 0 has told and stored all that it has */
+        CHECK_STATUS(weft_ep_failure(rig.ep), WEFT_OK);
+        expect_sums(&rig, out, 2);
+    }
+    come_back(&rig, 0);
+}
+
 /* Calls that are not of slots fail at their deadline as those of other groups, and go on after a mask. */
 static void others_fail(weft_world *world, int which)
 {
@@ -284,9 +373,150 @@ static void passing(void **state)
     ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});
 }
 
+/* ---- more ranks than a warp has lanes ---- */
+
+enum { RANKS = 34, AWAY = 33, TOKENS_OF_MANY = 2, TOPK_OF_MANY = 2, WIDTH_OF_MANY = 4 };
+#define AWAY_NS UINT64_C(4000000000) /* in which so many ranks come */
+
+typedef struct many_rig {
+    weft_world *world;
+    int rank;
+    weft_ep *ep;
+    weft_ep_route *route;
+    int32_t ids[TOKENS_OF_MANY * TOPK_OF_MANY];
+    _Alignas(64) float in[TOKENS_OF_MANY * WIDTH_OF_MANY];
+    _Alignas(64) float there[RANKS * RANKS * TOKENS_OF_MANY * WIDTH_OF_MANY];
+    _Alignas(64) float out[TOKENS_OF_MANY * WIDTH_OF_MANY];
+} many_rig;
+
+static int attach_many(weft_world *world)
+{
+    weft_device_config device = WEFT_DEVICE_CONFIG_INIT;
+    device.choice = WEFT_DEVICE_ORDINAL;
+    device.ordinal = weft_world_pe(world) % 2;
+    device.heap_max_bytes = (size_t)8 << 20;
+    return CHECK_OK(weft_device_attach(world, &device));
+}
+
+/* A token goes to another rank's expert and to that of the rank that will be away. */
+static int open_many(many_rig *rig, weft_world *world, weft_ep_layout layout)
+{
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    memset(rig, 0, sizeof *rig);
+    rig->world = world;
+    rig->rank = weft_world_pe(world);
+    config.experts = RANKS;
+    config.tokens_max = TOKENS_OF_MANY;
+    config.topk_max = TOPK_OF_MANY;
+    config.row_bytes_max = WIDTH_OF_MANY * sizeof(float);
+    config.on_device = 1;
+    config.flags = WEFT_EP_MASK_ON_TIMEOUT;
+    plan.topk = TOPK_OF_MANY;
+    plan.layout = layout;
+    plan.sms = 1;
+    for (int i = 0; i < TOKENS_OF_MANY; i++) {
+        rig->ids[TOPK_OF_MANY * i] = (rig->rank + 1) % AWAY;
+        rig->ids[TOPK_OF_MANY * i + 1] = AWAY;
+    }
+    ep_tokens_fill(rig->in, rig->rank, TOKENS_OF_MANY, WIDTH_OF_MANY);
+    return attach_many(world) && ep_group_open(world, &config, &plan, &rig->ep, &rig->route);
+}
+
+/* A dispatch and a combine. is_complete: with the rank that will be away. */
+static void step_of_many(many_rig *rig, int is_complete)
+{
+    weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+    weft_ep_received received = WEFT_EP_RECEIVED_INIT;
+    weft_ep_host_counts counts;
+    const weft_ep_rows in = ep_rows(rig->in, WEFT_EP_F32, WIDTH_OF_MANY);
+    const weft_ep_rows out = ep_rows(rig->out, WEFT_EP_F32, WIDTH_OF_MANY);
+    choices.tokens = TOKENS_OF_MANY;
+    choices.ids = rig->ids;
+    received.rows = ep_rows(rig->there, WEFT_EP_F32, WIDTH_OF_MANY);
+    received.rows_capacity = sizeof rig->there / sizeof(float) / WIDTH_OF_MANY;
+    CHECK_OK(weft_ep_route_choose(rig->route, &choices));
+    CHECK_OK(weft_ep_dispatch(rig->route, &in, &received, NULL));
+    CHECK_OK(weft_ep_route_query(rig->route, NULL, &counts));
+    CHECK_STATUS(counts.status, WEFT_OK);
+    CHECK_OK(weft_ep_combine(rig->route, &received.rows, &out, 0, NULL));
+    CHECK_STATUS(weft_ep_failure(rig->ep), WEFT_OK);
+    ep_sums_check(rig->out, rig->in, is_complete ? 2 : 1, TOKENS_OF_MANY, WIDTH_OF_MANY);
+}
+
+static void expect_masked_of_many(const many_rig *rig, int is_masked)
+{
+    unsigned char masked[RANKS];
+    const uint64_t *words = NULL;
+    int count = -1;
+    CHECK_OK(weft_ep_mask_query(rig->ep, masked, &count));
+    CHECK(count == is_masked && masked[AWAY] == is_masked);
+    CHECK_OK(weft_ep_mask_words(rig->ep, &words));
+    CHECK(words[0] == (is_masked ? UINT64_C(1) << AWAY : 0));
+}
+
+static void away_of_many(weft_world *world, void *context)
+{
+    many_rig *rig = aligned_alloc(64, sizeof *rig);
+    if (!open_many(rig, world, *(const weft_ep_layout *)context)) {
+        abort();
+    }
+    CHECK_OK(weft_device_deadline(world, LONG_NS));
+    CHECK_OK(weft_barrier(world));
+    step_of_many(rig, 1);
+    CHECK_OK(weft_device_deadline(world, AWAY_NS));
+    CHECK_OK(weft_barrier(world));
+    if (rig->rank != AWAY) {
+        step_of_many(rig, 0);
+        expect_masked_of_many(rig, 1);
+        CHECK_OK(weft_device_deadline(world, LONG_NS)); /* from here on nobody is waited for */
+        step_of_many(rig, 0);
+        expect_masked_of_many(rig, 1);
+    }
+    CHECK_OK(weft_barrier(world));
+    if (rig->rank == 0) {
+        CHECK_OK(weft_ep_calls(rig->ep, &calls_of_others));
+    }
+    CHECK_OK(weft_device_deadline(world, LONG_NS));
+    CHECK_OK(weft_barrier(world));
+    CHECK_OK(rig->rank == AWAY ? weft_ep_rejoin(rig->ep, calls_of_others) : weft_ep_mask(rig->ep, AWAY, 1));
+    CHECK_OK(weft_barrier(world));
+    step_of_many(rig, 1);
+    expect_masked_of_many(rig, 0);
+    CHECK_OK(weft_barrier(world));
+    ep_group_close(rig->ep, rig->route);
+    free(rig);
+}
+
+static void passing_of_34_ranks(void **state)
+{
+    static weft_ep_layout layouts[] = {WEFT_EP_SLOTS_SOURCE, WEFT_EP_SLOTS_EXPERT};
+    const char *sms = getenv("WEFT_FAKE_SMS");
+    char before[16];
+    (void)state;
+    (void)snprintf(before, sizeof before, "%s", sms);
+    assert_int_equal(setenv("WEFT_FAKE_SMS", "34", 1), 0); /* of each of two GPUs, for half of the ranks */
+    for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
+        pes_run(RANKS, away_of_many, &layouts[i]);
+    }
+    assert_int_equal(setenv("WEFT_FAKE_SMS", before, 1), 0);
+}
+
+/* Kernels for many ranks (src/cuda/ep/many.h), of two. */
+static void passing_of_many(void **state)
+{
+    static const ep_rig_case cases[] = {{dispatch_alone, 4},     {combine_alone, 4}, {stopped_in_dispatch, 6},
+                                        {stopped_in_combine, 2}, {others_fail, 1},   {two_channels, 4}};
+    (void)state;
+    assert_int_equal(setenv("WEFT_EP_FEW_RANKS", "0", 1), 0);
+    ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});
+    assert_int_equal(unsetenv("WEFT_EP_FEW_RANKS"), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {CHECKED_TEST(passing)};
+    const struct CMUnitTest tests[] = {CHECKED_TEST(passing), CHECKED_TEST(passing_of_many),
+                                       CHECKED_TEST(passing_of_34_ranks)};
     (void)setenv("WEFT_FAKE_SMS", "4", 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,12 @@
  *   choices     [R][1 + L] packed words, in the second round of a dispatch that drops rows: the tokens of source s
  *               that are accepted here, and their choices of each expert
  *   counts      [R][REPLY_WORDS + L] packed words: what rank r, an owner, answers this rank's call header
+ *   low_latency memory of calls that pass ranks by (WEFT_EP_MASK_ON_TIMEOUT), where each rank has a place of its own,
+ *               whatever the call, so that one that is late spoils nobody's: [0].records, .scales and .rows are what
+ *               rank s, a source or an owner, stores here, [parity].words the choices of a combine's own; one rank's
+ *               take so many bytes as the fields of [1], and [0].ll_packets, say. low_latency_words is not 0 where
+ *               there is such memory. It needs no second copy: a rank stores there after this rank's call header of
+ *               the same call, but for choices, which have one by the parity of the epoch
  *
  * So each rank tells an owner what concerns that owner, and the owner, who alone adds up its sources, tells each of
  * them where its rows go: messages and memory grow with R, not with R times R. */
@@ -70,7 +76,8 @@ enum {
 /* As wefti_cuda_ep_layout_of. */
 WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_many_layout_of(int ranks, int local_max, int tokens_max,
                                                                    int topk_max, wefti_u64 received,
-                                                                   int scale_words_max, wefti_u64 staged_bytes)
+                                                                   wefti_u64 row_bytes_max, int scale_words_max,
+                                                                   wefti_u64 staged_bytes, int low_latency_tokens)
 {
     wefti_cuda_ep_layout at = {0};
     const wefti_u64 record_bytes = (wefti_u64)wefti_cuda_ep_record_words(topk_max, 1) * 4;
@@ -94,6 +101,19 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_many_layout_of(int ranks, in
     at.records = wefti_cuda_ep_take(&end, received * record_bytes);
     at.scales = wefti_cuda_ep_take(&end, received * scale_bytes);
     at.rows = wefti_cuda_ep_take(&end, staged_bytes);
+    if (low_latency_tokens > 0) {
+        const wefti_u64 tokens = (wefti_u64)low_latency_tokens;
+        at.low_latency_words = (wefti_u32)low_latency_tokens;
+        at.low_latency[1].records = tokens * record_bytes;
+        at.low_latency[1].scales = tokens * scale_bytes;
+        at.low_latency[1].rows = tokens * row_bytes_max;
+        at.low_latency[0].ll_packets = tokens * (wefti_u64)topk_max * 4;
+        at.low_latency[0].records = wefti_cuda_ep_take(&end, all * at.low_latency[1].records);
+        at.low_latency[0].scales = wefti_cuda_ep_take(&end, all * at.low_latency[1].scales);
+        at.low_latency[0].rows = wefti_cuda_ep_take(&end, all * at.low_latency[1].rows);
+        at.low_latency[0].words = wefti_cuda_ep_take(&end, all * at.low_latency[0].ll_packets);
+        at.low_latency[1].words = wefti_cuda_ep_take(&end, all * at.low_latency[0].ll_packets);
+    }
     at.bytes = end;
     return at;
 }

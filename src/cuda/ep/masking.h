@@ -6,9 +6,10 @@
 #include "cuda/ep/memory.h"
 
 typedef struct wefti_cuda_ep_masking_args {
-    wefti_cuda_ep_control *control; /* of this channel, on which no kernel runs */
-    const wefti_cuda_ep_control *other;
-    wefti_u64 *told; /* this channel's word for the host */
+    wefti_u32 *masked; /* [words] of this channel, on which no kernel runs */
+    const wefti_u32 *other;
+    wefti_u64 *told; /* this channel's for the host: two of those words each */
+    wefti_i32 words;
 } wefti_cuda_ep_masking_args;
 
 #endif

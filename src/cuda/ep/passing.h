@@ -6,7 +6,10 @@
 #include "cuda/ep/abi.h"
 #include "cuda/ep/many.h"
 
-/* A word of `host_status` behind all others: the ranks that are masked, as bits, kernels' masks among them. */
-enum { WEFTI_CUDA_EP_HOST_STATUS_MASKED = WEFTI_CUDA_EP_HOST_STATUS_ALL_WORDS, WEFTI_CUDA_EP_HOST_WORDS };
+/* Words of `host_status` behind all others: the ranks that are masked, as bits, kernels' masks among them. */
+enum {
+    WEFTI_CUDA_EP_HOST_STATUS_MASKED = WEFTI_CUDA_EP_HOST_STATUS_ALL_WORDS,
+    WEFTI_CUDA_EP_HOST_WORDS = WEFTI_CUDA_EP_HOST_STATUS_MASKED + WEFTI_CUDA_EP_MANY_MAX / 64
+};
 
 #endif

@@ -50,6 +50,14 @@
     X(29combine_kernel_many_positions, C1, combine) \
     X(34dispatch_kernel_bwd_many_positions, C1, combine) \
     X(9positions, C1, dispatch) \
+    X(28dispatch_kernel_many_passing, C1, dispatch) \
+    X(35dispatch_kernel_expert_many_passing, C1, dispatch) \
+    X(38dispatch_kernel_quantised_many_passing, C1, dispatch) \
+    X(45dispatch_kernel_expert_quantised_many_passing, C1, dispatch) \
+    X(41dispatch_kernel_quantised_mx_many_passing, C1, dispatch) \
+    X(48dispatch_kernel_expert_quantised_mx_many_passing, C1, dispatch) \
+    X(27combine_kernel_many_passing, C1, combine) \
+    X(34combine_kernel_expert_many_passing, C1, combine) \
     X(20dispatch_kernel_many, C1, dispatch) \
     X(27dispatch_kernel_expert_many, C1, dispatch) \
     X(30dispatch_kernel_quantised_many, C1, dispatch) \

@@ -68,7 +68,8 @@ static const struct kernels_of {
                                       {APART(low_latency_dispatch_passing, low_latency_dispatch_expert_passing)},
                                       {BOTH(many_dispatch)},
                                       {BY_SOURCE(throughput_dispatch_positions)},
-                                      {BY_SOURCE(many_dispatch_positions)}}},
+                                      {BY_SOURCE(many_dispatch_positions)},
+                                      {BOTH(many_dispatch_passing)}}},
     [WEFTI_CUDA_EP_WORK_QUANTISE] = {{"dispatch_kernel_quantised", "dispatch_kernel_expert_quantised"},
                                      1,
                                      {{APART(throughput_dispatch_quantised, throughput_dispatch_expert_quantised)},
@@ -76,7 +77,8 @@ static const struct kernels_of {
                                       {APART(low_latency_dispatch_passing, low_latency_dispatch_expert_passing)},
                                       {BOTH(many_dispatch_quantised)},
                                       {BY_SOURCE(throughput_dispatch_positions)},
-                                      {BY_SOURCE(many_dispatch_positions)}}},
+                                      {BY_SOURCE(many_dispatch_positions)},
+                                      {BOTH(many_dispatch_passing)}}},
     [WEFTI_CUDA_EP_WORK_QUANTISE_MX] = {{"dispatch_kernel_quantised_mx", "dispatch_kernel_expert_quantised_mx"},
                                         1,
                                         {{BOTH(throughput_dispatch_mx)},
@@ -84,7 +86,8 @@ static const struct kernels_of {
                                          {BOTH(low_latency_dispatch_mx_passing)},
                                          {BOTH(many_dispatch_mx)},
                                          {BY_SOURCE(throughput_dispatch_positions)},
-                                         {BY_SOURCE(many_dispatch_positions)}}},
+                                         {BY_SOURCE(many_dispatch_positions)},
+                                         {BOTH(many_dispatch_passing)}}},
     [WEFTI_CUDA_EP_WORK_COMBINE_BWD] = {{"combine_kernel_bwd", "combine_kernel_expert_bwd"},
                                         0,
                                         {{BOTH(backward_combine_bwd)},
@@ -92,7 +95,8 @@ static const struct kernels_of {
                                          {NEITHER},
                                          {BOTH(many_dispatch)},
                                          {BY_SOURCE(backward_positions)},
-                                         {BY_SOURCE(many_dispatch_positions)}}},
+                                         {BY_SOURCE(many_dispatch_positions)},
+                                         {NEITHER}}},
     [WEFTI_CUDA_EP_WORK_COMBINE] = {{"combine_kernel", "combine_kernel_expert"},
                                     1,
                                     {{BOTH(throughput_combine)},
@@ -100,7 +104,8 @@ static const struct kernels_of {
                                      {BOTH(low_latency_combine_passing)},
                                      {BOTH(many_combine)},
                                      {BY_SOURCE(throughput_combine_positions)},
-                                     {BY_SOURCE(many_combine_positions)}}},
+                                     {BY_SOURCE(many_combine_positions)},
+                                     {BOTH(many_combine_passing)}}},
     [WEFTI_CUDA_EP_WORK_DISPATCH_BWD] = {{"dispatch_kernel_bwd", "dispatch_kernel_expert_bwd"},
                                          0,
                                          {{BOTH(backward_dispatch_bwd)},
@@ -108,7 +113,8 @@ static const struct kernels_of {
                                           {NEITHER},
                                           {BOTH(many_combine)},
                                           {BY_SOURCE(backward_positions)},
-                                          {BY_SOURCE(many_combine_positions)}}},
+                                          {BY_SOURCE(many_combine_positions)},
+                                          {NEITHER}}},
     [WEFTI_CUDA_EP_WORK_COMBINE_WITH] = {{"combine_kernel", "combine_kernel_expert"},
                                          1,
                                          {{BOTH(throughput_combine_options)},
@@ -116,11 +122,12 @@ static const struct kernels_of {
                                           {BOTH(low_latency_combine_options_passing)},
                                           {BOTH(many_combine)},
                                           {BY_SOURCE(throughput_combine_positions)},
-                                          {BY_SOURCE(many_combine_positions)}}},
+                                          {BY_SOURCE(many_combine_positions)},
+                                          {BOTH(many_combine_passing)}}},
 };
 
-static const char *const names_of_sets[WEFTI_CUDA_EP_SETS] = {"",      "_low_latency", "_low_latency_passing",
-                                                              "_many", "_positions",   "_many_positions"};
+static const char *const names_of_sets[WEFTI_CUDA_EP_SETS] = {
+    "", "_low_latency", "_low_latency_passing", "_many", "_positions", "_many_positions", "_many_passing"};
 
 /* A combine without options is variant 1 to 3, one with some that are in kernels of their own 4 and 5. */
 static int variant_of(wefti_cuda_ep_phase phase, int with)

@@ -116,7 +116,7 @@ static weft_status load(weft_ep *ep)
  * memory, and unless nobody wants that. */
 static int low_latency_tokens(const weft_ep *ep, uint64_t slots)
 {
-    uint64_t bytes = 2 * slots * (uint64_t)ep->config.row_bytes_max;
+    uint64_t bytes = ep->device->kind->low_latency_copies * slots * (uint64_t)ep->config.row_bytes_max;
     int is_wanted = (ep->config.flags & WEFT_EP_NO_LOW_LATENCY) == 0;
     return is_wanted && bytes <= WEFTI_CUDA_EP_LOW_LATENCY_BYTES_MAX ? ep->config.slot_tokens_max : 0;
 }
@@ -156,9 +156,9 @@ static weft_status check_passing(const weft_ep *ep)
     const int has_low_latency = wefti_cuda_ep_has_low_latency(ep);
     if (wefti_cuda_ep_passes_by(ep) && !has_low_latency) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           CALL ": flags has WEFT_EP_MASK_ON_TIMEOUT, which on GPUs needs %s; leave it out, and call "
-                                "weft_ep_mask after a timeout",
-                           ep->device->kind->low_latency_needs);
+                           CALL ": flags has WEFT_EP_MASK_ON_TIMEOUT, which on GPUs needs slots of few tokens "
+                                "(slot_tokens_max, and memory for low latency); leave it out, and call weft_ep_mask "
+                                "after a timeout");
     }
     return WEFT_OK;
 }

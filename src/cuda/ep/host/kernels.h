@@ -34,6 +34,8 @@
     X(many_combine, WEFTI_CUDA_EP_FOR_MANY)                                                                            \
     X(many_dispatch_positions, WEFTI_CUDA_EP_FOR_MANY_POSITIONS)                                                       \
     X(many_combine_positions, WEFTI_CUDA_EP_FOR_MANY_POSITIONS)                                                        \
+    X(many_dispatch_passing, WEFTI_CUDA_EP_FOR_MANY_PASSING)                                                           \
+    X(many_combine_passing, WEFTI_CUDA_EP_FOR_MANY_PASSING)                                                            \
     X(hosts_crossing, WEFTI_CUDA_EP_FOR_HOSTS)                                                                         \
     X(hosts_local, WEFTI_CUDA_EP_FOR_HOSTS)                                                                            \
     X(hosts_values, WEFTI_CUDA_EP_FOR_HOSTS)
@@ -46,6 +48,7 @@ typedef enum wefti_cuda_ep_family {
     WEFTI_CUDA_EP_FOR_PASSING, /* in place of those, with WEFT_EP_MASK_ON_TIMEOUT */
     WEFTI_CUDA_EP_FOR_MANY, /* groups of more ranks */
     WEFTI_CUDA_EP_FOR_MANY_POSITIONS, /* beside those, with a route of WEFT_EP_DESTINATIONS */
+    WEFTI_CUDA_EP_FOR_MANY_PASSING, /* beside those, with WEFT_EP_MASK_ON_TIMEOUT */
     WEFTI_CUDA_EP_FOR_HOSTS /* groups of several domains, beside those of the groups inside them */
 } wefti_cuda_ep_family;
 

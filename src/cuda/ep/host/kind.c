@@ -1,5 +1,5 @@
-/* cuda/ep/host/kind.c: the kinds of groups: few ranks, whose arrays are in kernels' arguments; the same with calls
- * that mask ranks by themselves; and many ranks, whose arrays are in the area. */
+/* cuda/ep/host/kind.c: the kinds of groups: few ranks, whose arrays are in kernels' arguments, and many ranks, whose
+ * arrays are in the area; of both those with calls that mask ranks by themselves. */
 #include "cuda/ep/host/kind.h"
 
 /* ---- few ---- */
@@ -46,10 +46,11 @@ static int few_is_missing(const uint64_t *told, uint64_t failed, int rank)
 
 static wefti_cuda_ep_layout many_layout(const weft_ep *ep, uint64_t staged_bytes, int low_latency_tokens)
 {
-    (void)low_latency_tokens;
     const int local_max = ep->owners.local_max > 1 ? ep->owners.local_max : 1;
-    return wefti_cuda_ep_many_layout_of(ep->ranks, local_max, ep->config.tokens_max, ep->config.topk_max,
-                                        ep->device->received_max, (int)wefti_ep_scale_words_max(ep), staged_bytes);
+    return wefti_cuda_ep_many_layout_of(
+        ep->ranks, local_max, ep->config.tokens_max, ep->config.topk_max, ep->device->received_max,
+        ep->config.row_bytes_max, (int)wefti_ep_scale_words_max(ep), staged_bytes,
+        wefti_cuda_ep_passes_by(ep) ? low_latency_tokens : 0); /* other calls have no use for it */
 }
 
 static void many_set_experts(wefti_cuda_ep_group *group, const int32_t *first)
@@ -90,36 +91,31 @@ static int many_is_missing(const uint64_t *told, uint64_t failed, int rank)
 #define OF_FEW(SET)                                                                                                    \
     .set = WEFTI_CUDA_EP_SET_THROUGHPUT, .low_latency = WEFTI_CUDA_EP_SET_##SET,                                       \
     .families = FAMILY(ALL) | FAMILY(FEW), .low_latency_families = FAMILY(SET),                                        \
-    .positions = WEFTI_CUDA_EP_SET_POSITIONS, .positions_families = FAMILY(POSITIONS),                                 \
-    .low_latency_needs = "slots of few tokens (slot_tokens_max, and memory for low latency)", .owner_bytes = 1,        \
-    .layout = few_layout, .set_experts = few_set_experts, .set_rank = few_set_rank,                                    \
+    .positions = WEFTI_CUDA_EP_SET_POSITIONS, .positions_families = FAMILY(POSITIONS), .low_latency_copies = 2,        \
+    .owner_bytes = 1, .layout = few_layout, .set_experts = few_set_experts, .set_rank = few_set_rank,                  \
     .write_directory = few_write_directory, .plan = wefti_cuda_ep_plan_few, .is_missing = few_is_missing,              \
-    .revoke = wefti_cuda_ep_revoke_few, .tell_masked = wefti_cuda_ep_tell_masked_few
+    .revoke = wefti_cuda_ep_revoke_few, .tell_masked = wefti_cuda_ep_tell_masked_few,                                  \
+    .masked_at = wefti_cuda_ep_masked_at_few
 
 static const wefti_cuda_ep_kind few = {OF_FEW(LOW_LATENCY)};
 static const wefti_cuda_ep_kind passing = {OF_FEW(PASSING)};
-static const wefti_cuda_ep_kind many = {
-    .set = WEFTI_CUDA_EP_SET_MANY,
-    .low_latency = WEFTI_CUDA_EP_SETS,
-    .positions = WEFTI_CUDA_EP_SET_MANY_POSITIONS,
-    .families = FAMILY(ALL) | FAMILY(MANY),
-    .positions_families = FAMILY(MANY_POSITIONS),
-    .low_latency_needs = "at most 32 ranks",
-    .owner_bytes = sizeof(int16_t),
-    .all_in_one = 1,
-    .layout = many_layout,
-    .set_experts = many_set_experts,
-    .set_rank = many_set_rank,
-    .write_directory = many_write_directory,
-    .plan = wefti_cuda_ep_plan_many,
-    .is_missing = many_is_missing,
-    .revoke = wefti_cuda_ep_revoke_many,
-    .tell_masked = wefti_cuda_ep_tell_masked_many,
-};
+
+#define OF_MANY                                                                                                        \
+    .set = WEFTI_CUDA_EP_SET_MANY, .positions = WEFTI_CUDA_EP_SET_MANY_POSITIONS,                                      \
+    .families = FAMILY(ALL) | FAMILY(MANY), .positions_families = FAMILY(MANY_POSITIONS), .low_latency_copies = 1,     \
+    .owner_bytes = sizeof(int16_t), .all_in_one = 1, .layout = many_layout, .set_experts = many_set_experts,           \
+    .set_rank = many_set_rank, .write_directory = many_write_directory, .plan = wefti_cuda_ep_plan_many,               \
+    .is_missing = many_is_missing, .revoke = wefti_cuda_ep_revoke_many, .tell_masked = wefti_cuda_ep_tell_masked_many, \
+    .masked_at = wefti_cuda_ep_masked_at_many
+
+static const wefti_cuda_ep_kind many = {OF_MANY, .low_latency = WEFTI_CUDA_EP_SETS};
+static const wefti_cuda_ep_kind many_passing = {OF_MANY, .low_latency = WEFTI_CUDA_EP_SET_MANY_PASSING,
+                                                .low_latency_families = FAMILY(MANY_PASSING)};
 
 const wefti_cuda_ep_kind *wefti_cuda_ep_find_kind(const weft_ep *ep)
 {
     const uint64_t few_ranks = ep->settings.few_ranks;
     const uint64_t most = few_ranks < WEFTI_CUDA_EP_RANKS_MAX ? few_ranks : WEFTI_CUDA_EP_RANKS_MAX;
-    return (uint64_t)ep->ranks > most ? &many : wefti_cuda_ep_passes_by(ep) ? &passing : &few;
+    const wefti_cuda_ep_kind *const kinds[2][2] = {{&few, &passing}, {&many, &many_passing}};
+    return kinds[(uint64_t)ep->ranks > most][wefti_cuda_ep_passes_by(ep)];
 }

@@ -15,6 +15,7 @@ typedef enum wefti_cuda_ep_set {
     WEFTI_CUDA_EP_SET_MANY,
     WEFTI_CUDA_EP_SET_POSITIONS, /* by source, in place of those of throughput, of routes whose choices are positions */
     WEFTI_CUDA_EP_SET_MANY_POSITIONS, /* the same in place of those of many ranks */
+    WEFTI_CUDA_EP_SET_MANY_PASSING, /* of slots, in place of those, of groups that mask by themselves */
     WEFTI_CUDA_EP_SETS
 } wefti_cuda_ep_set;
 
@@ -25,7 +26,7 @@ typedef struct wefti_cuda_ep_kind {
     unsigned families; /* the modules of throughput calls, as bits */
     unsigned low_latency_families; /* those of low latency */
     unsigned positions_families; /* those of routes of positions */
-    const char *low_latency_needs; /* what groups lack that have no calls of low latency */
+    uint64_t low_latency_copies; /* of the rows of slots, that calls of low latency have memory for */
     size_t owner_bytes; /* of an element of the tables' `owner` */
     /* A kernel is whole, send and recv of its call, with options or without, and none comes before a combine with
      * some. */
@@ -50,6 +51,8 @@ typedef struct wefti_cuda_ep_kind {
     weft_status (*revoke)(const weft_ep *ep, int channel, int rank);
     /* Who is masked on a channel, to where kernels look beside the control words. */
     weft_status (*tell_masked)(const weft_ep *ep, int channel, const uint32_t *masked);
+    /* Where in the area kernels look for it, and write whom they mask: a word for each 32 ranks. */
+    uint64_t (*masked_at)(const wefti_cuda_ep_layout *at);
 } wefti_cuda_ep_kind;
 
 /* The kind of a group of which config and ranks are known. */
@@ -62,6 +65,8 @@ weft_status wefti_cuda_ep_revoke_few(const weft_ep *ep, int channel, int rank);
 weft_status wefti_cuda_ep_revoke_many(const weft_ep *ep, int channel, int rank);
 weft_status wefti_cuda_ep_tell_masked_few(const weft_ep *ep, int channel, const uint32_t *masked);
 weft_status wefti_cuda_ep_tell_masked_many(const weft_ep *ep, int channel, const uint32_t *masked);
+uint64_t wefti_cuda_ep_masked_at_few(const wefti_cuda_ep_layout *at);
+uint64_t wefti_cuda_ep_masked_at_many(const wefti_cuda_ep_layout *at);
 
 /* Load the modules whose kernels the group may launch, and find these (find.c). */
 weft_status wefti_cuda_ep_find_kernels(weft_ep *ep);

@@ -219,7 +219,9 @@ weft_status wefti_cuda_ep_mask(weft_ep *ep, int rank, int alive)
     wefti_ep_device *device = ep->device;
     const uint32_t bit = UINT32_C(1) << rank % 32;
     uint32_t masked[WEFTI_CUDA_EP_MANY_WORDS];
-    device->masked[0] |= wefti_cuda_ep_passes_by(ep) ? (uint32_t)ep->mask_words[0] : 0; /* kernels', too */
+    for (int word = 0; word < (ep->ranks + 31) / 32 && wefti_cuda_ep_passes_by(ep); word++) { /* kernels', too */
+        device->masked[word] |= (uint32_t)(ep->mask_words[word / 2] >> 32 * (word % 2));
+    }
     memcpy(masked, device->masked, sizeof masked);
     masked[rank / 32] = alive ? masked[rank / 32] & ~bit : masked[rank / 32] | bit;
     for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
@@ -237,15 +239,25 @@ weft_status wefti_cuda_ep_mask(weft_ep *ep, int rank, int alive)
     return WEFT_OK;
 }
 
+uint64_t wefti_cuda_ep_masked_at_few(const wefti_cuda_ep_layout *at)
+{
+    return at->control + offsetof(wefti_cuda_ep_control, masked);
+}
+
+uint64_t wefti_cuda_ep_masked_at_many(const wefti_cuda_ep_layout *at)
+{
+    return at->meta_ready + offsetof(wefti_cuda_ep_directory, masked);
+}
+
 weft_status wefti_cuda_ep_launch_masks(const weft_ep *ep, weft_stream *stream, const char *call)
 {
     const wefti_cuda *cuda = ep->device->cuda;
     const wefti_ep_device *device = ep->device;
-    const int other = 1 - ep->channel;
-    wefti_cuda_ep_masking_args args = {
-        .control = (void *)(uintptr_t)(device->own_area[ep->channel] + device->group[0].at.control),
-        .other = (const void *)(uintptr_t)(device->own_area[other] + device->group[0].at.control),
-        .told = (wefti_u64 *)ep->mask_told[ep->channel]};
+    const uint64_t masked = device->kind->masked_at(&device->group[0].at);
+    wefti_cuda_ep_masking_args args = {.masked = (void *)(uintptr_t)(device->own_area[ep->channel] + masked),
+                                       .other = (const void *)(uintptr_t)(device->own_area[1 - ep->channel] + masked),
+                                       .told = (wefti_u64 *)ep->mask_told[ep->channel],
+                                       .words = (ep->ranks + 31) / 32};
     void *arguments[] = {&args};
     WEFT_TRY(wefti_cuda_enter(cuda));
     CUresult result = cuda->driver.cuLaunchKernel(device->masks, 1, 1, 1, WEFTI_CUDA_EP_THREADS, 1, 1, 0,

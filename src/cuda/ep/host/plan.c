@@ -52,8 +52,9 @@ static wefti_cuda_ep_shared_table shared_table_of(const weft_ep_route *route)
 static wefti_u32 low_latency_slots_of(const weft_ep_route *route, const wefti_cuda_ep_kernel *kernel)
 {
     const wefti_ep_device *device = route->ep->device;
-    if (!kernel->may_be_low_latency || (route->device != NULL && route->device->by_position) ||
-        !wefti_ep_plan_is_slots(&route->plan) || device->group[0].at.low_latency_words == 0 ||
+    if (device->kind->all_in_one || !kernel->may_be_low_latency ||
+        (route->device != NULL && route->device->by_position) || !wefti_ep_plan_is_slots(&route->plan) ||
+        device->group[0].at.low_latency_words == 0 ||
         shared_table_of(route).end * sizeof(uint32_t) > WEFTI_CUDA_EP_SHARED_TABLE_BYTES_MAX ||
         (kernel->phase == WEFTI_CUDA_EP_FUSED && route->plan.slot_tokens > LOW_LATENCY_TOKENS_MAX)) {
         return 0;
@@ -174,6 +175,14 @@ static int blocks_of_recv(const weft_ep_route *route)
     return route->plan.sms > 0 || route->device->sent_blocks <= room ? route->device->sent_blocks : 0;
 }
 
+/* Slots of each source if a call of many ranks passes by those that do not come; else 0. */
+static wefti_u32 passing_slots_of(const weft_ep_route *route, const wefti_cuda_ep_kernel *kernel)
+{
+    const int passes = route->ep->device->group[0].at.low_latency_words != 0 && kernel->may_be_low_latency &&
+                       wefti_ep_plan_is_slots(&route->plan) && !route->device->by_position;
+    return passes ? (wefti_u32)route->plan.slot_tokens : 0;
+}
+
 /* The plan of a group of many ranks: all warps of a block do the same, each with shared memory of its own. */
 void wefti_cuda_ep_plan_many(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan)
 {
@@ -183,6 +192,7 @@ void wefti_cuda_ep_plan_many(const weft_ep_route *route, wefti_cuda_ep_launch_pl
     plan->blocks = wefti_cuda_ep_adds_up_parts(plan) ? blocks_of_recv(route) : blocks_of(route, plan->kernel.work);
     plan->shared_bytes = warps * (is_dispatch ? WEFTI_CUDA_EP_MANY_PIECE_BYTES
                                               : (unsigned)route->ep->ranks * WEFTI_CUDA_EP_MANY_RESULT_BYTES);
+    plan->low_latency_slots = passing_slots_of(route, &plan->kernel);
 }
 
 void wefti_cuda_ep_plan_few(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan)

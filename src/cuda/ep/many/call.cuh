@@ -2,7 +2,12 @@
  * blocks, call headers.
  *
  * A call goes in steps, between which all blocks of the rank meet (ep_many_meet): what a step left in the route tables
- * or the directory is every block's in the next. What concerns a rank is done by one thread or warp of the grid. */
+ * or the directory is every block's in the next. What concerns a rank is done by one thread or warp of the grid.
+ *
+ * Calls that pass ranks by (WEFT_EP_MASK_ON_TIMEOUT) go in the same steps. A rank that does not come in one is masked
+ * in the directory, by whoever waited for it, and left out by all blocks once they have met: so they agree on who is in
+ * the call, as they do on all else. What others store for this rank lies in memory of its own for each of them
+ * (many.h), which one that is late may still write. */
 #ifndef WEFTI_CUDA_EP_MANY_CALL_CUH
 #define WEFTI_CUDA_EP_MANY_CALL_CUH
 
@@ -10,8 +15,17 @@
 #include "cuda/ep/device/signal.cuh"
 #include "cuda/ep/device/warp_roles.cuh"
 #include "cuda/ep/many.h"
+#include "cuda/ep/passing.h"
 
 typedef wefti_cuda_ep_directory ep_directory;
+
+/* Whether the calls of these kernels pass ranks by. Those that do are others (.._passing.cu), so that those of other
+ * groups have nothing of it. */
+#if defined(WEFTI_CUDA_EP_PASSING)
+#define EP_MANY_PASSES true
+#else
+#define EP_MANY_PASSES false
+#endif
 
 /* What the threads of a block share. */
 typedef struct ep_many_call {
@@ -126,6 +140,99 @@ EP_DEVICE_SLOW wefti_u32 ep_many_await(const ep_group *group, ep_many_call *call
     return (wefti_u32)seen;
 }
 
+/* ---- passing by ---- */
+
+/* How many deadlines a rank has in each step of a call that passes ranks by: one more than in the step before, since a
+ * rank that has come to that one may wait there for one that is gone. */
+enum { EP_MANY_IN_HEADERS = 1, EP_MANY_IN_ANSWERS = 2, EP_MANY_IN_DONE = 3, EP_MANY_IN_DONE_OF_COMBINE = 2 };
+
+EP_DEVICE wefti_u64 ep_many_masked_pair(const ep_directory *directory, int pair)
+{
+    return (wefti_u64)wefti_ld_relaxed(&directory->masked[2 * pair + 1]) << 32 |
+           wefti_ld_relaxed(&directory->masked[2 * pair]);
+}
+
+EP_DEVICE bool ep_many_is_masked(const ep_group &group, int rank)
+{
+    return (wefti_ld_relaxed(&ep_directory_of(group)->masked[rank >> 5]) >> (rank & 31) & 1) != 0;
+}
+
+/* Mask a rank, for this call from its next step on, and for those that come, and tell the host. */
+EP_DEVICE_SLOW void ep_many_pass_by(const ep_group *group, int rank)
+{
+    ep_directory *directory = ep_directory_of(*group);
+    const int pair = rank >> 6;
+    wefti_u64 told;
+    (void)atomicOr(&directory->masked[rank >> 5], 1u << (rank & 31));
+    do { /* until what was stored last is all of it, whoever stores at the same time */
+        told = ep_many_masked_pair(directory, pair);
+        wefti_st_release(&group->host_status[WEFTI_CUDA_EP_HOST_STATUS_MASKED + pair], told);
+    } while (ep_many_masked_pair(directory, pair) != told);
+}
+
+/* Whether to go on waiting for `rank`, which is masked after so many deadlines. */
+EP_DEVICE_SLOW bool ep_many_pass_go_on(const ep_group *group, wefti_u64 start_ns, int rank, wefti_u32 deadlines)
+{
+    wefti_cuda_ep_control *control = ep_many_control(*group);
+    if (wefti_ld_relaxed(&control->failed) != 0 || ep_many_is_masked(*group, rank)) {
+        return false;
+    }
+    const int status = wefti_dev_pause_slow(&group->dev, start_ns);
+    ep_note_wait(control, rank, start_ns);
+    if (status == WEFT_OK || (status == WEFT_ERR_TIMEOUT && (wefti_time_ns() - start_ns) / deadlines <
+                                                                wefti_ld_relaxed(&group->dev.control->deadline_ns))) {
+        return true;
+    }
+    if (status == WEFT_ERR_TIMEOUT) {
+        ep_many_pass_by(group, rank);
+    } else {
+        ep_many_fail(group, status);
+    }
+    return false;
+}
+
+/* As ep_many_await, in calls that pass ranks by. 0: it did not come, and the rank is masked or the call has failed. */
+EP_DEVICE_SLOW wefti_u32 ep_many_await_passing(const ep_group *group, ep_many_call *call, const wefti_u64 *word,
+                                               int rank, wefti_u32 deadlines)
+{
+    wefti_u64 start_ns = 0;
+    wefti_u64 seen = wefti_ld_relaxed(word);
+    for (wefti_u32 looks = 1; (wefti_u32)(seen >> 32) != call->tag; looks++) {
+        EP_PAUSE();
+        if (looks % WEFTI_DEV_LOOKS == 0) {
+            start_ns = start_ns == 0 ? wefti_time_ns() : start_ns;
+            if (!ep_many_pass_go_on(group, start_ns, rank, deadlines)) {
+                call->failed = wefti_ld_relaxed(&ep_many_control(*group)->failed) != 0 ? 1 : call->failed;
+                return 0;
+            }
+        }
+        seen = wefti_ld_relaxed(word);
+    }
+    return (wefti_u32)seen;
+}
+
+/* One or the other: what the steps of all calls wait with. */
+EP_DEVICE wefti_u32 ep_many_await_in(const ep_group &group, ep_many_call *call, const wefti_u64 *word, int rank,
+                                     wefti_u32 deadlines)
+{
+    if constexpr (EP_MANY_PASSES) {
+        if (rank != group.rank) { /* words of its own come from its other blocks */
+            return ep_many_await_passing(&group, call, word, rank, deadlines);
+        }
+    }
+    return ep_many_await(&group, call, word, rank);
+}
+
+/* Whom some block has passed by takes no part any more. After the blocks met; all threads. */
+EP_DEVICE void ep_many_leave_out(const ep_group &group, ep_many_call *call)
+{
+    if (threadIdx.x < WEFTI_CUDA_EP_MANY_WORDS) {
+        call->alive[threadIdx.x] &= ~wefti_ld_relaxed(&ep_directory_of(group)->masked[threadIdx.x]);
+    }
+}
+
+/* ---- steps ---- */
+
 /* Whether nobody in the block has waited in vain so far, the same to all threads, of which some may wait again before
  * others have looked. All threads. */
 EP_DEVICE bool ep_many_is_well(const ep_many_call *call)
@@ -164,6 +271,9 @@ EP_DEVICE_SLOW bool ep_many_meet(const ep_group *group, const ep_tables *tables,
     __syncthreads();
     if (threadIdx.x == 0) {
         call->step = step;
+    }
+    if constexpr (EP_MANY_PASSES) {
+        ep_many_leave_out(*group, call);
     }
     return ep_many_is_well(call);
 }
@@ -306,11 +416,26 @@ EP_DEVICE void ep_many_report(const ep_group &group, const ep_many_call *call, c
     wefti_st_release(&group.host_status[WEFTI_CUDA_EP_HOST_STATUS_MISMATCH], (wefti_u64)(rank + 1) << 32 | call->tag);
 }
 
+/* A rank is in a call that passes ranks by if its call header has come, and the `beside` words behind it; all these
+ * words are here afterwards. A lane has the word of its number. A warp. False: it is not. */
+EP_DEVICE bool ep_many_await_header_passing(const ep_group &group, ep_many_call *call, int rank, int beside,
+                                            wefti_u32 *value)
+{
+    static_assert(WEFTI_CUDA_EP_HEADER_WORDS <= 32, "a lane a word");
+    const wefti_u64 *words = ep_many_header_words(group, call, group.rank, rank);
+    for (int i = ep_lane(); i < WEFTI_CUDA_EP_HEADER_WORDS + beside; i += 32) {
+        const wefti_u32 one = ep_many_await_in(group, call, words + i, rank, EP_MANY_IN_HEADERS);
+        *value = i < 32 ? one : *value;
+    }
+    wefti_fence_acq_rel(); /* what came before the header */
+    return __all_sync(~0u, !ep_many_is_masked(group, rank));
+}
+
 /* Wait for the call header of each rank, a warp a rank, and write down what it says: `note(rank, words)`, by lane
- * 0. Then the blocks meet. All threads. False: some rank did not come. */
+ * 0. Then the blocks meet. `beside`: ep_many_await_header_passing. All threads. False: some rank did not come. */
 template <class Note>
 EP_DEVICE bool ep_many_study(const ep_group &group, const ep_tables &tables, ep_many_call *call,
-                             const ep_many_header &header, const Note &note)
+                             const ep_many_header &header, int beside, const Note &note)
 {
     ep_directory *directory = ep_directory_of(group);
     const ep_warp_group warps = ep_many_warps();
@@ -319,7 +444,11 @@ EP_DEVICE bool ep_many_study(const ep_group &group, const ep_tables &tables, ep_
             continue;
         }
         wefti_u32 value = 0;
-        if (ep_lane() < WEFTI_CUDA_EP_HEADER_WORDS) {
+        if (EP_MANY_PASSES) {
+            if (!ep_many_await_header_passing(group, call, rank, beside, &value)) {
+                continue;
+            }
+        } else if (ep_lane() < WEFTI_CUDA_EP_HEADER_WORDS) {
             const wefti_u64 *words = ep_many_header_words(group, call, group.rank, rank);
             value = ep_many_await(&group, call, words + ep_lane(), rank);
             wefti_fence_acq_rel(); /* what came before the header */
@@ -365,9 +494,10 @@ EP_DEVICE wefti_u64 *ep_many_done_word(const ep_group &group, int reader, int wr
            (wefti_u64)which * (wefti_u64)group.ranks + (wefti_u64)writer;
 }
 
-/* All blocks have stored what they store at other ranks: tell these, then wait for the same of them. All threads.
- * False: a rank or block did not come. */
-EP_DEVICE bool ep_many_exchange(const ep_group &group, const ep_tables &tables, ep_many_call *call, int which)
+/* All blocks have stored what they store at other ranks: tell these, then wait for the same of them. `deadlines`: of
+ * calls that pass ranks by. All threads. False: a rank or block did not come. */
+EP_DEVICE bool ep_many_exchange(const ep_group &group, const ep_tables &tables, ep_many_call *call, int which,
+                                wefti_u32 deadlines)
 {
     if (!ep_many_meet(&group, &tables, call)) {
         return false;
@@ -381,11 +511,40 @@ EP_DEVICE bool ep_many_exchange(const ep_group &group, const ep_tables &tables, 
     for (int rank = (int)threadIdx.x; rank < group.ranks; rank += (int)blockDim.x) {
         if (ep_many_is_alive(call, rank)) {
             const wefti_u64 *word = ep_many_done_word(group, group.rank, rank, which);
-            (void)ep_many_await(&group, call, word, rank);
+            (void)ep_many_await_in(group, call, word, rank, deadlines);
             (void)wefti_ld_acquire(word);
         }
     }
-    return ep_many_is_well(call);
+    return EP_MANY_PASSES ? ep_many_meet(&group, &tables, call) : ep_many_is_well(call);
+}
+
+/* ---- memory of calls that pass ranks by ---- */
+
+/* Where `writer` stores at `reader`; many.h says what lies there. */
+EP_DEVICE wefti_u64 ep_many_passing_at(const ep_group &group, int reader, int writer, wefti_u64 offset, wefti_u64 each)
+{
+    return ep_directory_of(group)->area[reader] + offset + (wefti_u64)writer * each;
+}
+
+EP_DEVICE wefti_u64 ep_many_passing_rows(const ep_group &group, int reader, int writer)
+{
+    return ep_many_passing_at(group, reader, writer, group.at.low_latency[0].rows, group.at.low_latency[1].rows);
+}
+
+/* Where records that `writer` stores at `reader` begin, of all that are there or, of calls that pass ranks by, of its
+ * own; and scales. */
+EP_DEVICE wefti_u64 ep_many_records(const ep_group &group, int reader, int writer)
+{
+    return EP_MANY_PASSES ? ep_many_passing_at(group, reader, writer, group.at.low_latency[0].records,
+                                               group.at.low_latency[1].records)
+                          : ep_directory_of(group)->area[reader] + group.at.records;
+}
+
+EP_DEVICE wefti_u64 ep_many_scales(const ep_group &group, int reader, int writer)
+{
+    return EP_MANY_PASSES ? ep_many_passing_at(group, reader, writer, group.at.low_latency[0].scales,
+                                               group.at.low_latency[1].scales)
+                          : ep_directory_of(group)->area[reader] + group.at.scales;
 }
 
 #endif

@@ -32,10 +32,17 @@ static_assert(sizeof(ep_many_result) == WEFTI_CUDA_EP_MANY_RESULT_BYTES, "as the
 
 /* ---- own choices ---- */
 
-EP_DEVICE wefti_u32 *ep_many_combine_choices(const ep_combine &args, const ep_many_call *call, int rank,
-                                             wefti_u64 place)
+/* At `rank`, of the token at `place` there, the i-th of `source`'s. */
+EP_DEVICE wefti_u32 *ep_many_combine_choices(const ep_combine &args, const ep_many_call *call, int rank, int source,
+                                             wefti_u64 place, wefti_u64 i)
 {
-    return (wefti_u32 *)(ep_directory_of(args.group)->area[rank] + args.group.at.combine_choices[call->epoch & 1]) +
+    const int parity = (int)(call->epoch & 1);
+    if (EP_MANY_PASSES) {
+        const wefti_u64 first = ep_many_passing_at(args.group, rank, source, args.group.at.low_latency[parity].words,
+                                                   args.group.at.low_latency[0].ll_packets);
+        return (wefti_u32 *)first + i * (wefti_u64)args.topk;
+    }
+    return (wefti_u32 *)(ep_directory_of(args.group)->area[rank] + args.group.at.combine_choices[parity]) +
            place * (wefti_u64)args.topk;
 }
 
@@ -53,8 +60,9 @@ EP_DEVICE void ep_many_send_combine_choices(const ep_combine &args, const ep_man
             }
             for (wefti_u32 left = __ballot_sync(~0u, going.goes); left != 0; left &= left - 1) {
                 const int to = __ffs((int)left) - 1;
-                const wefti_u64 place = (wefti_u64)args.tables.place[base + to] + __shfl_sync(~0u, going.index, to);
-                wefti_u32 *there = ep_many_combine_choices(args, call, base + to, place);
+                const wefti_u32 i = __shfl_sync(~0u, going.index, to);
+                wefti_u32 *there = ep_many_combine_choices(args, call, base + to, group.rank,
+                                                           (wefti_u64)args.tables.place[base + to] + i, i);
                 for (int k = ep_lane(); k < args.topk; k += 32) {
                     there[k] = ep_combine_choice(args.options, (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k);
                 }
@@ -131,15 +139,19 @@ EP_DEVICE void ep_many_return(const ep_combine &args, const ep_many_call *call, 
 {
     const ep_directory *directory = ep_directory_of(args.group);
     const int vectors = (int)(args.row_bytes / 16);
-    unsigned char *to = (unsigned char *)(directory->area[source] + args.group.at.rows) +
-                        ((wefti_u64)wefti_ld_relaxed(&directory->first_there[source]) + (wefti_u64)i) * args.row_bytes;
+    unsigned char *to =
+        EP_MANY_PASSES
+            ? (unsigned char *)ep_many_passing_rows(args.group, source, args.group.rank) + (wefti_u64)i * args.row_bytes
+            : (unsigned char *)(directory->area[source] + args.group.at.rows) +
+                  ((wefti_u64)wefti_ld_relaxed(&directory->first_there[source]) + (wefti_u64)i) * args.row_bytes;
     if (!LAYOUT::SUMS_AT_OWNER) {
         ep_copy_row(to, args.in + place * args.in_pitch, args.row_bytes);
     } else {
         const wefti_u32 *record = args.tables.records + place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
         if ((args.flags & (WEFTI_CUDA_EP_COMBINE_WEIGHTS | WEFTI_CUDA_EP_COMBINE_IDS)) != 0) {
-            ep_fold_as<true>(ep_in_vectors(), args, record, ep_many_combine_choices(args, call, args.group.rank, place),
-                             to, 0, vectors);
+            const wefti_u32 *choices =
+                ep_many_combine_choices(args, call, args.group.rank, source, place, (wefti_u64)i);
+            ep_fold_as<true>(ep_in_vectors(), args, record, choices, to, 0, vectors);
         } else {
             ep_fold_as<false>(ep_in_vectors(), args, record, 0, to, 0, vectors);
         }
@@ -193,8 +205,10 @@ EP_DEVICE int ep_many_list(const ep_combine &args, const ep_many_call *call, int
             if (by_choice || has_own) {
                 last = ep_many_last_of(args, token, rank, &own);
             }
-            result.row =
-                group.area[0] + group.at.rows + ((wefti_u64)directory->first[rank] + going.index) * args.row_bytes;
+            result.row = EP_MANY_PASSES
+                             ? ep_many_passing_rows(group, group.rank, rank) + (wefti_u64)going.index * args.row_bytes
+                             : group.area[0] + group.at.rows +
+                                   ((wefti_u64)directory->first[rank] + going.index) * args.row_bytes;
             result.weight = !LAYOUT::KEEPS_WEIGHTS ? 0.0f
                             : (args.flags & WEFTI_CUDA_EP_COMBINE_WEIGHTS) != 0
                                 ? own
@@ -329,7 +343,7 @@ template <class LAYOUT> EP_DEVICE bool ep_many_combine_open(const ep_combine &ar
     }
     wefti_fence_acq_rel();
     __syncthreads();
-    for (int rank = threads.number; rank < group.ranks; rank += threads.count) {
+    for (int rank = threads.number; rank < group.ranks && !EP_MANY_PASSES; rank += threads.count) {
         wefti_u32 first = 0;
         for (int before = 0; before < rank; before++) {
             first += args.tables.sent[before];
@@ -347,7 +361,10 @@ EP_DEVICE void ep_many_combine_finish(const ep_combine &args, ep_many_call *call
     const ep_group &group = args.group;
     const ep_tables &tables = args.tables;
     const ep_many_header header = ep_many_combine_header(args, call);
-    if (!ep_many_study(group, tables, call, header, [&](int rank, const wefti_u32 *) {
+    if (!ep_many_study(group, tables, call, header, 0, [&](int rank, const wefti_u32 *) {
+            if (EP_MANY_PASSES) {
+                return; /* each rank's results have a place of their own */
+            }
             const wefti_u64 *word = ep_many_header_words(group, call, group.rank, rank) + WEFTI_CUDA_EP_HEADER_WORDS;
             wefti_st_relaxed(&ep_directory_of(group)->first_there[rank],
                              ep_directory_of(group)->differs[rank] != 0 ? 0 : ep_many_await(&group, call, word, rank));
@@ -362,7 +379,7 @@ EP_DEVICE void ep_many_combine_finish(const ep_combine &args, ep_many_call *call
             ep_many_return<LAYOUT>(args, call, place, source, i);
         }
     });
-    if (ep_many_exchange(group, tables, call, WEFTI_CUDA_EP_DONE)) {
+    if (ep_many_exchange(group, tables, call, WEFTI_CUDA_EP_DONE, EP_MANY_IN_DONE_OF_COMBINE)) {
         ep_many_add_up<LAYOUT>(args, call, shared);
     }
 }

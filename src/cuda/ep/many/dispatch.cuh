@@ -42,7 +42,8 @@ enum ep_many_way { EP_MANY_AS_THEY_ARE, EP_MANY_AS_FP8, EP_MANY_AS_MXFP8, EP_MAN
 typedef struct ep_many_choice {
     int owner; /* or -1 */
     bool leads; /* this is the first of the token's choices at that rank */
-    wefti_u64 place; /* where the token's record is */
+    /* Where the token's record is; of calls that pass ranks by its number among those of this rank there: */
+    wefti_u64 place;
     wefti_u32 row; /* by expert; or NO_ROW */
 } ep_many_choice;
 
@@ -64,7 +65,7 @@ EP_DEVICE ep_many_choice ep_many_choice_of(const ep_dispatch &args, const ep_man
     if (choice.owner >= 0) {
         const ep_going going = ep_many_going(args.group, args.tables, token, unit_tokens, choice.owner);
         choice.leads = choice.leads && going.goes;
-        choice.place = (wefti_u64)args.tables.place[choice.owner] + going.index;
+        choice.place = (EP_MANY_PASSES ? 0 : (wefti_u64)args.tables.place[choice.owner]) + going.index;
         if (LAYOUT::ROWS_OF_CHOICES && going.goes) {
             choice.row = args.tables.rows[(wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k];
         }
@@ -127,8 +128,7 @@ EP_DEVICE void ep_many_send_record(const ep_dispatch &args, int token, int rank,
     const wefti_u64 first = (wefti_u64)token * (wefti_u64)args.topk;
     const int experts = ep_many_experts(args);
     const int first_expert = ep_many_first(args)[rank];
-    wefti_u32 *record =
-        (wefti_u32 *)(ep_directory_of(args.group)->area[rank] + args.group.at.records) + place * (wefti_u64)words;
+    wefti_u32 *record = (wefti_u32 *)ep_many_records(args.group, rank, args.group.rank) + place * (wefti_u64)words;
     if (ep_lane() == 0) {
         record[0] = (wefti_u32)token;
     }
@@ -149,7 +149,7 @@ template <class LAYOUT>
 EP_DEVICE void ep_many_send_weights(const ep_dispatch &args, int token, int rank, wefti_u64 place)
 {
     const wefti_u64 first = (wefti_u64)token * (wefti_u64)args.topk;
-    wefti_u32 *record = (wefti_u32 *)(ep_directory_of(args.group)->area[rank] + args.group.at.records) +
+    wefti_u32 *record = (wefti_u32 *)ep_many_records(args.group, rank, args.group.rank) +
                         place * (wefti_u64)LAYOUT::record_words(args.topk);
     for (int k = ep_lane(); k < args.topk; k += 32) {
         const wefti_u64 at = first + (wefti_u64)k;
@@ -174,7 +174,7 @@ EP_DEVICE float ep_many_weight_of(const ep_dispatch &args, int token, int rank)
 /* Where the scales of the token at `place` of `rank` go. */
 EP_DEVICE wefti_u64 ep_many_scales_at(const ep_dispatch &args, int rank, wefti_u64 place)
 {
-    return ep_directory_of(args.group)->area[rank] + args.group.at.scales +
+    return ep_many_scales(args.group, rank, args.group.rank) +
            place * (wefti_u64)wefti_cuda_ep_padded((int)args.scale_words) * 4;
 }
 
@@ -252,9 +252,11 @@ EP_DEVICE void ep_many_send_token(const ep_dispatch &args, const ep_many_call *c
     if (choice.owner >= 0) {
         const bool by_row = WAY != EP_MANY_BACKWARD && LAYOUT::ROWS_OF_CHOICES &&
                             wefti_ld_relaxed(&directory->staged[choice.owner]) == 0;
+        const wefti_u64 place = EP_MANY_PASSES && choice.owner == args.group.rank /* whose rows are not staged */
+                                    ? args.tables.place[choice.owner] + choice.place
+                                    : choice.place;
         goes = by_row ? choice.row != WEFTI_CUDA_EP_NO_ROW : choice.leads;
-        to = directory->to[choice.owner] +
-             (by_row ? (wefti_u64)choice.row : choice.place) * directory->pitch[choice.owner];
+        to = directory->to[choice.owner] + (by_row ? (wefti_u64)choice.row : place) * directory->pitch[choice.owner];
         scales = ep_many_scales_at(args, choice.owner, choice.place);
     }
     const wefti_u32 lanes = __ballot_sync(~0u, goes);
@@ -332,16 +334,22 @@ EP_DEVICE void ep_many_receive_gradient(const ep_dispatch &args, const wefti_u32
 }
 
 /* What the caller's arrays have of a received token, and, of a new routing, or with new weights of a source that takes
- * part, the record that is kept. A warp. */
+ * part, the record that is kept. `landed`: which of those that the source stored. A warp. */
 template <class LAYOUT>
-EP_DEVICE void ep_many_receive_record(const ep_dispatch &args, wefti_u64 place, int source, bool came)
+EP_DEVICE void ep_many_receive_record(const ep_dispatch &args, wefti_u64 place, int source, wefti_u64 landed, bool came)
 {
     const int words = LAYOUT::record_words(args.topk);
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     wefti_u32 *kept = args.tables.records + place * (wefti_u64)words;
+    if (EP_MANY_PASSES && fresh && !came) { /* it has answered, and not stored it: the token has no row and no choice */
+        for (int word = ep_lane(); word < words; word += 32) {
+            kept[word] = WEFTI_CUDA_EP_NO_ROW;
+        }
+        return;
+    }
     if (fresh || (came && ep_is(args, WEFTI_CUDA_EP_NEW_WEIGHTS))) {
         const wefti_u32 *come =
-            (const wefti_u32 *)(args.group.area[0] + args.group.at.records) + place * (wefti_u64)words;
+            (const wefti_u32 *)ep_many_records(args.group, args.group.rank, source) + landed * (wefti_u64)words;
         const int first = fresh ? 0 : 1 + args.topk;
         const int end = fresh ? words : first + args.topk;
         for (int word = first + ep_lane(); word < end; word += 32) {
@@ -358,15 +366,22 @@ EP_DEVICE void ep_many_receive_record(const ep_dispatch &args, wefti_u64 place, 
     }
 }
 
+/* Where rows lie that this rank's `source` staged. */
+EP_DEVICE const unsigned char *ep_many_staged_rows(const ep_dispatch &args, int source)
+{
+    return (const unsigned char *)(EP_MANY_PASSES ? ep_many_passing_rows(args.group, args.group.rank, source)
+                                                  : args.group.area[0] + args.group.at.rows);
+}
+
 /* Scales and rows of the token at `place`, to where the caller wants them. A warp. */
-template <class LAYOUT> EP_DEVICE void ep_many_receive_row(const ep_dispatch &args, wefti_u64 place, int source)
+template <class LAYOUT>
+EP_DEVICE void ep_many_receive_row(const ep_dispatch &args, wefti_u64 place, int source, wefti_u64 landed)
 {
     const wefti_u32 *record = args.tables.records + place * (wefti_u64)LAYOUT::record_words(args.topk);
-    const wefti_u32 *scales = (const wefti_u32 *)(args.group.area[0] + args.group.at.scales) +
-                              place * (wefti_u64)wefti_cuda_ep_padded((int)args.scale_words);
-    const unsigned char *landed =
-        (const unsigned char *)(args.group.area[0] + args.group.at.rows) + place * args.row_bytes;
-    const bool staged = ep_is(args, WEFTI_CUDA_EP_STAGE) && source != args.group.rank;
+    const wefti_u32 *scales = (const wefti_u32 *)ep_many_scales(args.group, args.group.rank, source) +
+                              landed * (wefti_u64)wefti_cuda_ep_padded((int)args.scale_words);
+    const unsigned char *data = ep_many_staged_rows(args, source) + landed * args.row_bytes;
+    const bool staged = (EP_MANY_PASSES || ep_is(args, WEFTI_CUDA_EP_STAGE)) && source != args.group.rank;
     for (int base = 0; base < (LAYOUT::ROWS_OF_CHOICES ? args.topk : 1); base += 32) {
         wefti_u32 row = (wefti_u32)place;
         bool has = ep_lane() == 0;
@@ -381,20 +396,21 @@ template <class LAYOUT> EP_DEVICE void ep_many_receive_row(const ep_dispatch &ar
             }
         }
         if (staged && lanes != 0) {
-            ep_copy_to<8>(lanes, (wefti_u64)args.out + (wefti_u64)row * args.out_pitch, landed, 0,
+            ep_copy_to<8>(lanes, (wefti_u64)args.out + (wefti_u64)row * args.out_pitch, data, 0,
                           (int)(args.row_bytes / 16));
         }
     }
 }
 
-/* A received token. `came`: its source takes part in this call. A warp. */
+/* A received token, the i-th of its source's. `came`: its source takes part in this call. A warp. */
 template <class LAYOUT, ep_many_way WAY>
-EP_DEVICE void ep_many_receive_token(const ep_dispatch &args, wefti_u64 place, int source, bool came)
+EP_DEVICE void ep_many_receive_token(const ep_dispatch &args, wefti_u64 place, int source, int i, bool came)
 {
     if (WAY != EP_MANY_BACKWARD) {
-        ep_many_receive_record<LAYOUT>(args, place, source, came);
+        const wefti_u64 landed = EP_MANY_PASSES ? (wefti_u64)i : place;
+        ep_many_receive_record<LAYOUT>(args, place, source, landed, came);
         if (came && ep_is(args, WEFTI_CUDA_EP_MOVE)) {
-            ep_many_receive_row<LAYOUT>(args, place, source);
+            ep_many_receive_row<LAYOUT>(args, place, source, landed);
         }
         return;
     }
@@ -413,7 +429,7 @@ EP_DEVICE void ep_many_receive_token(const ep_dispatch &args, wefti_u64 place, i
     }
 }
 
-/* All received tokens, each a warp's of the grid. `each(place, source)`. */
+/* All received tokens, each a warp's of the grid. `each(place, source, i)`: the i-th of its source's. */
 template <class Each>
 EP_DEVICE void ep_many_of_received(const ep_group &group, const ep_tables &tables, const Each &each)
 {
@@ -447,8 +463,8 @@ EP_DEVICE void ep_many_receive(const ep_dispatch &args, const ep_many_call *call
     if (LAYOUT::ROWS_OF_CHOICES && args.experts.slots == 0) {
         ep_many_pad(args);
     }
-    ep_many_of_received(args.group, args.tables, [&](wefti_u64 place, int source, int) {
-        ep_many_receive_token<LAYOUT, WAY>(args, place, source, ep_many_is_alive(call, source));
+    ep_many_of_received(args.group, args.tables, [&](wefti_u64 place, int source, int i) {
+        ep_many_receive_token<LAYOUT, WAY>(args, place, source, i, ep_many_is_alive(call, source));
     });
 }
 
@@ -508,7 +524,11 @@ EP_DEVICE void ep_many_note_buffer(const ep_dispatch &args, int rank, const weft
     if (theirs[WEFTI_CUDA_EP_PITCH] == 0) {
         return; /* an update */
     }
-    if (WAY == EP_MANY_BACKWARD) {
+    if (EP_MANY_PASSES && !own) {
+        directory->to[rank] = ep_many_passing_rows(group, rank, group.rank);
+        directory->pitch[rank] = args.row_bytes;
+        wefti_st_relaxed(&directory->staged[rank], 1u);
+    } else if (WAY == EP_MANY_BACKWARD) {
         directory->to[rank] = directory->area[rank] + group.at.rows;
         directory->pitch[rank] = args.row_bytes;
     } else {
@@ -525,7 +545,8 @@ EP_DEVICE void ep_many_dispatch_finish(const ep_dispatch &args, ep_many_call *ca
     const ep_group &group = args.group;
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     const ep_many_header header = ep_many_dispatch_header<LAYOUT>(args, call);
-    if (!ep_many_study(group, args.tables, call, header,
+    const int counts = fresh ? 1 + ep_many_counted<LAYOUT>(args) : 0;
+    if (!ep_many_study(group, args.tables, call, header, counts,
                        [&](int rank, const wefti_u32 *theirs) { ep_many_note_buffer<WAY>(args, rank, theirs); })) {
         return;
     }
@@ -551,12 +572,12 @@ EP_DEVICE void ep_many_dispatch_finish(const ep_dispatch &args, ep_many_call *ca
         return;
     }
     ep_many_send<LAYOUT, WAY>(args, call, shared);
-    if (!ep_many_exchange(group, args.tables, call, WEFTI_CUDA_EP_DONE)) {
+    if (!ep_many_exchange(group, args.tables, call, WEFTI_CUDA_EP_DONE, EP_MANY_IN_DONE)) {
         return;
     }
     ep_many_receive<LAYOUT, WAY>(args, call);
     if (WAY != EP_MANY_BACKWARD || !ep_is(args, WEFTI_CUDA_EP_VALUES) ||
-        !ep_many_exchange(group, args.tables, call, WEFTI_CUDA_EP_RETURNED)) {
+        !ep_many_exchange(group, args.tables, call, WEFTI_CUDA_EP_RETURNED, EP_MANY_IN_DONE)) {
         return;
     }
     const float *values = ep_many_values(group, group.rank, args.topk, 0);

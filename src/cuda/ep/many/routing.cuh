@@ -330,14 +330,19 @@ EP_DEVICE wefti_u64 ep_many_lay_experts(const ep_dispatch &args, const ep_many_c
     return begin;
 }
 
+/* How many experts the sources tell their rows of. */
+template <class LAYOUT> EP_DEVICE int ep_many_counted(const ep_dispatch &args)
+{
+    return args.choices.destinations == 0 || LAYOUT::ROWS_OF_CHOICES ? ep_many_local(args) : 0;
+}
+
 /* Add up what all sources have here, and answer them. All threads of block 0. */
 template <class LAYOUT> EP_DEVICE void ep_many_own(const ep_dispatch &args, ep_many_call *call)
 {
     const ep_group &group = args.group;
     const ep_tables &tables = args.tables;
     wefti_cuda_ep_route_header *route_header = tables.route_header;
-    const bool counts_experts = args.choices.destinations == 0;
-    const int local = counts_experts || LAYOUT::ROWS_OF_CHOICES ? ep_many_local(args) : 0;
+    const int local = ep_many_counted<LAYOUT>(args);
     const wefti_u32 limit = ep_many_limit(args, ep_is(args, WEFTI_CUDA_EP_MOVE) ? args.capacity : ~0u);
     ep_many_await_sources(args, call, local);
     if (threadIdx.x == 0) {
@@ -420,7 +425,8 @@ template <class LAYOUT> EP_DEVICE void ep_many_await_owners(const ep_dispatch &a
         if (!ep_many_is_alive(call, owner)) {
             continue;
         }
-        const wefti_u32 value = ep_many_await(&group, call, ep_many_reply(group, group.rank, owner) + word, owner);
+        const wefti_u32 value =
+            ep_many_await_in(group, call, ep_many_reply(group, group.rank, owner) + word, owner, EP_MANY_IN_ANSWERS);
         if (word == WEFTI_CUDA_EP_REPLY_PLACE) {
             args.tables.place[owner] = value;
         } else {
@@ -437,9 +443,10 @@ template <class LAYOUT> EP_DEVICE void ep_many_await_owners(const ep_dispatch &a
     for (int expert = threads.number; expert < ep_many_experts(args); expert += threads.count) {
         const int owner = ep_many_rank_of(first, group.ranks, expert);
         if (ep_many_is_alive(call, owner)) {
-            args.tables.base[expert] = ep_many_await(
-                &group, call,
-                ep_many_reply(group, group.rank, owner) + WEFTI_CUDA_EP_REPLY_WORDS + expert - first[owner], owner);
+            args.tables.base[expert] = ep_many_await_in(group, call,
+                                                        ep_many_reply(group, group.rank, owner) +
+                                                            WEFTI_CUDA_EP_REPLY_WORDS + expert - first[owner],
+                                                        owner, EP_MANY_IN_ANSWERS);
         }
     }
 }

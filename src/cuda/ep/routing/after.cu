@@ -40,14 +40,21 @@ EP_DEVICE void ep_add_statistics(const ep_stats &args)
 
 EP_KERNEL(10statistics, C1, ep_stats, ep_add_statistics)
 
-/* Stores of this channel's kernels to its word are over. One thread. */
+/* Stores of this channel's kernels to its words are over. A thread has two of them. */
 EP_DEVICE void ep_take_masks(const wefti_cuda_ep_masking_args &args)
 {
-    const wefti_u32 own = wefti_ld_relaxed(&args.control->masked);
-    const wefti_u32 all = own | wefti_ld_relaxed(&args.other->masked);
-    if (threadIdx.x == 0 && all != own) {
-        wefti_st_relaxed(&args.control->masked, all);
-        wefti_st_release(args.told, (wefti_u64)all);
+    const int first = 2 * (int)threadIdx.x;
+    wefti_u64 told = 0;
+    bool is_new = false;
+    for (int word = first; word < args.words && word < first + 2; word++) {
+        const wefti_u32 own = wefti_ld_relaxed(&args.masked[word]);
+        const wefti_u32 all = own | wefti_ld_relaxed(&args.other[word]);
+        is_new = is_new || all != own;
+        told |= (wefti_u64)all << 32 * (word - first);
+        wefti_st_relaxed(&args.masked[word], all);
+    }
+    if (is_new) {
+        wefti_st_release(&args.told[threadIdx.x], told);
     }
 }
 
