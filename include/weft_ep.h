@@ -203,6 +203,9 @@ typedef struct weft_ep_config {
      * (WEFT_ERR_TIMEOUT), which no mask revives. plan.slot_tokens of 0 is the slot_tokens_max that there is when the
      * route is made; what weft_ep_route_counts told of a route lies elsewhere after a routing that needed more.
      *
+     * A call's K, width and types are those of all ranks, grown limits or not: ranks that differ in them make different
+     * calls, which is WEFT_ERR_MISMATCH, and no limit grows. What a rank alone may need more of is tokens.
+     *
      * No limit grows, and the call is WEFT_ERR_RANGE likewise: while a rank is masked; while another pair of halves is
      * outstanding (pairs_max 2); on GPUs under capture and, since a graph has the memory, after a call of the group was
      * captured. A route in the caller's memory takes more when limits have grown: a call that routes is WEFT_ERR_RANGE

@@ -173,6 +173,35 @@ static void refuse(weft_world *world, int which)
     ep_rig_close(&rig);
 }
 
+/* What would grow on one rank only is two calls, and nothing grows. which: the width, the type, K. */
+static void differ(weft_world *world, int which)
+{
+    ep_rig rig;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    weft_ep_route *more = NULL;
+    open_rig(&rig, world, WEFT_EP_RANK_MAJOR, 0, 0);
+    plan.topk = 2 * EP_RIG_TOPK;
+    CHECK_OK(weft_ep_route_create(rig.ep, &plan, NULL, &more));
+    fresh(&rig, rig.route, 2, 4);
+    expect_limits(&rig, 2, EP_RIG_TOPK, 16);
+    if (which == 2) {
+        CHECK_STATUS(weft_ep_route_update(rig.rank == 0 ? more : rig.route, &rig.choices, NULL), WEFT_ERR_MISMATCH);
+    } else {
+        const int hidden = which == 0 && rig.rank == 0 ? EP_RIG_HIDDEN : 8;
+        rig.in = rows_of(rig.tokens, hidden);
+        rig.received.rows = rows_of(rig.there, hidden);
+        if (which == 1 && rig.rank == 1) {
+            rig.in.dtype = rig.received.rows.dtype = WEFT_EP_BF16;
+        }
+        CHECK_STATUS(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL), WEFT_ERR_MISMATCH);
+    }
+    expect_limits(&rig, 2, EP_RIG_TOPK, 16);
+    CHECK_OK(weft_ep_route_destroy(more));
+    fresh(&rig, rig.route, 2, 8);
+    combine(&rig, rig.route, 2, 8);
+    ep_rig_close(&rig);
+}
+
 /* Two pairs: nothing grows while one is outstanding. */
 static void grow_pairs(weft_world *world, int which)
 {
@@ -556,10 +585,10 @@ static void dropped_positions(weft_world *world, int which)
 
 static void growth(void **state)
 {
-    static const ep_rig_case cases[] = {{grow, 4},           {refuse, 1},           {grow_pairs, 1},
-                                        {capture, 1},        {grow_memory, 2},      {lose, 8},
-                                        {refused_by_one, 3}, {grow_positions, 2},   {grow_attached, 10},
-                                        {odd_positions, 1},  {dropped_positions, 1}};
+    static const ep_rig_case cases[] = {{grow, 4},           {refuse, 1},         {grow_pairs, 1},
+                                        {capture, 1},        {differ, 3},         {grow_memory, 2},
+                                        {lose, 8},           {refused_by_one, 3}, {grow_positions, 2},
+                                        {grow_attached, 10}, {odd_positions, 1},  {dropped_positions, 1}};
     (void)state;
     ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});
 }

@@ -232,12 +232,16 @@ static void a_heap_without_room_leaves_the_group(void **state)
     (void)unsetenv("WEFT_HEAP_MAX");
 }
 
-/* What would grow on one rank only is two calls. */
+/* What would grow on one rank only is two calls: rows of another width or type, more choices a token. */
 static void disagree(weft_world *world, void *context)
 {
     (void)context;
     rig *r = open_rig(world, (size_t)1 << 24);
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    weft_ep_route *more = NULL;
     weft_ep_choices choices = choices_of(2);
+    plan.topk = 2 * PES;
+    CHECK_OK(weft_ep_route_create(r->ep, &plan, NULL, &more));
     CHECK_OK(weft_ep_route_update(r->route, &choices, NULL));
     int hidden = r->rank == 0 ? HIDDEN : 4;
     weft_ep_rows in = rows_of(r->in, hidden);
@@ -245,6 +249,15 @@ static void disagree(weft_world *world, void *context)
     CHECK_STATUS(weft_ep_dispatch(r->route, &in, &received, NULL), WEFT_ERR_MISMATCH);
     CHECK_OK(weft_ep_route_choose(r->route, &choices));
     CHECK_STATUS(weft_ep_dispatch(r->route, &in, &received, NULL), WEFT_ERR_MISMATCH);
+    in = rows_of(r->in, HIDDEN);
+    received = received_of(r, HIDDEN);
+    in.dtype = received.rows.dtype = r->rank == 0 ? WEFT_EP_F32 : WEFT_EP_BF16;
+    CHECK_OK(weft_ep_route_choose(r->route, &choices));
+    CHECK_STATUS(weft_ep_dispatch(r->route, &in, &received, NULL), WEFT_ERR_MISMATCH);
+    weft_ep_choices wider = choices_of(2); /* whose ids are as many as two tokens of more choices take */
+    CHECK_STATUS(weft_ep_route_update(r->rank == 0 ? more : r->route, &wider, NULL), WEFT_ERR_MISMATCH);
+    check_limits(r, 2, PES, 16);
+    CHECK_OK(weft_ep_route_destroy(more));
     CHECK_OK(weft_ep_route_update(r->route, &choices, NULL));
     go_on(r, 2, HIDDEN);
     close_rig(r);
