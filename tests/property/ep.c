@@ -98,8 +98,8 @@ static ep_session_plan plan_of(const property_case *one)
     plan.grows = random_below(&state, 5) == 0;
     if (random_below(&state, 12) == 0) {
         plan.grows = 0;
-        plan.masks = 20;
-        plan.calls += 3;
+        plan.masks = 35;
+        plan.calls += 4;
         plan.size.bytes_max = 64 << 10;
     }
     if (random_below(&state, 4) == 0) { /* many choices of few tokens */

@@ -19,7 +19,7 @@
     X(COMBINE_BWD, "backwards of combine")                                                                             \
     X(WEIGHT_GRADIENTS, "gradients of weights")                                                                        \
     X(HALVES, "calls by halves")                                                                                       \
-    X(MOVED, "routes moved between calls")                                                                             \
+    X(MOVED, "routes moved or attached between calls")                                                                 \
     X(TWO_PAIRS, "calls between the halves of another of their group")                                                 \
     X(RANK_MAJOR, "routings in rank-major")                                                                            \
     X(EXPERT_MAJOR, "in expert-major")                                                                                 \
@@ -49,6 +49,7 @@
     X(GLOBAL_EXPERTS, "with ids of all experts")                                                                       \
     X(GROUPED_SCALES, "with scales of each expert apart")                                                              \
     X(MASKED, "ranks masked")                                                                                          \
+    X(REJOINED, "of these back in step")                                                                               \
     X(GROWN, "ranks whose group's limits grew")                                                                        \
     X(DOMAINS, "groups of several domains")                                                                            \
     X(LARGE, "dispatches of more than 256 KiB a rank")

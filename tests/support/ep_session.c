@@ -52,6 +52,7 @@ typedef struct ep_session {
     ep_place place;
     unsigned salt; /* of the current call */
     char what[200];
+    uint64_t *calls_told; /* symmetric; NULL without masks */
     session_group groups[GROUPS_MAX];
 } ep_session;
 
@@ -218,6 +219,46 @@ static void mask_one(ep_session *session, session_group *group)
     ep_cover(EP_COVER_MASKED, session->rank == lost);
 }
 
+/* A rank that is masked, and has missed calls since, is back in step: one of the others tells it how many they have
+ * made. */
+static void bring_back(ep_session *session, session_group *group)
+{
+    int back = (int)random_below(&session->common, (unsigned)session->ranks); /* or the next that is masked */
+    int teller = 0;
+    uint64_t calls;
+    for (int looks = 0; !group->masked[back]; looks++) {
+        if (looks == session->ranks) {
+            return;
+        }
+        back = (back + 1) % session->ranks;
+    }
+    while (group->masked[teller]) {
+        teller++;
+    }
+    if (session->rank == teller && CHECK_OK(weft_ep_calls(group->ep, &calls))) {
+        const int pe = weft_team_translate(session->team, back, weft_team_world(session->world));
+        CHECK_OK(weft_uint64_p(session->world, session->calls_told, calls, pe));
+    }
+    CHECK_OK(weft_barrier(session->world));
+    if (session->rank == back) {
+        CHECK_OK(weft_ep_rejoin(group->ep, *session->calls_told));
+        for (int rank = 0; rank < session->ranks; rank++) {
+            CHECK_OK(rank != back && group->masked[rank] ? weft_ep_mask(group->ep, rank, 0) : WEFT_OK);
+        }
+    } else if (!group->masked[session->rank]) {
+        CHECK_OK(weft_ep_mask(group->ep, back, 1));
+    }
+    group->masked[back] = 0;
+    for (int r = 0; r < session->plan->routes; r++) { /* which it has no routing for */
+        session_route *route = &group->routes[r];
+        ep_routing_destroy(route->routing);
+        ep_case_free(&route->one);
+        route->routing = NULL;
+    }
+    CHECK_OK(weft_barrier(session->world)); /* what was told is read before the next is */
+    ep_cover(EP_COVER_REJOINED, session->rank == back);
+}
+
 static int adds_of(session_call call)
 {
     return call != CALL_UPDATE && call != CALL_DISPATCH && call != CALL_FRESH_DISPATCH;
@@ -305,7 +346,11 @@ static void one_call(ep_session *session)
     session_group *group = &session->groups[g];
     session_route *route = &group->routes[r];
     if (random_below(&session->common, 100) < session->plan->masks) {
-        mask_one(session, group);
+        if (random_below(&session->common, 2) == 0) {
+            mask_one(session, group);
+        } else {
+            bring_back(session, group);
+        }
     }
     session_call call = draw_call(session, route);
     draw_nest(session, g, r, call);
@@ -466,6 +511,13 @@ static void run(ep_session *session)
     if (!choose_team(session) || !open(&session->place, session->world, session->plan->size.bytes_max / 4)) {
         return;
     }
+    if (session->plan->masks > 0) {
+        void *memory = NULL;
+        if (!CHECK_OK(weft_calloc(session->world, 1, sizeof *session->calls_told, &memory))) {
+            return;
+        }
+        session->calls_told = memory;
+    }
     for (int g = 0; g < session->plan->groups; g++) {
         if (!create_group(session, &session->groups[g])) {
             return;
@@ -477,6 +529,7 @@ static void run(ep_session *session)
     for (int g = 0; g < session->plan->groups; g++) {
         destroy_group(session, &session->groups[g]);
     }
+    CHECK_OK(weft_free(session->world, session->calls_told));
     close(&session->place, session->world);
     if (session->team != weft_team_world(session->world)) {
         CHECK_OK(weft_team_destroy(session->team));

@@ -15,7 +15,8 @@ typedef struct ep_session_plan {
     unsigned slow_us; /* a rank may sleep up to so long before and after a call; 0: none does */
     unsigned updates; /* of 100 calls, so many are updates, also of routes that have a routing */
     unsigned
-        masks; /* of 100 calls, before so many a rank is masked; the last is not. Such a group's memory stays taken */
+        masks; /* of 100 calls, before so many a rank is masked, or one is back that was; the last is not masked. Memory
+                  of a group that ends with masked ranks stays taken */
     int grows; /* groups know little of their limits when they are made, where they may; not with masks */
     void (*prepare)(weft_ep *ep); /* called on each new group, unless NULL */
     ep_place_open open; /* where it runs; NULL, both: on the host */
