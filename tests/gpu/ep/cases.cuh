@@ -33,12 +33,13 @@ static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size
         return;
     }
     for (int i = 0; i < CALLS_OF_ROUTE; i++) {
-        if (s.held >= 0 && random_below(&of->own, 3) == 0) {
-            s.held = 1 - s.held;
-            CHECK_OK(
-                weft_ep_route_move(s.route, route_memory(of->pe, s.held, s.bytes), s.bytes)); /* its stream ended */
+        if (s.held >= 0 && random_below(&of->own, 3) == 0) { /* its stream has ended */
+            sequence_move(&s);
         }
         sequence_draw(&s, true, common, &call);
+        if (s.held >= 0 && call.updates && random_below(&of->own, 3) == 0) {
+            sequence_attach_anew(&s);
+        }
         sequence_weigh(&s, &call);
         if (call.is_backward) {
             run_backward(&call.step, &call.payload, call.flags, common);

@@ -14,6 +14,7 @@ typedef struct sequence {
     const int *masked; /* [R] ranks that the group goes on without, or NULL */
     weft_ep_route *route;
     int held; /* which memory of the caller's the route has; -1: the library's own */
+    void *memory; /* that */
     size_t bytes; /* of a route */
     ep_told *told;
     ep_case one;
@@ -44,9 +45,9 @@ static bool sequence_open(sequence *s, job *of, weft_ep *ep, const ep_setup *set
     s->plan = *plan;
     CHECK_OK(weft_ep_route_bytes(ep, plan, &s->bytes));
     s->held = !grows && random_below(&of->own, 3) == 0 && s->bytes <= ROUTE_BYTES ? 0 : -1;
-    void *memory = s->held == 0 ? route_memory(of->pe, s->held, s->bytes) : NULL;
+    s->memory = s->held == 0 ? route_memory(of->pe, s->held, s->bytes) : NULL;
     const double begun_s = now_s();
-    if (!CHECK_OK(weft_ep_route_create(ep, plan, memory, &s->route))) {
+    if (!CHECK_OK(weft_ep_route_create(ep, plan, s->memory, &s->route))) {
         return false;
     }
     of->made_s += now_s() - begun_s;
@@ -62,6 +63,32 @@ static void sequence_close(sequence *s)
     CHECK_OK(weft_ep_route_destroy(s->route));
     s->of->made_s += now_s() - begun_s;
     ep_told_destroy(s->told);
+}
+
+/* Let the route have the other memory of the caller's, by a move, or as a copy that is attached. */
+static void sequence_move(sequence *s)
+{
+    test_pe *pe = s->of->pe;
+    const void *before = s->memory;
+    s->held = 1 - s->held;
+    s->memory = route_memory(pe, s->held, s->bytes);
+    if (s->routing == NULL || random_below(&s->of->own, 2) == 0) {
+        CHECK_OK(weft_ep_route_move(s->route, s->memory, s->bytes));
+    } else {
+        gpu_copy(pe, s->memory, before, s->bytes);
+        CHECK_OK(weft_ep_route_attach(s->route, s->memory, s->bytes, WEFT_EP_CONTENTS_ROUTING, gpu_stream_of(pe)));
+    }
+    ep_cover(EP_COVER_MOVED, pe->pe == 0);
+}
+
+/* The same before a call that routes, with whatever lies there. */
+static void sequence_attach_anew(sequence *s)
+{
+    test_pe *pe = s->of->pe;
+    s->held = 1 - s->held;
+    s->memory = route_memory(pe, s->held, s->bytes);
+    CHECK_OK(weft_ep_route_attach(s->route, s->memory, s->bytes, WEFT_EP_CONTENTS_NONE, gpu_stream_of(pe)));
+    ep_cover(EP_COVER_MOVED, pe->pe == 0);
 }
 
 /* What the receive buffer of each rank holds: enough, or, of a group that may overflow, now and then too little. */
