@@ -146,7 +146,8 @@ foreach(source rma.c amo.c wait.c coll.c groups.cc)
         COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_other_flags} -O0 -DWEFT_NVSHMEM_NO_CUDA -I${weft_nvshmem_include}
             -I${PROJECT_SOURCE_DIR}/tests ${weft_nvshmem_tests}/${source} -x none -o ${program} $<TARGET_FILE:nvshmem_host>
             -Wl,-rpath,${weft_nvshmem_home}/lib -ldl
-        DEPENDS ${weft_nvshmem_tests}/${source} ${weft_nvshmem_tests}/check.h ${weft_nvshmem_headers} nvshmem_host VERBATIM)
+        DEPENDS ${weft_nvshmem_tests}/${source} ${weft_nvshmem_tests}/check.h ${weft_nvshmem_headers}
+            ${weft_nvshmem_include}/weft_nvshmem/device.cuh nvshmem_host VERBATIM)
     add_custom_target(nvshmem_kernel_${name} DEPENDS ${program})
     add_dependencies(nvshmem_kernels nvshmem_kernel_${name})
     foreach(pes IN LISTS weft_nvshmem_counts)

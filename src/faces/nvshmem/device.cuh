@@ -522,20 +522,131 @@ WEFTI_DEVICE void wefti_nv_counted_wait(const uint64_t *signal, uint64_t expecte
     wefti_nv_wait([&] { return (wefti_i64)(wefti_nv_acquire(signal) - expected) >= 0; });
 }
 
-/* ---- regions: of them nothing is kept ---- */
+/* ---- regions: a block's is taken note of, so that it can be asked for; those of a thread and a warp are not ---- */
 
-WEFTI_DEVICE int wefti_nv_region_start(nvshmemx_region_handle_t *handle, const nvshmemx_region_attrs_t *attrs)
+struct wefti_nv_region {
+    wefti_u64 mark; /* WEFTI_NV_REGION_MARK: not what an earlier kernel left in shared memory */
+    wefti_u64 launch; /* with `block`: whose it is */
+    wefti_u64 block;
+    wefti_u64 handle; /* of the last one; they are counted from 1 */
+    wefti_u32 hints;
+    wefti_u32 is_open;
+};
+
+#define WEFTI_NV_REGION_MARK 0x776566745f726567ull
+
+#if defined(WEFT_DEVICE_ON_HOST)
+WEFTI_DEVICE wefti_nv_region &wefti_nv_region_of_block()
 {
-    if (handle == 0 || (attrs != 0 && attrs->hints > NVSHMEMX_REGION_HINT_BATCH_RMA)) {
+    static wefti_nv_region region;
+    return region;
+}
+
+WEFTI_DEVICE wefti_u64 wefti_nv_launch()
+{
+    return 1;
+}
+
+WEFTI_DEVICE wefti_u64 wefti_nv_block_number()
+{
+    return 0;
+}
+
+/* One thread is a block. */
+WEFTI_DEVICE bool wefti_nv_is_block(weft_scope)
+{
+    return true;
+}
+#else
+WEFTI_DEVICE wefti_nv_region &wefti_nv_region_of_block()
+{
+    __shared__ wefti_nv_region region;
+    return region;
+}
+
+/* A number of this launch of a kernel. */
+WEFTI_DEVICE wefti_u64 wefti_nv_launch()
+{
+    wefti_u64 launch;
+    asm volatile("mov.u64 %0, %%gridid;" : "=l"(launch));
+    return launch;
+}
+
+WEFTI_DEVICE wefti_u64 wefti_nv_block_number()
+{
+    return blockIdx.x + (wefti_u64)gridDim.x * (blockIdx.y + (wefti_u64)gridDim.y * blockIdx.z);
+}
+
+WEFTI_DEVICE bool wefti_nv_is_block(weft_scope scope)
+{
+    return scope.kind == WEFTI_SCOPE_BLOCK;
+}
+#endif
+
+WEFTI_DEVICE bool wefti_nv_region_is_known(const wefti_nv_region &region)
+{
+    return region.mark == WEFTI_NV_REGION_MARK && region.launch == wefti_nv_launch() &&
+           region.block == wefti_nv_block_number();
+}
+
+WEFTI_DEVICE int wefti_nv_region_start(weft_scope scope, nvshmemx_region_handle_t *handle,
+                                       const nvshmemx_region_attrs_t *attrs)
+{
+    const wefti_u32 hints = attrs == 0 ? (wefti_u32)NVSHMEMX_REGION_HINT_NONE : attrs->hints;
+    if (handle == 0 || hints > NVSHMEMX_REGION_HINT_BATCH_RMA) {
         return NVSHMEMX_ERROR_INVALID_VALUE;
     }
-    *handle = 1;
+    if (!wefti_nv_is_block(scope)) {
+        *handle = 1;
+        return NVSHMEMX_SUCCESS;
+    }
+    wefti_nv_region &region = wefti_nv_region_of_block();
+    wefti_sync_block(); /* who asked before has its answer */
+    const bool is_known = wefti_nv_region_is_known(region);
+    const bool is_open = is_known && region.is_open;
+    const wefti_u64 next = is_known ? region.handle + 1 : 1;
+    wefti_sync_block();
+    if (is_open) {
+        return NVSHMEMX_ERROR_INVALID_VALUE;
+    }
+    if (scope.rank == 0) {
+        region.mark = WEFTI_NV_REGION_MARK;
+        region.launch = wefti_nv_launch();
+        region.block = wefti_nv_block_number();
+        region.handle = next;
+        region.hints = hints;
+        region.is_open = 1;
+    }
+    wefti_sync_block();
+    *handle = next;
     return NVSHMEMX_SUCCESS;
 }
 
-WEFTI_DEVICE int wefti_nv_region_stop(nvshmemx_region_handle_t handle)
+WEFTI_DEVICE int wefti_nv_region_stop(weft_scope scope, nvshmemx_region_handle_t handle)
 {
-    return handle == 1 ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INVALID_VALUE;
+    if (!wefti_nv_is_block(scope)) {
+        return handle == 1 ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INVALID_VALUE;
+    }
+    wefti_nv_region &region = wefti_nv_region_of_block();
+    wefti_sync_block();
+    const bool is_its = wefti_nv_region_is_known(region) && region.is_open && region.handle == handle;
+    wefti_sync_block();
+    if (is_its && scope.rank == 0) {
+        region.is_open = 0;
+    }
+    wefti_sync_block();
+    return is_its ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INVALID_VALUE;
+}
+
+/* Whether the calling thread's block has a region open that has these hints. */
+WEFTI_DEVICE int wefti_nv_region_is_active(uint32_t hint, int *active)
+{
+    if (active == 0 || hint > NVSHMEMX_REGION_HINT_BATCH_RMA) {
+        return NVSHMEMX_ERROR_INVALID_VALUE;
+    }
+    const wefti_nv_region &region = wefti_nv_region_of_block();
+    *active = wefti_nv_region_is_known(region) && region.is_open && (region.hints & hint) == hint;
+    return NVSHMEMX_SUCCESS;
 }
 
 /* ---- the end ---- */

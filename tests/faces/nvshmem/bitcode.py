@@ -34,7 +34,7 @@ EXTENSION_GROUPS = "flush qp_quiet qp_fence region_start region_stop putmem_sign
 ONCE = """my_pe n_pes info_get_version info_get_name ptr team_my_pe team_n_pes team_translate_pe signal_fetch signal_wait_until
     fence quiet global_exit""".split()
 EXTENSIONS = """vendor_get_version_info mc_ptr signal_op qp_signal_op signal_counted_reset signal_counted_load
-    signal_counted_wait_until barrier_warpgroup""".split()
+    signal_counted_wait_until barrier_warpgroup region_is_active""".split()
 
 KERNEL = """
 #include <cuda.h>

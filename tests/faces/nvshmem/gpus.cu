@@ -1,6 +1,6 @@
 /* Goal: programs in the order that NVSHMEM's own have it run with a GPU a PE: init before a GPU is chosen, which is
  * then that of the PE's number on its node; launches with attributes and lent shared memory; puts from shared memory;
- * signals back and forth; maxloc; barriers of warpgroups; sums on streams.
+ * signals back and forth; maxloc; barriers of warpgroups; regions of blocks; sums on streams.
  *
  * Method: weftrun -n PES gpus; each PE checks what the one before it wrote. scripts/gpu_nvshmem.sh builds it, with
  * relocatable device code and without. */
@@ -74,6 +74,35 @@ __global__ void locate(double2 *to, double2 *from, int pe, int pes, int count)
     }
     __syncthreads();
     nvshmemx_double2_maxloc_reduce_block(NVSHMEM_TEAM_WORLD, to, from, count);
+}
+
+__device__ int is_active(uint32_t hint)
+{
+    int active = -1;
+    return nvshmemx_region_is_active(hint, &active) == NVSHMEMX_SUCCESS ? active : -1;
+}
+
+/* Every block has regions of its own, one at a time. */
+__global__ void open_regions(int *wrong)
+{
+    nvshmemx_region_handle_t region = 0;
+    nvshmemx_region_handle_t other = 0;
+    nvshmemx_region_attrs_t batch = NVSHMEMX_REGION_ATTRS_INITIALIZER;
+    batch.hints = NVSHMEMX_REGION_HINT_BATCH_RMA;
+    int bad = is_active(NVSHMEMX_REGION_HINT_NONE) != 0;
+    for (unsigned i = 0; i <= blockIdx.x; i++) {
+        bad += nvshmemx_region_start_block(&region, &batch) != NVSHMEMX_SUCCESS;
+        bad += is_active(NVSHMEMX_REGION_HINT_BATCH_RMA) != 1;
+        bad += nvshmemx_region_start_block(&other, NULL) != NVSHMEMX_ERROR_INVALID_VALUE;
+        bad += nvshmemx_region_stop_block(region + 1) != NVSHMEMX_ERROR_INVALID_VALUE;
+        bad += nvshmemx_region_stop_block(region) != NVSHMEMX_SUCCESS;
+        bad += is_active(NVSHMEMX_REGION_HINT_NONE) != 0;
+    }
+    bad += nvshmemx_region_start_block(&other, NULL) != NVSHMEMX_SUCCESS || other == region;
+    bad += is_active(NVSHMEMX_REGION_HINT_NONE) != 1 || is_active(NVSHMEMX_REGION_HINT_BATCH_RMA) != 0;
+    if (bad != 0) {
+        atomicAdd(wrong, bad); /* the last region stays open: the next launch does not see it */
+    }
 }
 
 /* Each of a block's two warpgroups in its turn, while the other one is in none of NVSHMEM's calls: all of its threads
@@ -176,6 +205,17 @@ static void warpgroups(int pes)
     nvshmem_free(to);
 }
 
+static void regions()
+{
+    int *wrong = (int *)nvshmem_calloc(1, sizeof *wrong);
+    for (int i = 0; i < 3; i++) {
+        open_regions<<<dim3(4, 2), 96>>>(wrong);
+    }
+    CUDA(cudaDeviceSynchronize());
+    CHECK(values_of(wrong, 1)[0] == 0);
+    nvshmem_free(wrong);
+}
+
 static void sums_on_streams(int pes)
 {
     const int count = 1000;
@@ -205,6 +245,7 @@ int main()
     signals(pes);
     maxima(pes);
     warpgroups(pes);
+    regions();
     sums_on_streams(pes);
     nvshmem_barrier_all();
     if (me == 0) {

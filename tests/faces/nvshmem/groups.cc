@@ -131,7 +131,41 @@ static void check_teams()
     nvshmem_free(word);
 }
 
-/* Signals that count bytes, also past the largest number; and regions. */
+static bool is_active(uint32_t hint)
+{
+    int active = -1;
+    CHECK(nvshmemx_region_is_active(hint, &active) == 0);
+    return active == 1;
+}
+
+/* A block has one region at a time, and knows of it; handles of others are refused. */
+static void check_regions()
+{
+    const uint32_t none = NVSHMEMX_REGION_HINT_NONE;
+    const uint32_t batch = NVSHMEMX_REGION_HINT_BATCH_RMA;
+    nvshmemx_region_handle_t region = 0;
+    nvshmemx_region_handle_t other = 0;
+    nvshmemx_region_attrs_t attrs = NVSHMEMX_REGION_ATTRS_INITIALIZER;
+    int active = 0;
+    attrs.hints = 1u << 31;
+    CHECK(!is_active(none));
+    CHECK(nvshmemx_region_start_block(&region, &attrs) == NVSHMEMX_ERROR_INVALID_VALUE);
+    CHECK(nvshmemx_region_start_block(NULL, NULL) == NVSHMEMX_ERROR_INVALID_VALUE);
+    CHECK(nvshmemx_region_is_active(1u << 31, &active) == NVSHMEMX_ERROR_INVALID_VALUE);
+    CHECK(nvshmemx_region_is_active(none, NULL) == NVSHMEMX_ERROR_INVALID_VALUE);
+    CHECK(nvshmemx_region_stop_block(1) == NVSHMEMX_ERROR_INVALID_VALUE);
+    attrs.hints = batch;
+    CHECK(nvshmemx_region_start_block(&region, &attrs) == 0 && is_active(none) && is_active(batch));
+    CHECK(nvshmemx_region_start_block(&other, NULL) == NVSHMEMX_ERROR_INVALID_VALUE);
+    CHECK(nvshmemx_region_stop_block(region + 1) == NVSHMEMX_ERROR_INVALID_VALUE && is_active(none));
+    CHECK(nvshmemx_region_stop_block(region) == 0 && !is_active(none));
+    CHECK(nvshmemx_region_stop_block(region) == NVSHMEMX_ERROR_INVALID_VALUE);
+    CHECK(nvshmemx_region_start_block(&other, NULL) == 0 && other != region);
+    CHECK(is_active(none) && !is_active(batch));
+    CHECK(nvshmemx_region_stop_block(other) == 0 && !is_active(none));
+}
+
+/* Signals that count bytes, also past the largest number, within a region. */
 static void check_counted()
 {
     uint64_t *counter = ZEROED(uint64_t, 1);
@@ -175,6 +209,7 @@ int main()
     ORDER_TYPES(RUN_SUM)
     check_teams();
     check_counted();
+    check_regions();
     nvshmem_finalize();
     CHECK(nvshmem_n_pes() == 0); /* and is again */
     nvshmem_init();

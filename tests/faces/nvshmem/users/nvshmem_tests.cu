@@ -108,7 +108,9 @@ __global__ void in_regions(char *to, const char *from, uint64_t *signal, int pee
     nvshmemx_region_handle_t handle = 0;
     nvshmemx_region_attrs_t attrs = NVSHMEMX_REGION_ATTRS_INITIALIZER;
     attrs.hints = NVSHMEMX_REGION_HINT_BATCH_RMA;
+    int active = 0;
     *status = nvshmemx_region_start_block(&handle, &attrs) != NVSHMEMX_SUCCESS;
+    *status |= nvshmemx_region_is_active(NVSHMEMX_REGION_HINT_BATCH_RMA, &active) != NVSHMEMX_SUCCESS || !active;
     nvshmem_putmem_nbi(to, from, 8, peer);
     nvshmemx_getmem_nbi_block(to, from, 8, peer);
     *status |= nvshmemx_region_stop_block(handle) != NVSHMEMX_SUCCESS;
