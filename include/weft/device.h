@@ -35,6 +35,15 @@ typedef enum weft_device_choice {
     WEFT_DEVICE_ORDINAL = 1 /* the device of this number in this process, through its primary context */
 } weft_device_choice;
 
+/* What a team does whose first collective on a stream finds no multiprocessor to claim (weft/stream.h). */
+typedef enum weft_device_claims {
+    WEFT_DEVICE_CLAIMS_OWN = 0, /* WEFT_ERR_STATE: what is enqueued ends, whatever else waits on the GPU */
+    /* It runs its collectives in one block each, which has no claim: so any number of teams have collectives, and
+     * kernels that wait for each other may be more than run together, if a program has that many under way at once.
+     * A team leaves the last multiprocessors to kernels that want a claim. */
+    WEFT_DEVICE_CLAIMS_SHARED = 1
+} weft_device_claims;
+
 /* How to attach. Zero is the default of every field but `size`. All but the choice of the device must be equal on all
  * PEs. */
 typedef struct weft_device_config {
@@ -46,6 +55,7 @@ typedef struct weft_device_config {
     size_t heap_max_bytes;
     /* Backed by memory at once. 0: WEFT_DEVICE_HEAP, else one granule (2 MiB); the heap grows as it is used. */
     size_t heap_bytes;
+    weft_device_claims claims;
 } weft_device_config;
 
 #define WEFT_DEVICE_CONFIG_INIT WEFTI_SIZED(weft_device_config)

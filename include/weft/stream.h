@@ -20,8 +20,8 @@
  * Kernels that wait must be able to run together: a team claims multiprocessors when its first collective is enqueued
  * (at most 48; half of what is free, divided by this process's PEs on the GPU, at least 1; as many as the member that
  * has fewest) and keeps them until it is destroyed, also when it is dead by then; its operations on streams have run by
- * then. Calls that need a claim return WEFT_ERR_STATE when none are free: see
- * weft_device_sms_take. */
+ * then. Calls that need a claim return WEFT_ERR_STATE when none are free, unless weft_device_config.claims says
+ * otherwise: see weft_device_sms_take. */
 #ifndef WEFT_STREAM_H
 #define WEFT_STREAM_H
 

@@ -42,6 +42,7 @@ struct wefti_device {
     uint64_t heap_bytes; /* backed by memory */
     uint64_t heap_max_bytes;
     uint32_t far_count; /* PEs of the world of whose memory a proxy reaches some, or all */
+    weft_device_claims claims; /* as the config says */
     uint32_t abroad_count; /* of these the PEs whose device memory is mapped, and whose host heap is not */
     wefti_os_monitor *lock; /* of what follows */
     wefti_blocks blocks;

@@ -25,6 +25,12 @@ static weft_status complete(const weft_device_config *given, weft_device_config 
                            "WEFT_DEVICE_CONFIG_INIT",
                            (int)config->choice);
     }
+    if (config->claims != WEFT_DEVICE_CLAIMS_OWN && config->claims != WEFT_DEVICE_CLAIMS_SHARED) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "weft_device_attach: config.claims is %d, no weft_device_claims; start from "
+                           "WEFT_DEVICE_CONFIG_INIT",
+                           (int)config->claims);
+    }
     if (config->heap_max_bytes == 0) {
         WEFT_TRY(wefti_env_size(WEFTI_ENV_DEVICE_HEAP_MAX, &bytes));
         config->heap_max_bytes = bytes;
@@ -61,6 +67,7 @@ weft_status weft_device_attach(weft_world *world, const weft_device_config *give
     vote = wefti_vote_init(team, call, config.heap_max_bytes, config.heap_bytes);
     WEFT_TRY(wefti_team_agree(team, &vote, call));
     WEFT_TRY(wefti_device_backend->attach(team, &config, &world->device));
+    world->device->claims = config.claims;
     weft_status status = wefti_team_device_area(team, call, &dev);
     if (status != WEFT_OK) {
         world->device->ops->detach(world->device);

@@ -97,12 +97,12 @@ static weft_status enqueue(weft_team *team, const char *call, wefti_device_coll 
     weft_dev_team dev;
     WEFT_TRY(check_buffer(team, call, "dest", coll->dest, needs.dest_bytes));
     WEFT_TRY(check_buffer(team, call, "source", coll->source, needs.source_bytes));
-    if (team->stream_sms == 0) {
+    if (team->stream_blocks == 0) {
         WEFT_TRY(check_not_capturing(team, call, stream));
         WEFT_TRY(weft_team_stream_ready(team));
     }
     WEFT_TRY(wefti_team_stream_dev(team, call, &dev));
-    coll->blocks_max = team->stream_sms;
+    coll->blocks_max = team->stream_blocks;
     coll->team = team;
     return team->world->device->ops->stream->coll(team->world->device, &dev, coll, stream);
 }

@@ -202,27 +202,44 @@ weft_status wefti_team_stream_dev(weft_team *team, const char *call, weft_dev_te
 
 #define STREAM_SMS_MAX (2 * (int)CHANNELS_MAX) /* the next kernel is there while one runs */
 
+/* This PE's part: *blocks that a collective may have, and the multiprocessors *taken for them. */
+static weft_status take_part(wefti_device *device, int *blocks, int *taken)
+{
+    *taken = device->ops->budget->take_quota(device, STREAM_SMS_MAX);
+    if (*taken <= 1 && device->claims == WEFT_DEVICE_CLAIMS_SHARED) {
+        device->ops->budget->give(device, *taken);
+        *taken = 0;
+        *blocks = 1;
+        return WEFT_OK;
+    }
+    if (*taken == 0) {
+        WEFT_TRY(device->ops->budget->take(device, 1)); /* says what is missing */
+        *taken = 1;
+    }
+    *blocks = *taken;
+    return WEFT_OK;
+}
+
 /* The least of the members' parts. */
 static weft_status claim_sms(weft_team *team, const char *call)
 {
     wefti_device *device = team->world->device;
     wefti_vote vote = wefti_vote_init(team, call, 3, 0);
+    int blocks = 0;
     int taken = 0;
     vote.status = device->ops->stream->ready(device);
     if (vote.status == WEFT_OK) {
-        taken = device->ops->budget->take_quota(device, STREAM_SMS_MAX);
-        if (taken == 0) {
-            vote.status = device->ops->budget->take(device, 1); /* says what is missing */
-            taken = vote.status == WEFT_OK;
-        }
-        vote.reserved_low = (uint64_t)taken;
+        vote.status = take_part(device, &blocks, &taken);
+        vote.reserved_low = (uint64_t)blocks;
     }
     weft_status status = wefti_team_agree(team, &vote, call);
     int agreed = status == WEFT_OK ? (int)vote.reserved_low : 0;
     if (taken > agreed) {
         device->ops->budget->give(device, taken - agreed);
+        taken = agreed;
     }
-    team->stream_sms = agreed;
+    team->stream_blocks = agreed;
+    team->stream_sms = taken;
     return status;
 }
 
@@ -236,5 +253,5 @@ weft_status weft_team_stream_ready(weft_team *team)
     if (team->stream_channels == NULL) {
         WEFT_TRY(make_stream_channels(team, call));
     }
-    return team->stream_sms > 0 ? WEFT_OK : claim_sms(team, call);
+    return team->stream_blocks > 0 ? WEFT_OK : claim_sms(team, call);
 }

@@ -31,6 +31,7 @@ void wefti_team_device_give(weft_team *team)
         team->world->device->ops->budget->give(team->world->device, team->stream_sms);
         team->stream_sms = 0;
     }
+    team->stream_blocks = 0;
 }
 
 void wefti_team_device_forget(weft_team *team)

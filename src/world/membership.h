@@ -42,7 +42,8 @@ struct weft_team {
     unsigned char *device_channel;
     unsigned char *stream_channels;
     uint32_t stream_channel_count;
-    int stream_sms; /* claimed for its collectives on streams; 0: none yet */
+    int stream_blocks; /* of a collective on a stream, at most, on all members; 0: not agreed yet */
+    int stream_sms; /* claimed for them */
     uint64_t calls[WEFTI_TEAM_CALLS]; /* of a predefined team: the counters from `barriers` on */
     int contexts; /* weft_team_config */
     wefti_team_user *users; /* the world's heap_lock */

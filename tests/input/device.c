@@ -11,6 +11,10 @@ CASE(weft_device_attach)
     CHECK_STATUS(weft_device_attach(NULL, NULL), WEFT_ERR_ARGUMENT);
     CHECK(weft_device_attach(s->world, &unsized) == WEFT_ERR_ARGUMENT ||
           weft_device_attach(s->world, &unsized) == WEFT_ERR_UNSUPPORTED); /* a build without CUDA */
+    weft_device_config unknown = WEFT_DEVICE_CONFIG_INIT;
+    unknown.claims = (weft_device_claims)2;
+    CHECK(weft_device_attach(s->world, &unknown) == WEFT_ERR_ARGUMENT ||
+          weft_device_attach(s->world, &unknown) == WEFT_ERR_UNSUPPORTED);
 }
 
 CASE(weft_device_query)

@@ -254,6 +254,7 @@ weft_status wefti_nv_place_decide(void)
         return WEFT_OK;
     }
     config.heap_max_bytes = wefti_nvshmem.heap_max_bytes;
+    config.claims = WEFT_DEVICE_CLAIMS_SHARED; /* NVSHMEM's teams all have collectives */
     if (wefti_nvshmem.device >= 0) {
         config.choice = WEFT_DEVICE_ORDINAL;
         config.ordinal = wefti_nvshmem.device;

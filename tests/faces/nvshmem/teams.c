@@ -188,6 +188,27 @@ static void check_regions(void)
     CHECK(nvshmemx_region_stop(region) == 0);
 }
 
+/* More teams than a GPU has multiprocessors, all of which have collectives. */
+static void check_many_collectives(void)
+{
+    nvshmem_team_t teams[40];
+    int *const sum = ZEROED(int, 2);
+    nvshmem_putmem(sum, &me, sizeof me, me);
+    nvshmem_barrier_all();
+    for (int i = 0; i < 40; i++) {
+        int got = 0;
+        CHECK(nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 0, 1, pes, NULL, 0, &teams[i]) == 0);
+        CHECK(nvshmem_int_sum_reduce(teams[i], &sum[1], &sum[0], 1) == 0);
+        nvshmem_getmem(&got, &sum[1], sizeof got, me);
+        CHECK(got == pes * (pes - 1) / 2);
+    }
+    for (int i = 0; i < 40; i++) {
+        CHECK(nvshmem_int_max_reduce(teams[i], &sum[1], &sum[0], 1) == 0);
+        nvshmem_team_destroy(teams[i]);
+    }
+    nvshmem_free(sum);
+}
+
 static void check_misuse(void)
 {
     nvshmem_team_config_t told;
@@ -211,6 +232,7 @@ int main(void)
     check_ids_misuse();
     check_regions();
     check_many();
+    check_many_collectives();
     check_misuse();
     return check_end();
 }
