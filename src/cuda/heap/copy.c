@@ -16,6 +16,34 @@ static int is_in_window(const wefti_cuda *cuda, const void *address, size_t byte
     return offset < cuda->window->bytes && bytes <= cuda->window->bytes - offset;
 }
 
+#define PAGE_BYTES ((size_t)4096)
+
+static size_t to_page_end(const void *address)
+{
+    return PAGE_BYTES - (uintptr_t)address % PAGE_BYTES;
+}
+
+/* The driver copies no memory of the host of which a part is locked and a part is not, as where a program registered a
+ * few words of a page: such memory is copied page by page. */
+static CUresult issue(const wefti_cuda *cuda, const unsigned char *to, const unsigned char *from, size_t bytes,
+                      CUstream stream)
+{
+    CUresult issued =
+        cuda->driver.cuMemcpyAsync((CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)from, bytes, stream);
+    if (issued != CUDA_ERROR_INVALID_VALUE) {
+        return issued;
+    }
+    issued = CUDA_SUCCESS;
+    for (size_t done = 0; done < bytes && issued == CUDA_SUCCESS;) {
+        const size_t page = least(to_page_end(to + done), to_page_end(from + done));
+        const size_t span = least(page, bytes - done);
+        issued = cuda->driver.cuMemcpyAsync((CUdeviceptr)(uintptr_t)(to + done), (CUdeviceptr)(uintptr_t)(from + done),
+                                            span, stream);
+        done += span;
+    }
+    return issued;
+}
+
 /* Between memory of GPUs the driver need not find out what the addresses are. */
 weft_status wefti_cuda_enqueue_copy(const wefti_cuda *cuda, void *to, const void *from, size_t bytes, CUstream stream)
 {
@@ -30,7 +58,7 @@ weft_status wefti_cuda_enqueue_copy(const wefti_cuda *cuda, void *to, const void
         const unsigned char *source = (const unsigned char *)from + done;
         const size_t span = least(wefti_cuda_window_host_span(cuda->window, dest, bytes - done),
                                   wefti_cuda_window_host_span(cuda->window, source, bytes - done));
-        issued = cuda->driver.cuMemcpyAsync((CUdeviceptr)(uintptr_t)dest, (CUdeviceptr)(uintptr_t)source, span, stream);
+        issued = issue(cuda, dest, source, span, stream);
         done += span;
     }
     return wefti_cuda_check(&cuda->driver, issued, "cuMemcpyAsync");

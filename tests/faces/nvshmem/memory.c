@@ -97,6 +97,29 @@ static void check_too_many(void)
     CHECK(!is_edge(&pages[8192]));
 }
 
+/* Memory of which one page of several is locked is put and got all the same. */
+static void check_half_locked(char *memory, char *page)
+{
+    const size_t bytes = 8000;
+    char *block = ZEROED(char, 8192);
+    for (size_t i = 0; i < bytes; i++) {
+        memory[i] = (char)number_of(me, (int)i);
+    }
+    CHECK(nvshmemx_buffer_register(page, 4) == 0 && is_edge(page));
+    nvshmem_putmem(block, memory, bytes, (me + 1) % pes);
+    nvshmem_barrier_all();
+    memset(memory, 0, bytes);
+    nvshmem_getmem(memory, block, bytes, me);
+    const int before = (me + pes - 1) % pes;
+    int wrong = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        wrong += memory[i] != (char)number_of(before, (int)i);
+    }
+    CHECK(wrong == 0);
+    CHECK(nvshmemx_buffer_unregister(page) == 0);
+    nvshmem_free(block);
+}
+
 /* Kernels reach registered memory of the host: its pages are locked, once, until the last that is there ends. */
 static void check_locked(void)
 {
@@ -116,6 +139,7 @@ static void check_locked(void)
     CHECK(nvshmemx_buffer_register(page[2], 4096) == 0 && is_edge(page[2]));
     nvshmemx_buffer_unregister_all();
     CHECK(!is_edge(page[2]));
+    check_half_locked(page[1] + 4000, page[2]);
     check_too_many();
     CHECK(nvshmemx_buffer_register(page[2], 4096) == 0);
     nvshmem_finalize();
