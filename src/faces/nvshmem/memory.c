@@ -19,9 +19,18 @@ typedef struct registration {
     int has_pages; /* locked: a GPU had been chosen */
 } registration;
 
-/* The lock of setup.c guards both. */
+/* Memory of a GPU that is symmetric by a registration, which may be made again before it ends. */
+typedef struct symmetric {
+    struct symmetric *next;
+    void *address;
+    size_t bytes;
+    int count; /* of registrations of it */
+} symmetric;
+
+/* The lock of setup.c guards all. */
 static moved *all_moved;
 static registration *registrations;
+static symmetric *symmetrics;
 
 /* What weft_device_malloc aligns to. */
 #define DEVICE_ALIGNMENT 256
@@ -242,6 +251,50 @@ void nvshmemx_buffer_unregister_all(void)
     }
 }
 
+static symmetric **find_symmetric(const void *address)
+{
+    symmetric **at = &symmetrics;
+    while (*at != NULL && (*at)->address != address) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+/* 1: it is there already, and is counted once more. */
+static int count_again(const void *address, size_t bytes)
+{
+    wefti_nv_lock();
+    symmetric *const one = *find_symmetric(address);
+    const int is_there = one != NULL && one->bytes == bytes;
+    if (is_there) {
+        one->count++;
+    }
+    wefti_nv_unlock();
+    return is_there;
+}
+
+static weft_status make_symmetric(void *address, size_t bytes)
+{
+    if (count_again(address, bytes)) {
+        return weft_barrier(WORLD);
+    }
+    symmetric *const one = malloc(sizeof *one);
+    if (one == NULL) {
+        return WEFT_ERR_MEMORY;
+    }
+    const weft_status status = weft_device_register(WORLD, address, bytes);
+    if (status != WEFT_OK) {
+        free(one);
+        return status;
+    }
+    *one = (symmetric){.address = address, .bytes = bytes, .count = 1};
+    wefti_nv_lock();
+    one->next = symmetrics;
+    symmetrics = one;
+    wefti_nv_unlock();
+    return WEFT_OK;
+}
+
 /* The memory keeps its address, which becomes a symmetric one. */
 void *nvshmemx_buffer_register_symmetric(void *buf_ptr, size_t size, int flags)
 {
@@ -255,7 +308,7 @@ void *nvshmemx_buffer_register_symmetric(void *buf_ptr, size_t size, int flags)
                                "the heap is in the host's memory; only memory of GPUs can be made symmetric");
         return NULL;
     }
-    status = status == WEFT_OK ? weft_device_register(WORLD, buf_ptr, size) : status;
+    status = status == WEFT_OK ? make_symmetric(buf_ptr, size) : status;
     return told(__func__, status, &buf_ptr);
 }
 
@@ -269,7 +322,16 @@ void *nvshmemx_buffer_register_symmetric_at_preferred_address(void *buf_ptr, siz
 int nvshmemx_buffer_unregister_symmetric(void *mmap_ptr, size_t size)
 {
     (void)size;
-    return wefti_nv_result(__func__, weft_device_unregister(WORLD, mmap_ptr));
+    wefti_nv_lock();
+    symmetric **const at = find_symmetric(mmap_ptr);
+    symmetric *const one = *at;
+    const int is_last = one == NULL || --one->count == 0;
+    if (one != NULL && is_last) {
+        *at = one->next;
+        free(one);
+    }
+    wefti_nv_unlock();
+    return wefti_nv_result(__func__, is_last ? weft_device_unregister(WORLD, mmap_ptr) : weft_barrier(WORLD));
 }
 
 /* Forget moved blocks and registrations; the blocks end with the world. The caller has locked. */
@@ -278,6 +340,11 @@ void wefti_nv_memory_close(void)
     while (all_moved != NULL) {
         moved *const one = all_moved;
         all_moved = one->next;
+        free(one);
+    }
+    while (symmetrics != NULL) {
+        symmetric *const one = symmetrics;
+        symmetrics = one->next;
         free(one);
     }
     while (registrations != NULL) {

@@ -120,6 +120,32 @@ static void check_half_locked(char *memory, char *page)
     nvshmem_free(block);
 }
 
+/* Memory of a GPU may be made symmetric again before it ends: each registration ends by itself. */
+static void check_symmetric(void)
+{
+    static const size_t bytes = (size_t)2 << 20;
+    void *const driver = dlopen("libcuda.so.1", RTLD_NOW);
+    int (*allocate)(unsigned long long *address, size_t bytes);
+    int (*release)(unsigned long long address);
+    unsigned long long address = 0;
+    *(void **)&allocate = dlsym(driver, "cuMemAlloc_v2");
+    *(void **)&release = dlsym(driver, "cuMemFree_v2");
+    CHECK(allocate(&address, 2 * bytes) == 0);
+    int *const block = (int *)(uintptr_t)address;
+    CHECK(nvshmemx_buffer_register_symmetric(block, bytes, 0) == block);
+    CHECK(nvshmemx_buffer_register_symmetric_at_preferred_address(block, bytes, block + 1000, 0) == block);
+    CHECK(nvshmemx_buffer_register_symmetric(block, 2 * bytes, 0) == NULL); /* not the same memory */
+    CHECK(nvshmem_team_sync(NVSHMEM_TEAM_WORLD) == NVSHMEMX_ERROR_INVALID_VALUE);
+    CHECK(nvshmemx_buffer_unregister_symmetric(block, bytes) == 0);
+    nvshmem_int_p(block, me + 1, (me + 1) % pes);
+    nvshmem_barrier_all();
+    CHECK(block[0] == (me + pes - 1) % pes + 1 && nvshmem_ptr(block, (me + 1) % pes) != NULL);
+    CHECK(nvshmemx_buffer_unregister_symmetric(block, bytes) == 0);
+    CHECK(nvshmem_ptr(block, (me + 1) % pes) == NULL);
+    CHECK(nvshmemx_buffer_unregister_symmetric(block, bytes) == NVSHMEMX_ERROR_INVALID_VALUE);
+    CHECK(release(address) == 0);
+}
+
 /* Kernels reach registered memory of the host: its pages are locked, once, until the last that is there ends. */
 static void check_locked(void)
 {
@@ -165,6 +191,7 @@ int main(void)
     check_full();
     check_registered();
     if (check_on_gpu) {
+        check_symmetric();
         check_locked();
     }
     check_queues();
