@@ -4,16 +4,24 @@
  * Records differ where a PE is a member of some teams only, and thousands of those leave thousands of holes of which
  * each is free on some members: going from hole to hole would take as many rounds. So after a few the members look
  * above all that any of them has taken, which is free on all, but first try some places below it, so that the heap does
- * not grow for ever where teams come and go. Only if nothing is free above do they try all holes. */
+ * not grow for ever where teams come and go. Only if nothing is free above do they try all holes.
+ *
+ * What other threads have proposed over other teams is taken, too, until they have agreed, and may be free then. So a
+ * proposal that was made beside others is in doubt, and that there is no room is said only where none was: else the
+ * members begin anew. A thread may wait for this one before it ends its call, so that this is not done for ever. */
 #include "base/error.h"
 #include "team/team.h"
 
 #define HOLES_TRIED 2
 #define PLACES_TRIED 2
+#define REST_NS UINT64_C(20000) /* before the members begin anew because of others' proposals */
+#define PATIENCE_NS UINT64_C(1000000000) /* how long they do that */
 
 /* What stands for an offset in the vote of a member that passes, and of one that finds no room above. */
 #define PASS WEFTI_BLOCK_NONE
 #define NO_ROOM (WEFTI_BLOCK_NONE - 1)
+/* Beside an offset, a multiple of WEFTI_BLOCK_ALIGNMENT: a lower one may be free soon. */
+#define IN_DOUBT ((uint64_t)1)
 
 /* ---- this PE's records ---- */
 
@@ -24,23 +32,46 @@ static void count_used(const wefti_records *records)
     }
 }
 
+/* What a member finds in its records. */
+typedef struct proposal {
+    uint64_t offset; /* WEFTI_BLOCK_NONE if there is no room at or above the floor, or above all blocks */
+    int is_in_doubt; /* others' proposals were there */
+} proposal;
+
 /* A proposal is taken in this PE's records at once, so that another thread, which allocates on another team, does not
- * propose the same; the lock is never held while waiting for other PEs. *offset is WEFTI_BLOCK_NONE if there is no room
- * at or above the floor, or above all blocks where `above` says so. */
+ * propose the same; the lock is never held while waiting for other PEs. `above`: only above all blocks. */
 static weft_status propose(const wefti_records *records, const wefti_block_wanted *wanted, uint64_t floor, int above,
-                           uint64_t *offset)
+                           proposal *found)
 {
+    wefti_blocks *blocks = records->blocks;
     weft_status status = WEFT_OK;
     wefti_os_monitor_enter(records->lock);
-    uint64_t end = wefti_blocks_end(records->blocks);
-    *offset = wefti_blocks_fit(records->blocks, wanted->bytes, wanted->alignment, above && end > floor ? end : floor);
-    if (*offset != WEFTI_BLOCK_NONE) {
-        status = wefti_blocks_take(records->blocks, *offset, wanted->bytes, wanted->owner);
+    const uint64_t end = wefti_blocks_end(blocks);
+    found->offset = wefti_blocks_fit(blocks, wanted->bytes, wanted->alignment, above && end > floor ? end : floor);
+    found->is_in_doubt = blocks->proposed > 0;
+    if (found->offset != WEFTI_BLOCK_NONE) {
+        status = wefti_blocks_take(blocks, found->offset, wanted->bytes, wanted->owner);
+        found->offset = status == WEFT_OK ? found->offset : WEFTI_BLOCK_NONE;
+        blocks->proposed += status == WEFT_OK;
     }
     count_used(records);
     wefti_os_monitor_leave(records->lock);
-    *offset = status == WEFT_OK ? *offset : WEFTI_BLOCK_NONE;
     return status;
+}
+
+/* The proposal has become a block, or is free again. WEFTI_BLOCK_NONE is allowed. */
+static void end_proposal(const wefti_records *records, uint64_t offset, int is_kept)
+{
+    if (offset == WEFTI_BLOCK_NONE) {
+        return;
+    }
+    wefti_os_monitor_enter(records->lock);
+    records->blocks->proposed--;
+    if (!is_kept) {
+        wefti_blocks_drop(records->blocks, offset);
+        count_used(records);
+    }
+    wefti_os_monitor_leave(records->lock);
 }
 
 static weft_status refuse_full(const wefti_records *records, const char *call, uint64_t bytes)
@@ -66,9 +97,15 @@ void wefti_offset_drop(const wefti_records *records, uint64_t offset)
     wefti_os_monitor_leave(records->lock);
 }
 
+/* Whether members that came late may have the block of a call that has failed here, and write there. */
+static int may_be_had(const weft_team *team)
+{
+    return team->dead != WEFT_OK;
+}
+
 void wefti_offset_refuse(const weft_team *team, const wefti_records *records, uint64_t offset)
 {
-    if (team->dead == WEFT_OK) {
+    if (!may_be_had(team)) {
         wefti_offset_drop(records, offset);
     }
 }
@@ -79,6 +116,7 @@ void wefti_offset_refuse(const weft_team *team, const wefti_records *records, ui
 typedef struct search {
     unsigned rounds; /* in which they disagreed */
     int every_hole;
+    int is_in_doubt; /* the floor is higher than it need be, if others' proposals are free again */
     uint64_t floor;
     uint64_t end; /* of all that any of them has taken, once rounds > HOLES_TRIED */
 } search;
@@ -102,20 +140,32 @@ static uint64_t place_below(uint64_t end, uint64_t bytes, uint64_t any)
     return places == 0 ? 0 : end - (1 + mix % places) * unit;
 }
 
-/* They have disagreed, and the highest proposal was `high`. `any` is the same number on all members. */
-static void look_on(search *s, uint64_t high, uint64_t bytes, uint64_t any)
+static uint64_t offset_in(uint64_t voted)
 {
-    if (high == PASS) {
+    return voted & ~IN_DOUBT;
+}
+
+static int has_agreed(const wefti_vote *vote)
+{
+    return vote->offset_high < NO_ROOM && offset_in(vote->offset_low) == offset_in(vote->offset_high);
+}
+
+/* They have disagreed, and the highest vote was `voted`. `any` is the same number on all members. */
+static void look_on(search *s, uint64_t voted, uint64_t bytes, uint64_t any)
+{
+    const uint64_t high = offset_in(voted);
+    if (voted == PASS) {
         *s = (search){0}; /* what was taken may be free again */
         return;
     }
-    if (high == NO_ROOM) {
+    if (voted == NO_ROOM) {
         *s = (search){.every_hole = 1};
         return;
     }
     if (is_above(s) || s->rounds > HOLES_TRIED + PLACES_TRIED) {
         s->end = high;
     }
+    s->is_in_doubt |= (voted & IN_DOUBT) != 0;
     s->floor = high;
     s->rounds++;
     if (has_jumped(s) && !is_above(s)) {
@@ -123,24 +173,51 @@ static void look_on(search *s, uint64_t high, uint64_t bytes, uint64_t any)
     }
 }
 
-/* One round. On return *offset is what this PE has taken, and *vote what all say. */
-static weft_status agree_once(weft_team *team, const wefti_records *records, const wefti_retry *retry, const char *call,
-                              const wefti_block_wanted *wanted, const search *s, uint64_t *offset, wefti_vote *vote)
+/* A call, on this member. */
+typedef struct allocation {
+    weft_team *team;
+    const wefti_records *records;
+    const char *call;
+    const wefti_block_wanted *wanted;
+    wefti_retry retry;
+    uint64_t until_ns; /* how long it begins anew because of others' proposals */
+    search search;
+    uint64_t offset; /* what it has taken; WEFTI_BLOCK_NONE: nothing */
+} allocation;
+
+/* What a member votes that need not pass. */
+static weft_status vote_offset(allocation *a, wefti_vote *vote)
 {
-    *vote = wefti_vote_init(team, call, wanted->bytes, wanted->alignment);
-    *offset = WEFTI_BLOCK_NONE;
-    if (wefti_retry_must_pass(team->world, retry)) {
+    const search *s = &a->search;
+    proposal found;
+    WEFT_TRY(propose(a->records, a->wanted, s->floor, is_above(s), &found));
+    const int is_in_doubt = found.is_in_doubt || s->is_in_doubt;
+    a->offset = found.offset;
+    if (a->offset != WEFTI_BLOCK_NONE) {
+        vote->offset_high = vote->offset_low = a->offset | (is_in_doubt ? IN_DOUBT : 0);
+    } else if (has_jumped(s)) {
+        vote->offset_high = vote->offset_low = NO_ROOM;
+    } else if (is_in_doubt && wefti_os_now_ns() < a->until_ns) {
+        wefti_os_sleep_ns(REST_NS);
         vote->offset_high = PASS;
     } else {
-        vote->status = propose(records, wanted, s->floor, is_above(s), offset);
-        if (vote->status == WEFT_OK && *offset == WEFTI_BLOCK_NONE && !has_jumped(s)) {
-            vote->status = refuse_full(records, call, wanted->bytes);
-        }
-        vote->offset_high = vote->status != WEFT_OK ? 0 : *offset == WEFTI_BLOCK_NONE ? NO_ROOM : *offset;
-        vote->offset_low = vote->offset_high;
+        return refuse_full(a->records, a->call, a->wanted->bytes);
     }
-    vote->reserved_low = records->reserved;
-    weft_status status = wefti_team_agree(team, vote, call);
+    return WEFT_OK;
+}
+
+/* One round: *vote is what all say. */
+static weft_status agree_once(allocation *a, wefti_vote *vote)
+{
+    *vote = wefti_vote_init(a->team, a->call, a->wanted->bytes, a->wanted->alignment);
+    a->offset = WEFTI_BLOCK_NONE;
+    if (wefti_retry_must_pass(a->team->world, &a->retry)) {
+        vote->offset_high = PASS;
+    } else {
+        vote->status = vote_offset(a, vote);
+    }
+    vote->reserved_low = a->records->reserved;
+    weft_status status = wefti_team_agree(a->team, vote, a->call);
     return status == WEFT_ERR_MEMORY && vote->offset_high == PASS ? WEFT_OK
                                                                   : status; /* what is full may be so for now */
 }
@@ -148,21 +225,24 @@ static weft_status agree_once(weft_team *team, const wefti_records *records, con
 weft_status wefti_offset_agree(weft_team *team, const wefti_records *records, const char *call,
                                const wefti_block_wanted *wanted, uint64_t *offset, uint64_t *reserved_low)
 {
-    wefti_retry retry = {.place = (uintptr_t)team->area};
-    search s = {0};
+    allocation a = {.team = team,
+                    .records = records,
+                    .call = call,
+                    .wanted = wanted,
+                    .retry.place = (uintptr_t)team->area,
+                    .until_ns = wefti_os_now_ns() + PATIENCE_NS};
     wefti_vote vote;
-    weft_status status = agree_once(team, records, &retry, call, wanted, &s, offset, &vote);
-    while (status == WEFT_OK && (vote.offset_low != vote.offset_high || vote.offset_high == NO_ROOM)) {
-        wefti_offset_drop(records, *offset);
-        wefti_retry_enter(team->world, &retry);
-        look_on(&s, vote.offset_high, wanted->bytes, wefti_ld64(&team->epochs->agree, WEFTI_RELAXED));
-        status = agree_once(team, records, &retry, call, wanted, &s, offset, &vote);
+    weft_status status = agree_once(&a, &vote);
+    while (status == WEFT_OK && !has_agreed(&vote)) {
+        end_proposal(records, a.offset, 0);
+        wefti_retry_enter(team->world, &a.retry);
+        look_on(&a.search, vote.offset_high, wanted->bytes, wefti_ld64(&team->epochs->agree, WEFTI_RELAXED));
+        status = agree_once(&a, &vote);
     }
-    wefti_retry_leave(team->world, &retry);
-    if (status != WEFT_OK) {
-        wefti_offset_refuse(team, records, *offset);
-        return status;
-    }
+    wefti_retry_leave(team->world, &a.retry);
+    end_proposal(records, a.offset, status == WEFT_OK || may_be_had(team));
+    WEFT_TRY(status);
+    *offset = a.offset;
     *reserved_low = vote.reserved_low;
     return WEFT_OK;
 }

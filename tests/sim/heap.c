@@ -172,6 +172,18 @@ static void shrink(weft_world *world, heap_block *block)
     block->bytes /= 2;
 }
 
+/* A team of this PE alone. */
+static weft_team *own_team(weft_world *world)
+{
+    weft_team *own = NULL;
+    for (int i = 0; i < weft_world_pes(world); i++) {
+        weft_team *team;
+        MUST(weft_team_split_strided(weft_team_world(world), i, 1, 1, &team));
+        own = team != NULL ? team : own;
+    }
+    return own;
+}
+
 #define OWN_BLOCKS 160
 #define SMALL_BYTES ((size_t)512 << 10)
 
@@ -179,16 +191,11 @@ static void shrink(weft_world *world, heap_block *block)
  * nothing is. What is found is memory of the heap on every PE, and no other block's; at last all is free again. */
 static void fill_up(weft_world *world, uint64_t *common)
 {
-    weft_team *own = NULL;
+    weft_team *own = own_team(world);
     unsigned char *blocks[OWN_BLOCKS];
     unsigned char *block;
     int count = 0;
     int pe = weft_world_pe(world);
-    for (int i = 0; i < weft_world_pes(world); i++) {
-        weft_team *team;
-        MUST(weft_team_split_strided(weft_team_world(world), i, 1, 1, &team));
-        own = team != NULL ? team : own;
-    }
     const uint64_t used = heap_used(world);
     while (count < OWN_BLOCKS && weft_team_malloc(own, 1 + weft_sim_random(8000), (void **)&blocks[count]) == WEFT_OK) {
         *blocks[count++] = 0xee;
@@ -314,13 +321,143 @@ static void allocate_together(case_run *run)
     MUST(weft_world_destroy(world));
 }
 
+/* ---- a thread that allocates for its PE alone, beside one that allocates with all ---- */
+
+#define OWN_ROUNDS 8
+#define OWN_KEPT 4
+
+/* What the two have. */
+typedef struct beside {
+    allocator with_all; /* its thread */
+    weft_team *own;
+    size_t bytes; /* of each block; 0: drawn */
+    int has_room; /* all of its own are to be had, and none with all */
+} beside;
+
+static void allocate_with_all(void *argument)
+{
+    const beside *both = argument;
+    const allocator *one = &both->with_all;
+    uint64_t common = one->run->seed ^ 0xa11;
+    for (int round = 0; round < ROUNDS; round++) {
+        unsigned char *block = NULL;
+        const size_t bytes = both->bytes > 0 ? both->bytes : 1 + (size_t)common_below(&common, 6000);
+        dawdle(3, 3000);
+        const weft_status status = weft_team_malloc(one->team, bytes, (void **)&block);
+        compare_statuses(one, round, status);
+        if (status == WEFT_ERR_MEMORY) {
+            continue;
+        }
+        must(status, "to allocate with all PEs");
+        if (both->has_room) {
+            weft_sim_fail("a block of %zu bytes at %p is free on all PEs where no PE has room beside another", bytes,
+                          (void *)block);
+        }
+        memset(block, 0x11, bytes);
+        dawdle(3, 3000);
+        MUST(weft_team_free(one->team, block));
+    }
+}
+
+/* Blocks of this PE alone; a few stay for some time. */
+static void allocate_alone(const beside *both)
+{
+    struct {
+        unsigned char *at;
+        size_t bytes;
+    } kept[OWN_KEPT] = {{NULL, 0}};
+    const int slots = both->has_room ? 1 : OWN_KEPT;
+    for (int round = 0; round < OWN_ROUNDS + slots; round++) {
+        const int slot = round % slots;
+        unsigned char *old = kept[slot].at;
+        if (old != NULL && (old[0] != 0xee || old[kept[slot].bytes - 1] != 0xee)) {
+            weft_sim_fail("a block of this PE alone has been given to all");
+        }
+        if (old != NULL) {
+            MUST(weft_team_free(both->own, old));
+        }
+        kept[slot].at = NULL;
+        dawdle(4, 2000);
+        if (round >= OWN_ROUNDS) {
+            continue;
+        }
+        kept[slot].bytes = both->bytes > 0 ? both->bytes : 1 + (size_t)weft_sim_random(5000);
+        const weft_status status = weft_team_malloc(both->own, kept[slot].bytes, (void **)&kept[slot].at);
+        if (status != WEFT_ERR_MEMORY || both->has_room) {
+            must(status, "to allocate for one PE beside calls of all");
+            kept[slot].at[0] = kept[slot].at[kept[slot].bytes - 1] = 0xee;
+        }
+    }
+}
+
+/* A place of `bytes` bytes is left on each PE, low or high in its heap, and no two PEs of which one is odd and one even
+ * have the same: returns what fills the rest. */
+static void *leave_a_place(weft_team *own, int pe, size_t bytes)
+{
+    void *low;
+    void *high;
+    MUST(weft_team_malloc(own, bytes, &low));
+    if (pe % 2 == 0) {
+        return low;
+    }
+    MUST(weft_team_malloc(own, bytes, &high));
+    MUST(weft_team_free(own, low));
+    return high;
+}
+
+/* What others have proposed is not what is in use: a PE that has a place for its block gets it, whatever is agreed on
+ * meanwhile by all. And where holes differ from PE to PE and come and go, each call ends. */
+static void allocate_beside(case_run *run, uint64_t *common)
+{
+    weft_world *world = small_world();
+    weft_team *all = NULL;
+    void *blocks[OWN_BLOCKS] = {NULL};
+    void *block;
+    beside both = {.own = own_team(world), .has_room = run->pes > 1 && common_below(common, 2) == 0};
+    MUST(weft_team_split_strided(weft_team_world(world), 0, 1, run->pes, &all));
+    both.with_all = (allocator){.run = run, .team = all};
+    const uint64_t used = heap_used(world);
+    if (both.has_room) {
+        both.bytes = (SMALL_BYTES - (size_t)used) * 2 / 5;
+        blocks[0] = leave_a_place(both.own, weft_world_pe(world), both.bytes);
+    } else {
+        const size_t most = 2000 + (size_t)common_below(common, 6000);
+        int count = 0;
+        while (count < OWN_BLOCKS && weft_team_malloc(both.own, 1 + weft_sim_random(most), &blocks[count]) == WEFT_OK) {
+            count++;
+        }
+        for (int i = 0; i < count; i++) {
+            if (weft_sim_random(2) == 0) {
+                MUST(weft_team_free(both.own, blocks[i]));
+                blocks[i] = NULL;
+            }
+        }
+    }
+    MUST(weft_sync(world));
+    MUST(wefti_os_thread_start(&both.with_all.thread, allocate_with_all, &both));
+    allocate_alone(&both);
+    wefti_os_thread_join(both.with_all.thread);
+    for (int i = 0; i < OWN_BLOCKS; i++) {
+        if (blocks[i] != NULL) {
+            MUST(weft_team_free(both.own, blocks[i]));
+        }
+    }
+    check_used(world, used);
+    MUST(weft_malloc(world, SMALL_BYTES / 4, &block));
+    MUST(weft_world_destroy(world));
+}
+
 void case_heap(void *argument)
 {
     case_run *run = argument;
     uint64_t common = run->seed;
-    const int which = common_below(&common, 8);
+    const int which = common_below(&common, 10);
     if (which == 0) {
         fill_a_world(&common);
+        return;
+    }
+    if (which >= 8 && run->pes <= 12) {
+        allocate_beside(run, &common);
         return;
     }
     if (which <= 2 && run->pes <= 12) {
