@@ -262,7 +262,8 @@ int wefti_ep_arrivals_poll(wefti_ep_arrivals *arrivals, int *rank)
 /* ---- who has given this rank up ---- */
 
 /* Whether a rank has ended the call, though this one has not told it that it has read its rows: it has given this one
- * up, and may have put others there. */
+ * up, and may have put others there. A far one that is gone cannot be asked, and counts so where the group goes on
+ * without it; elsewhere the call fails, since that one does not end it here. */
 static int has_given_up(const weft_ep *ep, int rank, uint64_t epoch)
 {
     const wefti_ep_host *host = ep->host;
@@ -272,7 +273,8 @@ static int has_given_up(const weft_ep *ep, int rank, uint64_t epoch)
         return wefti_ld64(near, WEFTI_ACQUIRE) >= epoch;
     }
     const void *far = wefti_ep_symmetric(ep, host->layout.epoch);
-    return weft_getmem(ep->world, &ended, far, sizeof ended, host->peers[rank].pe) == WEFT_OK && ended >= epoch;
+    const weft_status status = weft_getmem(ep->world, &ended, far, sizeof ended, host->peers[rank].pe);
+    return status == WEFT_OK ? ended >= epoch : wefti_ep_masks(ep);
 }
 
 int wefti_ep_find_given_up(const weft_ep *ep, uint64_t epoch)
