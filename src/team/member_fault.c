@@ -89,8 +89,9 @@ static int name_elsewhere(const weft_team *team, const char *call, const uint64_
     return first;
 }
 
-/* How many flags of this epoch member `i` has sent: each lies with the member that it was sent to. */
-static unsigned count_sent(const weft_team *team, int i, int is_sync, uint64_t epoch)
+/* How many flags of this epoch member `i` has sent: each lies with the member that it was sent to. One that cannot be
+ * read soon counts as sent if `unread` is 1. */
+static unsigned count_sent(const weft_team *team, int i, int is_sync, uint64_t epoch, int unread)
 {
     for (unsigned round = 0; round < team->rounds; round++) {
         const uint64_t *flag =
@@ -98,7 +99,8 @@ static unsigned count_sent(const weft_team *team, int i, int is_sync, uint64_t e
                     : &wefti_team_vote_line(team->area, team->rounds, (unsigned)(epoch & 1), round)->flag;
         int to = wefti_member(team, (int)((i + ((int64_t)1 << round)) % team->pes));
         uint64_t sent;
-        if (wefti_world_read_soon(team->world, flag, to, &sent) != WEFT_OK || sent < epoch) {
+        const int is_read = wefti_world_read_soon(team->world, flag, to, &sent) == WEFT_OK;
+        if (is_read ? sent < epoch : !unread) {
             return round;
         }
     }
@@ -106,7 +108,8 @@ static unsigned count_sent(const weft_team *team, int i, int is_sync, uint64_t e
 }
 
 /* Whether member `i` has done its part: others may still need what it had to send after it came. Of data collectives
- * the last step that it has left tells; of a count, and of what has no rounds, the word itself. */
+ * the last step that it has left tells; of a count, and of what has no rounds, the word itself. What lies with a member
+ * that does not answer now is not held against it: that one may only be late. */
 static int has_done(const weft_team *team, int i, const uint64_t *epoch_word, uint64_t epoch)
 {
     const wefti_coll_area *coll = team->coll_scratch;
@@ -117,7 +120,7 @@ static int has_done(const weft_team *team, int i, const uint64_t *epoch_word, ui
     }
     const int is_sync = epoch_word == &team->epochs->sync;
     const int has_rounds = is_sync || (epoch_word == &team->epochs->agree && !team->counted);
-    return !has_rounds || count_sent(team, i, is_sync, epoch) == team->rounds;
+    return !has_rounds || count_sent(team, i, is_sync, epoch, 1) == team->rounds;
 }
 
 /* The order of the questions matters: a PE that is gone has stored all that it will. */
@@ -139,12 +142,12 @@ static int mark_stuck(const weft_team *team, int is_sync, uint64_t epoch, unsign
 {
     unsigned fewest = team->rounds;
     for (int i = 0; i < team->pes; i++) {
-        unsigned sent = count_sent(team, i, is_sync, epoch);
+        unsigned sent = count_sent(team, i, is_sync, epoch, 0);
         fewest = sent < fewest ? sent : fewest;
     }
     int first = -1;
     for (int i = 0; i < team->pes && fewest < team->rounds; i++) {
-        if (count_sent(team, i, is_sync, epoch) == fewest) {
+        if (count_sent(team, i, is_sync, epoch, 0) == fewest) {
             int pe = wefti_member(team, i);
             marks[pe] = 1;
             first = first < 0 ? pe : first;

@@ -300,6 +300,8 @@ void case_lost_peer(void *argument)
 
 /* ---- no deadline ---- */
 
+#define CONNECTED_NS (300 * MS_NS) /* by then PEs of other nodes have connections by which they hear of each other's end */
+
 /* The lost process dies, or the PE is stalled for longer than it takes until others look who is gone. */
 static void strike(int lost, int dies, int messages)
 {
@@ -374,8 +376,8 @@ static void stand_in_line(case_run *run, weft_world *world, uint64_t common, int
     }
 }
 
-/* Who waits for a PE of its node that has died learns it; who waits for one that is late goes on waiting, though others
- * that have done their part leave. */
+/* Who waits for a PE of its node that has died learns it, and over messages who waits for one of any node; who waits for
+ * one that is late goes on waiting, though others that have done their part leave. */
 void case_no_deadline(void *argument)
 {
     case_run *run = argument;
@@ -400,7 +402,9 @@ void case_no_deadline(void *argument)
     MUST(weft_uint64_p(world, word, 0, weft_world_pe(world)));
     MUST(weft_team_sync(node));
     run->board[weft_sim_pe()] = 1;
-    int is_missed = dies && weft_team_translate(weft_team_world(world), lost, node) >= 0;
+    weft_team *team = run->messages && common_below(&common, 3) > 0 ? weft_team_world(world) : node;
+    weft_sim_sleep_ns(team == node ? 0 : CONNECTED_NS);
+    int is_missed = dies && weft_team_translate(weft_team_world(world), lost, team) >= 0;
     weft_status status = WEFT_OK;
     for (int round = 0; (is_missed || round < 8) && status == WEFT_OK; round++) {
         void *block;
@@ -409,7 +413,7 @@ void case_no_deadline(void *argument)
             strike(lost, dies, run->messages);
         }
         dawdle(8, 2000);
-        status = round % 2 == 1 || round > 8 ? weft_team_barrier(node) : weft_team_malloc(node, 100, &block);
+        status = round % 2 == 1 || round > 8 ? weft_team_barrier(team) : weft_team_malloc(team, 100, &block);
     }
     if (status != (is_missed ? WEFT_ERR_PEER : WEFT_OK)) {
         weft_sim_fail("PE %d is %s, and the status is %s: %s", lost, dies ? "dead" : "late", weft_status_name(status),
