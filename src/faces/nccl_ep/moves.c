@@ -144,11 +144,15 @@ static ncclResult_t check_window(const char *call, const char *name, const struc
 
 /* ---- dispatch ---- */
 
-static ncclResult_t check_direction(const char *call, ncclEpPassDir_t direction)
+/* LL does not tell the passes apart and does not look at the field, whatever it says. */
+static ncclResult_t read_direction(const char *call, const struct ncclEpGroup *group, ncclEpPassDir_t *direction)
 {
-    if ((unsigned)direction > NCCL_EP_BWD_PASS) {
+    if (nep_is_ll(group)) {
+        *direction = NCCL_EP_FWD_PASS;
+    }
+    if ((unsigned)*direction > NCCL_EP_BWD_PASS) {
         return nep_fail(ncclInvalidArgument, "%s: config.pass_direction is %d; give NCCL_EP_FWD_PASS or _BWD_PASS",
-                        call, (int)direction);
+                        call, (int)*direction);
     }
     return ncclSuccess;
 }
@@ -188,17 +192,15 @@ static ncclResult_t read_dispatch(const ncclEpDispatchInputs_t *inputs, const nc
     return ncclSuccess;
 }
 
-static ncclResult_t check_dispatch(const struct ncclEpHandle *handle, const dispatch_arguments *a)
+static ncclResult_t check_dispatch(const struct ncclEpHandle *handle, dispatch_arguments *a)
 {
-    int is_ll = nep_is_ll(handle->group);
+    NEP_TRY(read_direction(DISPATCH, handle->group, &a->config.pass_direction));
     int is_backward = a->config.pass_direction == NCCL_EP_BWD_PASS;
-    NEP_TRY(check_direction(DISPATCH, a->config.pass_direction));
-    if (a->config.send_only && !is_ll) {
+    if (a->config.send_only && !nep_is_ll(handle->group)) {
         return nep_fail(ncclInvalidUsage, DISPATCH ": config.send_only is of LL");
     }
-    if (is_backward && (is_ll || a->inputs.topk_weights || a->outputs.topk_weights || a->outputs.topk_idx)) {
-        return nep_fail(ncclInvalidArgument,
-                        DISPATCH ": NCCL_EP_BWD_PASS is of HT and takes neither topk_weights nor topk_idx");
+    if (is_backward && (a->inputs.topk_weights || a->outputs.topk_weights || a->outputs.topk_idx)) {
+        return nep_fail(ncclInvalidArgument, DISPATCH ": NCCL_EP_BWD_PASS takes neither topk_weights nor topk_idx");
     }
     if (a->config.round_scales) {
         return nep_fail(ncclInvalidUsage, DISPATCH ": config.round_scales is not there");
@@ -581,19 +583,15 @@ static int uses_weights(const struct ncclEpHandle *handle, const combine_argumen
     return a->config.pass_direction == NCCL_EP_BWD_PASS || handle->plan.layout == WEFT_EP_SLOTS_EXPERT;
 }
 
-static ncclResult_t check_combine(const struct ncclEpHandle *handle, const combine_arguments *a)
+static ncclResult_t check_combine(const struct ncclEpHandle *handle, combine_arguments *a)
 {
-    int is_ll = nep_is_ll(handle->group);
+    NEP_TRY(read_direction(COMBINE, handle->group, &a->config.pass_direction));
     int is_backward = a->config.pass_direction == NCCL_EP_BWD_PASS;
-    NEP_TRY(check_direction(COMBINE, a->config.pass_direction));
     if ((unsigned)a->config.quant_recipe > NCCL_EP_COMB_QUANT_NVFP4) {
         return nep_fail(ncclInvalidArgument, COMBINE ": config.quant_recipe is %d", (int)a->config.quant_recipe);
     }
-    if (a->config.send_only && !is_ll) {
+    if (a->config.send_only && !nep_is_ll(handle->group)) {
         return nep_fail(ncclInvalidUsage, COMBINE ": config.send_only is of LL");
-    }
-    if (is_backward && is_ll) {
-        return nep_fail(ncclInvalidArgument, COMBINE ": NCCL_EP_BWD_PASS is of HT");
     }
     if (a->config.quant_recipe != NCCL_EP_COMB_QUANT_NONE || a->inputs.scales != NULL) {
         return nep_fail(ncclInvalidUsage, COMBINE ": rows come back unquantised; quant_recipe %d is not there",

@@ -15,6 +15,9 @@ int standin_gathers(ncclComm_t comm);
 /* Make a GPU of the fake driver current on this thread, for good. 0: there is none. */
 int standin_choose_gpu(int device);
 
+/* A stream of the current GPU, for good; NULL: there is none. */
+cudaStream_t standin_stream(void);
+
 ncclResult_t ncclCommCount(ncclComm_t comm, int *count);
 ncclResult_t ncclCommUserRank(ncclComm_t comm, int *rank);
 ncclResult_t ncclAllGather(const void *send, void *receive, size_t count, ncclDataType_t type, ncclComm_t comm,

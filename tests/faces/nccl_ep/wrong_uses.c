@@ -176,6 +176,106 @@ static ncclResult_t combine_ll(given *g)
     return ncclEpCombine(slots, &g->combine_in, &g->combine_out, &g->combine, NULL);
 }
 
+static ncclResult_t update_nothing(given *g)
+{
+    return ncclEpUpdateHandle(flat, NULL, &g->info, NULL);
+}
+
+static ncclResult_t update_ll_with_info(given *g)
+{
+    return ncclEpUpdateHandle(slots, &g->idx, &g->info, NULL);
+}
+
+static ncclResult_t create_handle(given *g)
+{
+    ncclEpHandle_t made = NULL;
+    ncclResult_t result = ncclEpCreateHandle(&made, ht, NCCL_EP_LAYOUT_FLAT, &g->idx, &g->info, &g->handle, NULL);
+    return made == NULL ? result : ncclInternalError;
+}
+
+static ncclResult_t create_handle_of_nothing(given *g)
+{
+    ncclEpHandle_t made = NULL;
+    ncclResult_t result = ncclEpCreateHandle(&made, ht, NCCL_EP_LAYOUT_FLAT, NULL, &g->info, &g->handle, NULL);
+    return made == NULL ? result : ncclInternalError;
+}
+
+static ncclResult_t create_nowhere(given *g)
+{
+    return ncclEpCreateHandle(NULL, ht, NCCL_EP_LAYOUT_FLAT, &g->idx, &g->info, &g->handle, NULL);
+}
+
+static ncclResult_t init_nowhere(given *g)
+{
+    return ncclEpInitHandle(NULL, ht, NCCL_EP_LAYOUT_FLAT, &g->handle, TOPK, NULL);
+}
+
+static ncclResult_t ask_size_nowhere(given *g)
+{
+    return ncclEpHandleMemSize(ht, NCCL_EP_LAYOUT_FLAT, &g->handle, NULL, TOPK);
+}
+
+static ncclResult_t dispatch_nothing(given *g)
+{
+    return ncclEpDispatch(flat, NULL, &g->dispatch_out, NULL, &g->dispatch, NULL);
+}
+
+static ncclResult_t dispatch_nowhere(given *g)
+{
+    return ncclEpDispatch(flat, &g->dispatch_in, NULL, NULL, &g->dispatch, NULL);
+}
+
+static ncclResult_t combine_nothing(given *g)
+{
+    return ncclEpCombine(flat, NULL, &g->combine_out, &g->combine, NULL);
+}
+
+static ncclResult_t combine_nowhere(given *g)
+{
+    return ncclEpCombine(flat, &g->combine_in, NULL, &g->combine, NULL);
+}
+
+static ncclResult_t combine_fresh(given *g)
+{
+    return ncclEpCombine(fresh, &g->combine_in, &g->combine_out, &g->combine, NULL);
+}
+
+static ncclResult_t ask_masks_nowhere(given *g)
+{
+    (void)g;
+    return ncclEpMaskQuery(ll, NULL, NULL);
+}
+
+static ncclResult_t set_no_masks(given *g)
+{
+    (void)g;
+    return ncclEpMaskUpdate(ll, NULL, NULL);
+}
+
+static ncclResult_t set_masks_of_ht(given *g)
+{
+    (void)g;
+    return ncclEpMaskUpdate(ht, counts, NULL);
+}
+
+static ncclResult_t clean_masks_of_ht(given *g)
+{
+    (void)g;
+    return ncclEpMaskClean(ht, NULL);
+}
+
+static ncclResult_t clear_error_of_ht(given *g)
+{
+    (void)g;
+    return ncclEpErrorClear(ht);
+}
+
+static ncclResult_t ask_error_nowhere(given *g)
+{
+    (void)g;
+    return ncclEpGetAsyncError(ll, NULL);
+}
+
 static ncclResult_t complete_ll(given *g)
 {
     return ncclEpComplete(slots, &g->complete, NULL);
@@ -289,6 +389,25 @@ WRONG(combine_weights, g->combine_in.topk_weights = &g->out_weights)
 WRONG(combine_backward, g->combine.pass_direction = NCCL_EP_BWD_PASS)
 WRONG(small_combine, g->combine.size = 8)
 WRONG(small_complete, g->complete.size = 4)
+WRONG(other_algorithm, g->group.algorithm = (ncclEpAlgorithm_t)2)
+WRONG(no_bytes, g->group.max_token_bytes = 0)
+WRONG(few_received, g->group.max_recv_tokens_per_rank = TOKENS - 1)
+WRONG(drop_of_no_limit,
+      (g->group.max_recv_tokens_per_rank = NCCL_EP_AUTO, g->group.overflow_policy = NCCL_EP_OVERFLOW_DROP))
+WRONG(square_memory, g->handle_mem.ndim = 2)
+WRONG(odd_ids, g->idx.magic = NCCL_EP_MAGIC)
+WRONG(two_counts, (g->info.expert_counters = &g->experts, g->out_weights.datatype = ncclInt64, g->out_weights.ndim = 1,
+                   g->place_sizes[0] = 1, g->info.recv_total_counter = &g->out_weights))
+WRONG(int_weights, g->in_weights.datatype = ncclInt32)
+WRONG(many_tokens_in, g->token_sizes[0] = TOKENS + 1)
+WRONG(few_source_counts, (g->expert_sizes[0] = 2, g->info.src_rank_counters = &g->experts))
+WRONG(small_dispatch, g->dispatch.size = 8)
+WRONG(small_combine_in, g->combine_in.size = 8)
+WRONG(small_combine_out, g->combine_out.size = 8)
+WRONG(int_results, g->rows.datatype = ncclInt32)
+WRONG(int_sums, g->out.datatype = ncclInt64)
+WRONG(null_sums, g->out.data = NULL)
+WRONG(many_sums, g->token_sizes[0] = TOKENS + 1)
 
 typedef struct use {
     ncclResult_t (*call)(given *g);
@@ -360,7 +479,6 @@ static const use uses[] = {
     {combine_direct, nothing, 0, ncclInvalidArgument, "'inputs.tokens' is in no window"},
     {dispatch_ht, other_kind, 0, ncclInvalidArgument, "recv_topk_idx_kind is 5"},
     {dispatch_ht, backward_with_weights, 0, ncclInvalidArgument, "takes neither"},
-    {dispatch_ll, backward_with_weights, 1, ncclInvalidArgument, "is of HT"},
     {dispatch_ht, other_direction, 0, ncclInvalidArgument, "pass_direction is 2"},
     {combine_ht, other_direction, 0, ncclInvalidArgument, "pass_direction is 2"},
     {combine_ht, other_sums, 0, ncclInvalidArgument, "quant_recipe is 9"},
@@ -373,9 +491,53 @@ static const use uses[] = {
     {combine_ht, combine_send_only, 0, ncclInvalidUsage, "send_only is of LL"},
     {combine_ht, combine_weights, 0, ncclInvalidArgument, "of NCCL_EP_BWD_PASS"},
     {combine_ht, combine_backward, 0, ncclInvalidArgument, "needed with NCCL_EP_BWD_PASS"},
-    {combine_ll, combine_backward, 1, ncclInvalidArgument, "is of HT"},
     {combine_ht, small_combine, 0, ncclInvalidArgument, "8 bytes"},
     {complete_ll, small_complete, 1, ncclInvalidArgument, "4 bytes"},
+    {make_group, other_algorithm, 0, ncclInvalidArgument, "algorithm is 2"},
+    {make_group, no_bytes, 0, ncclInvalidArgument, "max_token_bytes is 0"},
+    {make_group, few_received, 0, ncclInvalidArgument, "max_recv_tokens_per_rank is 3"},
+    {make_group, drop_of_no_limit, 0, ncclInvalidUsage, "NCCL_EP_OVERFLOW_DROP needs"},
+    {make_handle_there, square_memory, 0, ncclInvalidArgument, "handle_mem has 2 dimensions"},
+    {init_nowhere, nothing, 0, ncclInvalidArgument, "'handle' is NULL"},
+    {create_nowhere, nothing, 0, ncclInvalidArgument, "'handle' is NULL"},
+    {create_handle_of_nothing, nothing, 0, ncclInvalidArgument, "topk_idx is NULL"},
+    {create_handle, flat_ids, 0, ncclInvalidArgument, "two dimensions"},
+    {create_handle, float_ids, 0, ncclInvalidArgument, "has type 7"},
+    {create_handle, many_tokens, 0, ncclInvalidArgument, "has 5 tokens"},
+    {create_handle, many_choices, 0, ncclInvalidArgument, "num_topk is 3"},
+    {create_handle, small_handle, 0, ncclInvalidArgument, "8 bytes"},
+    {create_handle, counts_of_ll, 0, ncclInvalidArgument, "src_rank_counters are of LL"},
+    {ask_size_nowhere, nothing, 0, ncclInvalidArgument, "'size_out' is NULL"},
+    {update_nothing, nothing, 0, ncclInvalidArgument, "topk_idx is NULL"},
+    {update_ht, odd_ids, 0, ncclInvalidArgument, "not initialised"},
+    {update_ht, two_counts, 0, ncclInvalidArgument, "counters of two types"},
+    {update_ll_with_info, nothing, 1, ncclInvalidArgument, "it comes with the dispatch"},
+    {update_ll, many_tokens, 1, ncclInvalidArgument, "has 5 tokens"},
+    {dispatch_nothing, nothing, 0, ncclInvalidArgument, "'inputs' is NULL"},
+    {dispatch_nowhere, nothing, 0, ncclInvalidArgument, "'outputs' is NULL"},
+    {dispatch_ht, int_weights, 0, ncclInvalidArgument, "ncclFloat32"},
+    {dispatch_ht, many_tokens_in, 0, ncclInvalidArgument, "the routing has 4 tokens"},
+    {dispatch_ht, small_dispatch, 0, ncclInvalidArgument, "8 bytes"},
+    {dispatch_ll, few_source_counts, 1, ncclInvalidArgument, "'src_rank_counters' is 2, not 1"},
+    {dispatch_ll, few_rows_in, 1, ncclInvalidArgument, "the routing has 4 tokens"},
+    {dispatch_ll, no_weights, 1, ncclInvalidArgument, "topk_weights is needed"},
+    {combine_nothing, nothing, 0, ncclInvalidArgument, "'inputs' is NULL"},
+    {combine_nowhere, nothing, 0, ncclInvalidArgument, "'outputs' is NULL"},
+    {combine_fresh, nothing, 0, ncclInvalidUsage, "no routing"},
+    {combine_ht, small_combine_in, 0, ncclInvalidArgument, "8 bytes"},
+    {combine_ht, small_combine_out, 0, ncclInvalidArgument, "8 bytes"},
+    {combine_ht, int_results, 0, ncclInvalidUsage, "has type 2"},
+    {combine_ht, int_sums, 0, ncclInvalidUsage, "has type 4"},
+    {combine_ht, null_sums, 0, ncclInvalidArgument, "neither data nor a window"},
+    {combine_ht, many_sums, 0, ncclInvalidArgument, "the routing has 4 tokens"},
+    {combine_ll, few_slots, 1, ncclInvalidArgument, "has 3 rows, not 4"},
+    {combine_ll, few_sums, 1, ncclInvalidArgument, "the routing has 4 tokens"},
+    {ask_masks_nowhere, nothing, 1, ncclInvalidArgument, "'mask_status' is NULL"},
+    {set_no_masks, nothing, 1, ncclInvalidArgument, "'mask' is NULL"},
+    {ask_error_nowhere, nothing, 1, ncclInvalidArgument, "'error_out' is NULL"},
+    {set_masks_of_ht, nothing, 0, ncclInvalidUsage, "without enable_mask"},
+    {clean_masks_of_ht, nothing, 0, ncclInvalidUsage, "without enable_mask"},
+    {clear_error_of_ht, nothing, 0, ncclInvalidUsage, "without enable_mask"},
 };
 
 static int failures;
@@ -411,6 +573,10 @@ static void step(ncclEpHandle_t handle, int is_ll)
 {
     given g;
     fill(&g, is_ll);
+    if (is_ll) { /* which does not look at it */
+        g.dispatch.pass_direction = NCCL_EP_BWD_PASS;
+        g.combine.pass_direction = (ncclEpPassDir_t)7;
+    }
     memset(y, 0xff, sizeof y);
     OK(ncclEpUpdateHandle(handle, &g.idx, NULL, NULL));
     OK(ncclEpDispatch(handle, &g.dispatch_in, &g.dispatch_out, is_ll ? &g.info : NULL, &g.dispatch, NULL));
@@ -420,6 +586,64 @@ static void step(ncclEpHandle_t handle, int is_ll)
         (void)fprintf(stderr, "a step of %s is wrong\n", is_ll ? "LL" : "HT");
         failures++;
     }
+}
+
+static void refuse(int line, ncclResult_t result, ncclResult_t wanted, const char *word)
+{
+    if (result != wanted || strstr(weft_last_error(), word) == NULL) {
+        (void)fprintf(stderr, "line %d: result %d, wanted %d with \"%s\"; text \"%s\"\n", line, (int)result,
+                      (int)wanted, word, weft_last_error());
+        failures++;
+    }
+}
+
+#define REFUSED(call, wanted, word) refuse(__LINE__, call, wanted, word)
+
+/* Between the halves of a call its handle takes ncclEpComplete only. */
+static void try_between_halves(void)
+{
+    static const char word[] = "ncclEpComplete of the handle is still to come";
+    given g;
+    fill(&g, 1);
+    g.dispatch.send_only = 1;
+    OK(ncclEpUpdateHandle(slots, &g.idx, NULL, NULL));
+    OK(ncclEpDispatch(slots, &g.dispatch_in, &g.dispatch_out, &g.info, &g.dispatch, NULL));
+    REFUSED(update_ll(&g), ncclInvalidUsage, word);
+    REFUSED(dispatch_ll(&g), ncclInvalidUsage, word);
+    REFUSED(combine_ll(&g), ncclInvalidUsage, word);
+    REFUSED(ncclEpHandleDestroy(slots), ncclInvalidUsage, word);
+    OK(complete_ll(&g));
+    OK(complete_ll(&g)); /* nothing is outstanding */
+}
+
+/* Handles and groups that were. Nothing is made in between, so that no other one lies there. */
+static void try_destroyed(void)
+{
+    static const char gone[] = "none, or was destroyed";
+    size_t bytes = 0;
+    ncclEpGroup_t group = NULL;
+    ncclEpHandle_t handle = NULL;
+    given g;
+    fill(&g, 1);
+    OK(ncclEpCreateGroup(&group, comm, &g.group));
+    OK(ncclEpCreateHandle(&handle, group, NCCL_EP_LAYOUT_RANK_MAJOR, &g.idx, NULL, NULL, NULL));
+    OK(ncclEpHandleDestroy(handle));
+    REFUSED(ncclEpHandleDestroy(handle), ncclInvalidArgument, gone);
+    REFUSED(ncclEpUpdateHandle(handle, &g.idx, NULL, NULL), ncclInvalidArgument, gone);
+    REFUSED(ncclEpDispatch(handle, &g.dispatch_in, &g.dispatch_out, &g.info, NULL, NULL), ncclInvalidArgument, gone);
+    REFUSED(ncclEpCombine(handle, &g.combine_in, &g.combine_out, NULL, NULL), ncclInvalidArgument, gone);
+    REFUSED(ncclEpComplete(handle, NULL, NULL), ncclInvalidArgument, gone);
+    OK(ncclEpGroupDestroy(group));
+    REFUSED(ncclEpGroupDestroy(group), ncclInvalidArgument, gone);
+    REFUSED(ncclEpHandleMemSize(group, NCCL_EP_LAYOUT_RANK_MAJOR, NULL, &bytes, TOPK), ncclInvalidArgument, gone);
+    REFUSED(ncclEpInitHandle(&handle, group, NCCL_EP_LAYOUT_RANK_MAJOR, NULL, TOPK, NULL), ncclInvalidArgument, gone);
+    REFUSED(ncclEpCreateHandle(&handle, group, NCCL_EP_LAYOUT_RANK_MAJOR, &g.idx, NULL, NULL, NULL),
+            ncclInvalidArgument, gone);
+    REFUSED(ncclEpMaskQuery(group, counts, NULL), ncclInvalidArgument, gone);
+    REFUSED(ncclEpMaskUpdate(group, counts, NULL), ncclInvalidArgument, gone);
+    REFUSED(ncclEpMaskClean(group, NULL), ncclInvalidArgument, gone);
+    REFUSED(ncclEpGetAsyncError(group, counts), ncclInvalidArgument, gone);
+    REFUSED(ncclEpErrorClear(group), ncclInvalidArgument, gone);
 }
 
 /* NCCL_EP_TIMEOUT_MS is a number or nothing. */
@@ -478,6 +702,8 @@ int main(void)
     for (size_t row = 0; row < sizeof uses / sizeof *uses; row++) {
         run(row);
     }
+    try_between_halves();
+    try_destroyed();
     try_timeouts();
     step(flat, 0);
     step(slots, 1);

@@ -293,7 +293,7 @@ typedef struct {
     unsigned int magic;
     unsigned int send_only; /* LL: the first half; ncclEpComplete is the second */
     unsigned int round_scales;
-    ncclEpPassDir_t pass_direction;
+    ncclEpPassDir_t pass_direction; /* HT; in LL not looked at */
     union {
         ncclEpDispQuant_t quant_recipe;
         ncclEpDispatchQuantizationRecipe_t quantization_recipe;
@@ -317,7 +317,7 @@ typedef struct {
     unsigned int size;
     unsigned int magic;
     unsigned int send_only;
-    ncclEpPassDir_t pass_direction;
+    ncclEpPassDir_t pass_direction; /* HT; in LL not looked at */
     union {
         ncclEpCombQuant_t quant_recipe;
         ncclEpCombineQuantizationRecipe_t quantization_recipe;
@@ -348,7 +348,7 @@ typedef struct ncclEpCompleteConfig {
 #define NCCL_EP_COMPLETE_CONFIG_V1_LAST_FIELD magic
 #define NCCL_EP_COMPLETE_CONFIG_CURRENT_VERSION 1
 
-/* The second half of the call that was sent, on the stream of the first. */
+/* The second half of the call that was sent, on the stream of the first or one that the caller has made follow it. */
 ncclResult_t ncclEpComplete(ncclEpHandle_t handle, const ncclEpCompleteConfig_t *config, cudaStream_t stream);
 
 /* ---- ranks that are gone; groups with enable_mask ---------------------------------------------------------------- */
