@@ -14,15 +14,20 @@
 
 static void combine(const ep_step *step, const ep_payload *payload, unsigned flags, uint64_t *common)
 {
-    ep_combining biases = {};
-    biases.biases = (int)random_below(common, 3);
-    for (int i = 0; i < biases.biases; i++) {
-        biases.bias[i] = *payload;
-        biases.bias[i].salt += 700 + (unsigned)i;
+    static const weft_ep_dtype dtypes[] = {WEFT_EP_F32, WEFT_EP_BF16, WEFT_EP_F16};
+    ep_combining with = {};
+    with.biases = (int)random_below(common, 3);
+    for (int i = 0; i < with.biases; i++) {
+        with.bias[i] = *payload;
+        with.bias[i].salt += 700 + (unsigned)i;
     }
-    biases.has_values = random_below(common, 2) == 0;
-    biases.values = ep_step_values(step, payload);
-    ep_step_combine(step, payload, flags, biases.biases == 0 && !biases.has_values ? NULL : &biases);
+    with.has_values = random_below(common, 2) == 0;
+    with.values = ep_step_values(step, payload);
+    const bool is_plain = with.biases == 0 && !with.has_values;
+    if (payload->hidden % 8 == 0 && random_below(step->arrays.random, 2) == 0) { /* ranks may differ */
+        with.out_dtype = dtypes[random_below(step->arrays.random, 3)];
+    }
+    ep_step_combine(step, payload, flags, is_plain && with.out_dtype == 0 ? NULL : &with);
 }
 
 /* Of what plans may have, what groups of several domains offer. */

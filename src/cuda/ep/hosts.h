@@ -208,6 +208,7 @@ typedef struct wefti_cuda_ep_hosts_args {
     wefti_u32 alignment;
     wefti_u32 zeroes; /* padding is zeroed */
     wefti_i32 dtype; /* of a combine, or its backward; else 0 */
+    wefti_i32 out_dtype; /* of a combine: what its sums are rounded to */
     wefti_u32 row_bytes;
     wefti_u64 data_bytes; /* of a row with its scales */
     wefti_u64 wide_bytes; /* of these and the tail */

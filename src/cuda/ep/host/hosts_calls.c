@@ -345,7 +345,7 @@ static weft_status run_values(const weft_ep_route *route, unsigned kind, const v
     wefti_cuda_ep_hosts_args args = args_of(route, kind, WEFTI_CUDA_EP_VALUES, &rows);
     int sms;
     WEFT_TRY(ended(ep, find_sms(route, call, &sms)));
-    args.dtype = WEFT_EP_F32;
+    args.dtype = args.out_dtype = WEFT_EP_F32;
     args.places = (uint32_t)rows.hidden;
     args.of_owners = of->of_owners;
     args.values_in = of->in;
@@ -363,12 +363,11 @@ static weft_status run_values(const weft_ep_route *route, unsigned kind, const v
     return ended(ep, launch(ep, WEFTI_EP_BETWEEN_GATHER, sms, &args, stream, call));
 }
 
-static weft_status check_combine(const weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+static weft_status check_combine(const weft_ep_route *route, const weft_ep_rows *out,
                                  const wefti_ep_combining *combining, const char *call)
 {
     const char *what = combining->weights != NULL ? "options.weights is given"
                        : combining->ids != NULL   ? "options.ids is given"
-                       : in->dtype != out->dtype  ? "`out` has another type than `in`"
                                                   : NULL;
     if (what != NULL) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,
@@ -393,6 +392,7 @@ static weft_status combine(weft_ep_route *route, const weft_ep_rows *in, const w
     const int is_once = kind == WEFTI_CUDA_EP_DISPATCH_BWD && route->plan.layout == WEFT_EP_SLOTS_EXPERT;
     wefti_cuda_ep_hosts_args args = args_of(route, kind, flags | (is_once ? WEFTI_CUDA_EP_ONCE : 0), in);
     args.dtype = in->dtype;
+    args.out_dtype = out->dtype;
     args.in = in->data;
     args.in_pitch = wefti_cuda_ep_pitch(in);
     args.out = out->data;
@@ -415,7 +415,7 @@ weft_status wefti_ep_between_combine(weft_ep_route *route, const weft_ep_rows *i
 {
     static const char call[] = "weft_ep_combine";
     const values of = values_of(combining);
-    WEFT_TRY(check_combine(route, in, out, combining, call));
+    WEFT_TRY(check_combine(route, out, combining, call));
     return combine(route, in, out, combining, &of, WEFTI_CUDA_EP_COMBINE, stream, call);
 }
 
@@ -425,7 +425,7 @@ weft_status wefti_ep_between_combine_send(weft_ep_route *route, const weft_ep_ro
     static const char call[] = "weft_ep_combine_send";
     wefti_ep_between_half *half = &route->between->half;
     (void)stream;
-    WEFT_TRY(check_combine(route, in, out, combining, call));
+    WEFT_TRY(check_combine(route, out, combining, call));
     WEFT_TRY(wefti_ep_between_status(route->ep, call));
     half->in = *in;
     half->out = *out;
@@ -449,7 +449,7 @@ weft_status wefti_ep_between_dispatch_bwd(weft_ep_route *route, const weft_ep_ro
     static const char call[] = "weft_ep_dispatch_bwd";
     const wefti_ep_combining none = {0};
     const values of = {.in = grad_weights_received, .out = grad_weights, .of_owners = 1};
-    WEFT_TRY(check_combine(route, grad_received, grad_in, &none, call));
+    WEFT_TRY(check_combine(route, grad_in, &none, call));
     return combine(route, grad_received, grad_in, &none, &of, WEFTI_CUDA_EP_DISPATCH_BWD, stream, call);
 }
 

@@ -30,6 +30,7 @@
 #include "cuda/ep/device/arithmetic.cuh"
 #include "cuda/ep/device/copy.cuh"
 #include "cuda/ep/device/quantise.cuh"
+#include "cuda/ep/device/reduce.cuh"
 #include "cuda/ep/hosts/call.cuh"
 
 /* ---- choices ---- */
@@ -667,12 +668,12 @@ EP_DEVICE void ep_hosts_place(const ep_hosts &args)
 
 #define EP_HOSTS_SUMS 4
 
-/* What a received token's choices here have given, from `at` on of its row: rounded. A thread. */
-template <int DTYPE> EP_DEVICE uint4 ep_hosts_result(const ep_hosts &args, wefti_u64 number, wefti_u32 vector)
+/* What a received token's choices here have given, of vector `vector` of its row. A thread. */
+template <int DTYPE>
+EP_DEVICE void ep_hosts_result(const ep_hosts &args, wefti_u64 number, wefti_u32 vector, float *sum)
 {
     const wefti_u64 at = number * (wefti_u64)args.topk;
     const bool weighted = (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
-    float sum[ep_type<DTYPE>::ELEMENTS] = {};
     for (int k = 0; k < (args.by_expert != 0 ? args.topk : 1); k++) {
         const wefti_i32 row = args.tables.row[at + (wefti_u64)k];
         bool takes = row >= 0;
@@ -692,14 +693,13 @@ template <int DTYPE> EP_DEVICE uint4 ep_hosts_result(const ep_hosts &args, wefti
             ep_add<DTYPE>(sum, given);
         }
     }
-    return ep_type<DTYPE>::round(sum);
 }
 
 /* The sum of a token's domains, of which `goes` has the first 32, and biases. All threads of a warp. */
-template <int DTYPE> EP_DEVICE uint4 ep_hosts_total(const ep_hosts &args, int token, wefti_u32 vector, wefti_u32 goes)
+template <int DTYPE>
+EP_DEVICE void ep_hosts_total(const ep_hosts &args, int token, wefti_u32 vector, wefti_u32 goes, float *sum)
 {
     const ep_hosts_group &group = args.group;
-    float sum[ep_type<DTYPE>::ELEMENTS] = {};
     for (int first = 0; first < group.domains; first += 32) {
         for (wefti_u32 left = first == 0 ? goes : ep_hosts_goes(args, token, first); left != 0; left &= left - 1) {
             const int domain = first + __ffs((int)left) - 1;
@@ -714,7 +714,23 @@ template <int DTYPE> EP_DEVICE uint4 ep_hosts_total(const ep_hosts &args, int to
             ep_add<DTYPE>(sum, ((const uint4 *)(args.bias[i] + (wefti_u64)token * args.bias_pitch[i]))[vector]);
         }
     }
-    return ep_type<DTYPE>::round(sum);
+}
+
+/* Vector `vector` of a row of sums of type DTYPE, rounded: results to that, totals to what the call asks for. A
+ * thread. */
+template <int DTYPE, bool TOTAL>
+EP_DEVICE void ep_hosts_store(const ep_hosts &args, unsigned char *row, wefti_u32 vector, const float *sum)
+{
+    const ep_in_vectors form;
+    if (!TOTAL || args.out_dtype == DTYPE) {
+        ((uint4 *)row)[vector] = ep_type<DTYPE>::round(sum);
+    } else if (args.out_dtype == WEFT_EP_BF16) {
+        form.template store_as<DTYPE, WEFT_EP_BF16>(row, (int)vector, sum);
+    } else if (args.out_dtype == WEFT_EP_F16) {
+        form.template store_as<DTYPE, WEFT_EP_F16>(row, (int)vector, sum);
+    } else {
+        form.template store_as<DTYPE, WEFT_EP_F32>(row, (int)vector, sum);
+    }
 }
 
 /* Warps take rows, and of each EP_HOSTS_SUMS vectors a lane at a time. */
@@ -729,17 +745,20 @@ template <int DTYPE, bool TOTAL> EP_DEVICE void ep_hosts_add_all(const ep_hosts 
             TOTAL ? args.out + (wefti_u64)row * args.out_pitch : args.group.results + (wefti_u64)row * args.row_bytes;
         for (wefti_u32 first = 0; first < vectors; first += 32 * EP_HOSTS_SUMS) {
             const wefti_u32 at = first + (wefti_u32)ep_lane();
-            uint4 sums[EP_HOSTS_SUMS];
+            float sums[EP_HOSTS_SUMS][ep_type<DTYPE>::ELEMENTS] = {};
 #pragma unroll
             for (wefti_u32 i = 0; i < EP_HOSTS_SUMS; i++) { /* without a condition, as in ep_include */
                 const wefti_u32 vector = at + i * 32 < vectors ? at + i * 32 : vectors - 1;
-                sums[i] = TOTAL ? ep_hosts_total<DTYPE>(args, row, vector, goes)
-                                : ep_hosts_result<DTYPE>(args, (wefti_u64)row, vector);
+                if (TOTAL) {
+                    ep_hosts_total<DTYPE>(args, row, vector, goes, sums[i]);
+                } else {
+                    ep_hosts_result<DTYPE>(args, (wefti_u64)row, vector, sums[i]);
+                }
             }
 #pragma unroll
             for (wefti_u32 i = 0; i < EP_HOSTS_SUMS; i++) {
                 if (at + i * 32 < vectors) {
-                    ((uint4 *)out)[at + i * 32] = sums[i];
+                    ep_hosts_store<DTYPE, TOTAL>(args, out, at + i * 32, sums[i]);
                 }
             }
         }
