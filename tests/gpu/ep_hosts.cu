@@ -12,24 +12,6 @@
 #define CASES 6
 #define HOSTS_DEADLINE_NS (10 * DEADLINE_NS)
 
-static void combine(const ep_step *step, const ep_payload *payload, unsigned flags, uint64_t *common)
-{
-    static const weft_ep_dtype dtypes[] = {WEFT_EP_F32, WEFT_EP_BF16, WEFT_EP_F16};
-    ep_combining with = {};
-    with.biases = (int)random_below(common, 3);
-    for (int i = 0; i < with.biases; i++) {
-        with.bias[i] = *payload;
-        with.bias[i].salt += 700 + (unsigned)i;
-    }
-    with.has_values = random_below(common, 2) == 0;
-    with.values = ep_step_values(step, payload);
-    const bool is_plain = with.biases == 0 && !with.has_values;
-    if (payload->hidden % 8 == 0 && random_below(step->arrays.random, 2) == 0) { /* ranks may differ */
-        with.out_dtype = dtypes[random_below(step->arrays.random, 3)];
-    }
-    ep_step_combine(step, payload, flags, is_plain && with.out_dtype == 0 ? NULL : &with);
-}
-
 /* Of what plans may have, what groups of several domains offer. */
 static weft_ep_plan draw_plan(const ep_setup *setup, weft_ep_layout layout, uint64_t *common)
 {
@@ -60,7 +42,7 @@ static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size
         if (call.is_backward) {
             run_backward(&call.step, &call.payload, call.flags, common);
         } else if (call.adds) {
-            combine(&call.step, &call.payload, call.flags, common);
+            ep_combining_step(&call.step, &call.payload, call.flags, common);
         } else {
             sequence_send(&call);
         }

@@ -193,6 +193,20 @@ typedef struct wefti_cuda_ep_hosts_tables {
     unsigned char *here; /* [M][K] whether the choice is of this rank */
 } wefti_cuda_ep_hosts_tables;
 
+/* A combine's own weights and choices go to owners as a row a token: K weights, then, as bits, which choices take part;
+ * never more bytes than a tail has. */
+WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_hosts_own_bytes(int topk)
+{
+    return ((wefti_u64)topk * 4 + ((wefti_u64)topk + 31) / 32 * 4 + 15) / 16 * 16;
+}
+
+typedef struct wefti_cuda_ep_hosts_own {
+    wefti_u64 row_bytes; /* 0: the combine has none */
+    const float *weights; /* [T][K] or NULL */
+    const void *ids; /* [T][K] or NULL: all choices take part */
+    wefti_i32 wide; /* ids are 64 bits */
+} wefti_cuda_ep_hosts_own;
+
 typedef struct wefti_cuda_ep_hosts_args {
     wefti_cuda_ep_hosts_group group;
     wefti_cuda_ep_hosts_tables tables;
@@ -202,6 +216,7 @@ typedef struct wefti_cuda_ep_hosts_args {
     const wefti_i32 *inner_rows; /* [1] how many have been received in the domain */
     wefti_u32 call; /* what is called: equal on all ranks */
     wefti_u32 flags; /* FRESH, MOVE, WEIGHTED */
+    wefti_i32 is_kept; /* rows go to the places that those of the last dispatch had */
     wefti_i32 topk;
     wefti_i32 by_expert;
     wefti_u32 slots; /* of slot layouts: of each source, or of each expert */
@@ -225,6 +240,7 @@ typedef struct wefti_cuda_ep_hosts_args {
     wefti_u64 capacity; /* rows of out */
     const unsigned char *bias[2]; /* of a combine: what is added behind the domains, or NULL */
     wefti_u64 bias_pitch[2];
+    wefti_cuda_ep_hosts_own own;
     /* Values that go back beside rows, a sum of rows of their own (hosts/values.cuh): */
     wefti_u32 places; /* of such a row: K, to a multiple of 4 */
     wefti_i32 of_owners; /* by source: only those of choices of this rank */

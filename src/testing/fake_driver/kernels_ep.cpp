@@ -21,6 +21,7 @@
     X(15dispatch_counts, C1, hosts) \
     X(14dispatch_scans, C1, hosts) \
     X(15dispatch_places, C1, hosts) \
+    X(15combine_chooses, C1, hosts) \
     X(15combine_results, C1, hosts) \
     X(15combine_crosses, C1, hosts) \
     X(14combine_totals, C1, hosts) \

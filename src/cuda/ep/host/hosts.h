@@ -15,6 +15,7 @@
     X(COUNT, "15dispatch_counts", hosts_local)                                                                         \
     X(SCAN, "14dispatch_scans", hosts_local)                                                                           \
     X(PLACE, "15dispatch_places", hosts_local)                                                                         \
+    X(CHOOSE, "15combine_chooses", hosts_local)                                                                        \
     X(RESULTS, "15combine_results", hosts_local)                                                                       \
     X(CROSS_BACK, "15combine_crosses", hosts_crossing)                                                                 \
     X(TOTALS, "14combine_totals", hosts_local)                                                                         \

@@ -125,7 +125,9 @@ static weft_status dispatch_inside(const weft_ep_route *route, const wefti_cuda_
     received.rows = in;
     received.rows.data = between->received;
     received.rows_capacity = (size_t)wefti_ep_between_received_max(route->ep);
-    WEFT_TRY(route->ep->calls->route_choose(route->between->inner, &choices));
+    if (!args->is_kept) {
+        WEFT_TRY(route->ep->calls->route_choose(route->between->inner, &choices));
+    }
     return route->ep->calls->dispatch(route->between->inner, &in, &received, stream);
 }
 
@@ -317,13 +319,30 @@ static weft_status run_back(const weft_ep_route *route, int sms, const wefti_cud
     return ended(ep, launch(ep, WEFTI_EP_BETWEEN_TOTALS, sms, args, stream, call));
 }
 
+/* A combine's own weights and choices to the owners of experts. */
+static weft_status run_choices(const weft_ep_route *route, int sms, const wefti_cuda_ep_hosts_args *args,
+                               weft_stream *stream, const char *call)
+{
+    weft_ep *ep = route->ep;
+    wefti_cuda_ep_hosts_args rows = *args;
+    rows.is_kept = 1;
+    rows.wide_bytes = args->own.row_bytes;
+    WEFT_TRY(launch(ep, WEFTI_EP_BETWEEN_CHOOSE, sms, &rows, stream, call));
+    WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_CROSS, cross_blocks(ep, sms), &rows, stream, call)));
+    return ended(ep, dispatch_inside(route, &rows, stream));
+}
+
 static weft_status run_combine(weft_ep_route *route, const wefti_cuda_ep_hosts_args *args, const weft_ep_rows *in,
                                weft_stream *stream, const char *call)
 {
     int sms;
     WEFT_TRY(wefti_ep_between_check_masks(route->ep, call));
     WEFT_TRY(find_sms(route, call, &sms));
-    WEFT_TRY(launch(route->ep, WEFTI_EP_BETWEEN_RESULTS, sms, args, stream, call));
+    if (args->own.row_bytes != 0) {
+        WEFT_TRY(run_choices(route, sms, args, stream, call));
+    }
+    weft_status status = launch(route->ep, WEFTI_EP_BETWEEN_RESULTS, sms, args, stream, call);
+    WEFT_TRY(args->own.row_bytes != 0 ? ended(route->ep, status) : status);
     return run_back(route, sms, args, in, stream, call);
 }
 
@@ -366,15 +385,6 @@ static weft_status run_values(const weft_ep_route *route, unsigned kind, const v
 static weft_status check_combine(const weft_ep_route *route, const weft_ep_rows *out,
                                  const wefti_ep_combining *combining, const char *call)
 {
-    const char *what = combining->weights != NULL ? "options.weights is given"
-                       : combining->ids != NULL   ? "options.ids is given"
-                                                  : NULL;
-    if (what != NULL) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "%s: %s; a group of several domains on GPUs does not have that. Route on the host "
-                           "(config.on_device 0)",
-                           call, what);
-    }
     for (int i = 0; i < combining->biases; i++) {
         WEFT_TRY(wefti_ep_rows_held(&combining->bias[i], route->between->tokens_least, call, "options.bias"));
     }
@@ -388,11 +398,19 @@ static weft_status combine(weft_ep_route *route, const weft_ep_rows *in, const w
 {
     WEFT_TRY(wefti_ep_between_status(route->ep, call));
     const unsigned flags = ((combining->flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0) |
+                           (combining->weights != NULL ? WEFTI_CUDA_EP_COMBINE_WEIGHTS : 0) |
+                           (combining->ids != NULL ? WEFTI_CUDA_EP_COMBINE_IDS : 0) |
                            (of->out != NULL ? WEFTI_CUDA_EP_VALUES : 0);
     const int is_once = kind == WEFTI_CUDA_EP_DISPATCH_BWD && route->plan.layout == WEFT_EP_SLOTS_EXPERT;
     wefti_cuda_ep_hosts_args args = args_of(route, kind, flags | (is_once ? WEFTI_CUDA_EP_ONCE : 0), in);
     args.dtype = in->dtype;
     args.out_dtype = out->dtype;
+    if (wefti_ep_combining_has_choices(combining)) {
+        args.own = (wefti_cuda_ep_hosts_own){.row_bytes = wefti_cuda_ep_hosts_own_bytes(route->plan.topk),
+                                             .weights = combining->weights,
+                                             .ids = combining->ids,
+                                             .wide = combining->ids_are_wide};
+    }
     args.in = in->data;
     args.in_pitch = wefti_cuda_ep_pitch(in);
     args.out = out->data;

@@ -325,7 +325,7 @@ EP_DEVICE void ep_hosts_look(const ep_hosts &args, ep_hosts_crossing *state, ep_
                       : left < chunk_rows                                        ? left
                                                                                  : chunk_rows;
     }
-    if (!BACK && state->rows > 0) {
+    if (!BACK && args.is_kept == 0 && state->rows > 0) {
         state->row = atomicAdd((wefti_u32 *)args.tables.inner_tokens, (wefti_u32)state->rows);
     }
 }
@@ -357,6 +357,8 @@ EP_DEVICE void ep_hosts_take(const ep_hosts &args, ep_hosts_crossing *state, ep_
     if (BACK) {
         ep_hosts_copy_rows(rows, row_bytes, group.domain_sums + at * row_bytes, args.tables.sent_token + first, from,
                            NULL);
+    } else if (args.is_kept != 0) {
+        ep_hosts_copy_rows(rows, row_bytes, group.rows, args.tables.line_row + first, from, NULL);
     } else {
         ep_hosts_copy_rows(rows, row_bytes, group.rows + (wefti_u64)state->row * row_bytes, NULL, from, NULL);
         for (int i = ep_warp(); i < rows; i += ep_warps()) {

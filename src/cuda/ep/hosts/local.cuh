@@ -17,6 +17,7 @@
  *     dispatch_counts   a warp a tile, a lane a choice: rows of each local expert there; by source a lane a pair
  *     dispatch_scans    a warp an expert: prefix over tiles; first rows of experts and sources; counts told
  *     dispatch_places   a block a tile: rows in the order of (source, token), a warp a received row: to its rows
+ *     combine_chooses   (choices.cuh)
  *     combine_results   a warp a received row: the sum of its results, in ascending choice
  *     combine_totals    a warp a token: the sum of its domains, in ascending domain, and biases
  *
@@ -31,7 +32,7 @@
 #include "cuda/ep/device/copy.cuh"
 #include "cuda/ep/device/quantise.cuh"
 #include "cuda/ep/device/reduce.cuh"
-#include "cuda/ep/hosts/call.cuh"
+#include "cuda/ep/hosts/choices.cuh"
 
 /* ---- choices ---- */
 
@@ -668,15 +669,17 @@ EP_DEVICE void ep_hosts_place(const ep_hosts &args)
 
 #define EP_HOSTS_SUMS 4
 
-/* What a received token's choices here have given, of vector `vector` of its row. A thread. */
-template <int DTYPE>
+/* What a received token's choices here have given, of vector `vector` of its row; by the call's OWN weights or those of
+ * the routing. A thread. */
+template <int DTYPE, bool OWN>
 EP_DEVICE void ep_hosts_result(const ep_hosts &args, wefti_u64 number, wefti_u32 vector, float *sum)
 {
     const wefti_u64 at = number * (wefti_u64)args.topk;
     const bool weighted = (args.flags & WEFTI_CUDA_EP_WEIGHTED) != 0;
+    const float *own = OWN ? ep_hosts_own_weights(args, number) : NULL;
     for (int k = 0; k < (args.by_expert != 0 ? args.topk : 1); k++) {
         const wefti_i32 row = args.tables.row[at + (wefti_u64)k];
-        bool takes = row >= 0;
+        bool takes = row >= 0 && (!OWN || ep_hosts_takes_part(args, own, k));
         for (int i = 0; (args.flags & WEFTI_CUDA_EP_ONCE) != 0 && i < k; i++) {
             takes = takes && args.tables.row[at + (wefti_u64)i] != row; /* that of an earlier choice */
         }
@@ -684,7 +687,7 @@ EP_DEVICE void ep_hosts_result(const ep_hosts &args, wefti_u64 number, wefti_u32
             continue;
         }
         const uint4 given = ((const uint4 *)(args.in + (wefti_u64)row * args.in_pitch))[vector];
-        const float weight = args.tables.row_weight[at + (wefti_u64)k];
+        const float weight = OWN ? own[k] : args.tables.row_weight[at + (wefti_u64)k];
         if (weighted && args.by_expert != 0) {
             ep_fuse<DTYPE>(sum, given, weight);
         } else if (weighted) {
@@ -734,7 +737,7 @@ EP_DEVICE void ep_hosts_store(const ep_hosts &args, unsigned char *row, wefti_u3
 }
 
 /* Warps take rows, and of each EP_HOSTS_SUMS vectors a lane at a time. */
-template <int DTYPE, bool TOTAL> EP_DEVICE void ep_hosts_add_all(const ep_hosts &args)
+template <int DTYPE, bool TOTAL, bool OWN> EP_DEVICE void ep_hosts_add_all(const ep_hosts &args)
 {
     const ep_warp_group warps = ep_hosts_warps();
     const int rows = TOTAL ? args.tables.route_header->tokens : *args.inner_rows;
@@ -743,6 +746,9 @@ template <int DTYPE, bool TOTAL> EP_DEVICE void ep_hosts_add_all(const ep_hosts 
         const wefti_u32 goes = TOTAL ? ep_hosts_goes(args, row, 0) : 0;
         unsigned char *out =
             TOTAL ? args.out + (wefti_u64)row * args.out_pitch : args.group.results + (wefti_u64)row * args.row_bytes;
+        if (OWN && args.by_expert == 0) {
+            ep_hosts_fold_own(args, (wefti_u64)row);
+        }
         for (wefti_u32 first = 0; first < vectors; first += 32 * EP_HOSTS_SUMS) {
             const wefti_u32 at = first + (wefti_u32)ep_lane();
             float sums[EP_HOSTS_SUMS][ep_type<DTYPE>::ELEMENTS] = {};
@@ -752,7 +758,7 @@ template <int DTYPE, bool TOTAL> EP_DEVICE void ep_hosts_add_all(const ep_hosts 
                 if (TOTAL) {
                     ep_hosts_total<DTYPE>(args, row, vector, goes, sums[i]);
                 } else {
-                    ep_hosts_result<DTYPE>(args, (wefti_u64)row, vector, sums[i]);
+                    ep_hosts_result<DTYPE, OWN>(args, (wefti_u64)row, vector, sums[i]);
                 }
             }
 #pragma unroll
@@ -765,6 +771,17 @@ template <int DTYPE, bool TOTAL> EP_DEVICE void ep_hosts_add_all(const ep_hosts 
     }
 }
 
+template <bool TOTAL, bool OWN> EP_DEVICE void ep_hosts_add_as(const ep_hosts &args)
+{
+    if (args.dtype == WEFT_EP_F32) {
+        ep_hosts_add_all<WEFT_EP_F32, TOTAL, OWN>(args);
+    } else if (args.dtype == WEFT_EP_BF16) {
+        ep_hosts_add_all<WEFT_EP_BF16, TOTAL, OWN>(args);
+    } else {
+        ep_hosts_add_all<WEFT_EP_F16, TOTAL, OWN>(args);
+    }
+}
+
 template <bool TOTAL> EP_DEVICE void ep_hosts_add(const ep_hosts &args)
 {
     if (TOTAL ? !ep_hosts_is_well(args.group) : !ep_hosts_begins(args.group)) {
@@ -773,12 +790,10 @@ template <bool TOTAL> EP_DEVICE void ep_hosts_add(const ep_hosts &args)
     if (!TOTAL && ep_hosts_grid().number == 0) {
         ep_hosts_count_call(args.group);
     }
-    if (args.dtype == WEFT_EP_F32) {
-        ep_hosts_add_all<WEFT_EP_F32, TOTAL>(args);
-    } else if (args.dtype == WEFT_EP_BF16) {
-        ep_hosts_add_all<WEFT_EP_BF16, TOTAL>(args);
+    if (!TOTAL && args.own.row_bytes != 0) {
+        ep_hosts_add_as<TOTAL, !TOTAL>(args);
     } else {
-        ep_hosts_add_all<WEFT_EP_F16, TOTAL>(args);
+        ep_hosts_add_as<TOTAL, false>(args);
     }
 }
 
