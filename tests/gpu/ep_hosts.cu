@@ -67,7 +67,7 @@ static weft_ep *open_group(job *of, const ep_size *size, uint64_t *common, ep_se
     setup->config.rows_max = 0;
     setup->config.overflow = WEFT_EP_OVERFLOW_ERROR;
     setup->config.pairs_max = 0;
-    setup->config.flags = 0;
+    setup->config.flags = random_below(common, 2) == 0 ? WEFT_EP_STATISTICS : 0; /* which changes no result */
     setup->config.domain_ranks = 0;
     setup->config.slot_tokens_max = setup->config.tokens_max;
     weft_ep_config config = setup->config;

@@ -168,6 +168,8 @@ typedef struct wefti_cuda_ep_hosts_group {
     unsigned char *domain_sums; /* [D][tokens_max]: those of other domains */
     wefti_u32 *row_of; /* [R][tokens_max]: 0, or where the token is in `received`, + 1 */
     wefti_u32 *tile_counts; /* [L or 1][tiles] */
+    wefti_u64 *stats; /* what WEFT_EP_STATISTICS keeps (host/hosts_statistics.c) */
+    wefti_u64 *waits; /* [R] how long crossings of the running call have waited for rows, or NULL */
 } wefti_cuda_ep_hosts_group;
 
 /* A route's tables: device addresses. */

@@ -21,7 +21,8 @@
     X(TOTALS, "14combine_totals", hosts_local)                                                                         \
     X(SPREAD, "15combine_spreads", hosts_values)                                                                       \
     X(DOTS, "12combine_dots", hosts_values)                                                                            \
-    X(GATHER, "15combine_gathers", hosts_values)
+    X(GATHER, "15combine_gathers", hosts_values)                                                                       \
+    X(STATISTICS, "10statistics", routing_after)
 
 typedef enum wefti_ep_between_kernel {
 #define WEFTI_CUDA_EP_HOSTS_KERNEL(NAME, name, module) WEFTI_EP_BETWEEN_##NAME,
@@ -87,6 +88,14 @@ static inline uint32_t wefti_ep_between_places(int topk)
 weft_status wefti_ep_between_status(weft_ep *ep, const char *call);
 /* Why no call works any more, of the group or the one inside: 0, or the word that says it. */
 uint64_t wefti_ep_between_failed(const weft_ep *ep);
+
+/* What WEFT_EP_STATISTICS keeps: words of device memory, and what comes after a call. */
+uint64_t wefti_ep_between_stats_words(const weft_ep *ep);
+weft_status wefti_ep_between_stats_open(weft_ep *ep);
+weft_status wefti_ep_between_stats_fetch(const weft_ep *ep);
+weft_status wefti_ep_between_stats_clear(const weft_ep *ep);
+weft_status wefti_ep_between_count(const weft_ep_route *route, wefti_cuda_ep_counted counted, weft_stream *stream,
+                                   const char *call);
 
 weft_status wefti_ep_between_check_masks(const weft_ep *ep, const char *call);
 weft_status wefti_ep_between_mask(weft_ep *ep, int rank, int alive);

@@ -156,7 +156,8 @@ weft_status wefti_ep_between_update(weft_ep_route *route, const weft_ep_choices 
     WEFT_TRY(wefti_ep_between_status(route->ep, call));
     wefti_cuda_ep_hosts_args args = args_of(route, WEFTI_CUDA_EP_DISPATCH, WEFTI_CUDA_EP_FRESH, NULL);
     add_choices(&args, route, choices);
-    return run_dispatch(route, &args, stream, call);
+    WEFT_TRY(run_dispatch(route, &args, stream, call));
+    return wefti_ep_between_count(route, WEFTI_CUDA_EP_COUNTED_NOT, stream, call);
 }
 
 /* Add the scales of fp8 rows, which were given or are made on the way, and those of rows of bytes. */
@@ -225,7 +226,8 @@ static weft_status dispatch(weft_ep_route *route, const weft_ep_choices *fresh, 
 {
     WEFT_TRY(wefti_ep_between_status(route->ep, call));
     const wefti_cuda_ep_hosts_args args = dispatch_args(route, fresh, in, out, of);
-    return run_dispatch(route, &args, stream, call);
+    WEFT_TRY(run_dispatch(route, &args, stream, call));
+    return wefti_ep_between_count(route, WEFTI_CUDA_EP_COUNTED_DISPATCH, stream, call);
 }
 
 static weft_status check_dispatch(const weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
@@ -420,7 +422,10 @@ static weft_status combine(weft_ep_route *route, const weft_ep_rows *in, const w
         args.bias_pitch[i] = wefti_cuda_ep_pitch(&combining->bias[i]);
     }
     WEFT_TRY(run_combine(route, &args, in, stream, call));
-    return of->out != NULL ? run_values(route, kind, of, stream, call) : WEFT_OK;
+    WEFT_TRY(of->out != NULL ? run_values(route, kind, of, stream, call) : WEFT_OK);
+    return wefti_ep_between_count(
+        route, kind == WEFTI_CUDA_EP_DISPATCH_BWD ? WEFTI_CUDA_EP_COUNTED_NOT : WEFTI_CUDA_EP_COUNTED_COMBINE, stream,
+        call);
 }
 
 static values values_of(const wefti_ep_combining *combining)
@@ -487,10 +492,11 @@ weft_status wefti_ep_between_combine_bwd(weft_ep_route *route, const weft_ep_row
     wefti_cuda_ep_hosts_args args = dispatch_args(route, NULL, grad_out, &received, &of);
     WEFT_TRY(run_dispatch(route, &args, stream, call));
     if (grad_weights == NULL) {
-        return WEFT_OK;
+        return wefti_ep_between_count(route, WEFTI_CUDA_EP_COUNTED_NOT, stream, call);
     }
     args.rows = rows->data;
     args.rows_pitch = wefti_cuda_ep_pitch(rows);
     const values dots = {.out = grad_weights, .dots = &args};
-    return run_values(route, WEFTI_CUDA_EP_COMBINE_BWD, &dots, stream, call);
+    WEFT_TRY(run_values(route, WEFTI_CUDA_EP_COMBINE_BWD, &dots, stream, call));
+    return wefti_ep_between_count(route, WEFTI_CUDA_EP_COUNTED_NOT, stream, call);
 }

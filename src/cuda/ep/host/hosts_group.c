@@ -30,8 +30,10 @@ static weft_status check_limits(const weft_ep *ep)
     if (wefti_ep_channels(ep) > 1) {
         return refuse("pairs_max is 2", "give 1, and make two groups");
     }
-    if (ep->config.flags != 0) {
-        return refuse("flags is not 0", "give 0, or route on the host (config.on_device 0)");
+    if ((ep->config.flags & (WEFT_EP_MASK_ON_TIMEOUT | WEFT_EP_NO_STAGING)) != 0) {
+        return refuse((ep->config.flags & WEFT_EP_NO_STAGING) != 0 ? "flags has WEFT_EP_NO_STAGING"
+                                                                   : "flags has WEFT_EP_MASK_ON_TIMEOUT",
+                      "leave it out, or route on the host (config.on_device 0)");
     }
     if (ep->config.claim_with != NULL) {
         return refuse("claim_with is given", "give NULL");
@@ -125,6 +127,7 @@ static size_t lay_out(weft_ep *ep, wefti_cuda_ep_hosts_group *group, uint64_t me
     LAY(inner_expert, (uint64_t)ep->config.experts * sizeof *group->inner_expert);
     LAY(row_of, received * sizeof *group->row_of);
     LAY(tile_counts, tiles * local * sizeof *group->tile_counts);
+    LAY(stats, wefti_ep_between_stats_words(ep) * sizeof *group->stats);
     LAY(rows, wefti_ep_between_tokens_max(ep) * wide);
     LAY(results, received * row_bytes);
     LAY(sums, wefti_ep_between_tokens_max(ep) * row_bytes);
@@ -376,6 +379,7 @@ static weft_status prepare(weft_ep *ep)
     WEFT_TRY(weft_world_dev(ep->world, &between->group.dev));
     set_group(ep);
     WEFT_TRY(write_tables(ep));
+    WEFT_TRY(wefti_ep_between_stats_open(ep));
     WEFT_TRY(wefti_cuda_enter(between->cuda));
     weft_status status = find_kernels(between);
     wefti_cuda_leave(between->cuda);
@@ -526,6 +530,8 @@ static const wefti_ep_backend hosts_backend = {
     .counts = wefti_ep_between_counts,
     .counts_told = wefti_ep_between_counts_told,
     .query = wefti_ep_between_query,
+    .stats_fetch = wefti_ep_between_stats_fetch,
+    .stats_clear = wefti_ep_between_stats_clear,
     .dispatch = wefti_ep_between_dispatch,
     .combine = wefti_ep_between_combine,
     .dispatch_send = wefti_ep_between_dispatch_send,

@@ -388,12 +388,30 @@ EP_DEVICE void ep_hosts_take(const ep_hosts &args, ep_hosts_crossing *state, ep_
 
 /* ---- all of it ---- */
 
+/* In a group with WEFT_EP_STATISTICS: how long nothing has gone on while rows were to come. Each look is timed, as one
+ * is a round of all ends. Thread 0. */
+EP_DEVICE void ep_hosts_note_waits(const ep_hosts_group &group, bool back, ep_hosts_crossing *state)
+{
+    const wefti_u64 now = wefti_time_ns();
+    state->start_ns = state->start_ns == 0 ? now : state->start_ns;
+    const wefti_u64 waited = now - state->start_ns;
+    for (int i = 0, end = (int)blockIdx.x; end < ep_hosts_ends(group); i++, end += (int)gridDim.x) {
+        const ep_hosts_side side = ep_hosts_side_of(group, back, end);
+        if (!state->of[i].is_done && !side.sends) {
+            atomicMax((unsigned long long *)&group.waits[side.to.rank], (unsigned long long)waited);
+        }
+    }
+}
+
 /* Nothing has gone on: whether to look again. Thread 0. */
 template <bool BACK> EP_DEVICE_SLOW void ep_hosts_rest(const ep_hosts *args, ep_hosts_crossing *state)
 {
     const ep_hosts_group &group = args->group;
     const int ends = ep_hosts_ends(group);
     EP_PAUSE();
+    if (group.waits != NULL) {
+        ep_hosts_note_waits(group, BACK, state);
+    }
     if (++state->looks % WEFTI_DEV_LOOKS != 0) {
         return;
     }
