@@ -71,14 +71,15 @@
  *                    two more steps of slots is kept, so that a send of slots need not wait, and for combines 8/3 rows
  *                    for each of the first 16 tokens; in groups of more than 32 ranks for one more step, and with
  *                    WEFT_EP_MASK_ON_TIMEOUT only
- *   halves           each is a launch, and nothing of the call runs between them; all ranks call the halves or all the
- *                    whole. recv may be given another stream than its send: it comes after all that the send's
+ *   halves           each is a launch, or two, and nothing of the call runs between them; all ranks call the halves or
+ *                    all the whole. recv may be given another stream than its send: it comes after all that the send's
  *                    stream has by then; calls that follow are for the caller to order behind it.
  *                    WEFT_ERR_STATE when others have claimed all multiprocessors meanwhile, or, with a new routing of
- *                    rows that do not leave with send, some of the send's: recv is still to come. Rows of slot layouts
- *                    leave with send in groups of up to 32 ranks, and recv waits for the other ranks' sends only. Else
- *                    send tells the others what comes, and rows move in recv, at the same time on all ranks: to have
- *                    them move beside other work, make the whole call on a stream of its own, with a plan's sms
+ *                    rows that move in recv, or leave by WEFT_EP_ROWS_WITH_SEND, some of the send's: recv is still to
+ *                    come. Rows of slot layouts leave with send in groups of up to 32 ranks, and recv waits for the
+ *                    other ranks' sends only; those of other layouts leave so with WEFT_EP_ROWS_WITH_SEND. Else send
+ *                    tells the others what comes, and rows move in recv, at the same time on all ranks: to have them
+ *                    move beside other work, make the whole call on a stream of its own, with a plan's sms
  *   two pairs        (pairs_max) beside a pair that is outstanding on another stream a call, or a recv on another
  *                    stream than its send's, is WEFT_ERR_UNSUPPORTED, unless both routes have plan.sms, which the
  *                    group then claims twice, and at most half of the multiprocessors */
@@ -174,7 +175,8 @@ typedef struct weft_ep_config {
     int slot_tokens_max;
     /* 0: memory and calls are the host's. 1: they are those of the PEs' GPUs; see "On GPUs" above. */
     int on_device;
-    /* Of WEFT_EP_MASK_ON_TIMEOUT, WEFT_EP_STATISTICS, WEFT_EP_NO_LOW_LATENCY and WEFT_EP_NO_STAGING */
+    /* Of WEFT_EP_MASK_ON_TIMEOUT, WEFT_EP_STATISTICS, WEFT_EP_NO_LOW_LATENCY, WEFT_EP_NO_STAGING and
+     * WEFT_EP_ROWS_WITH_SEND */
     unsigned flags;
     /* The pairs of halves that may be outstanding: 0 and 1: one; 2: two, for which the group takes its memory twice. */
     int pairs_max;
@@ -246,8 +248,8 @@ typedef struct weft_ep_config {
 #define WEFT_EP_MASK_ON_TIMEOUT 1u
 /* Keep what weft_ep_stats_query tells. */
 #define WEFT_EP_STATISTICS 2u
-/* On GPUs: no memory for rows that leave before their receivers' call (weft_ep_memory.low_latency_bytes is 0): slots of
- * few tokens go as all other rows. Of no effect on the host. */
+/* On GPUs: no memory for rows of slots that leave before their receivers' call (weft_ep_memory.low_latency_bytes is 0,
+ * without WEFT_EP_ROWS_WITH_SEND): slots of few tokens go as all other rows. Of no effect on the host. */
 #define WEFT_EP_NO_LOW_LATENCY 4u
 /* No memory for rows from or to memory that is not symmetric, nor for partial sums (weft_ep_memory.staging_bytes, but
  * for what crosses between domains): a call that would need it is WEFT_ERR_UNSUPPORTED before it joins. What is left is
@@ -256,6 +258,14 @@ typedef struct weft_ep_config {
  * combine with weights, or of WEFT_EP_SLOTS_EXPERT, needs it; on GPUs all of them but dispatches and combines of few
  * tokens in slots, which go through low-latency memory, need it to add up. Not in groups of several domains on GPUs. */
 #define WEFT_EP_NO_STAGING 8u
+/* On GPUs: rows of halves leave with send in all layouts, to memory at their receivers that is for nothing else: twice
+ * tokens_max rows of each rank, with their scales, for each pair (in weft_ep_memory.low_latency_bytes). recv copies
+ * them to their places, or adds them up. Still sent in recv, which then waits for the other ranks' recvs: who is
+ * received, of a new routing; new weights; scales that are given with rows. Moved in recv, as without the flag: rows of
+ * a routing of positions; of combines with values; by expert, of those with `weights` or `ids`. A call whose rows leave
+ * with send needs no staging (WEFT_EP_NO_STAGING). WEFT_ERR_UNSUPPORTED: more than 32 ranks, several domains. Of no
+ * effect on the host. */
+#define WEFT_EP_ROWS_WITH_SEND 16u
 
 #define WEFT_EP_CONFIG_INIT WEFTI_SIZED(weft_ep_config)
 

@@ -92,11 +92,12 @@ static weft_status read_config(const weft_ep_config **given, weft_ep_config *cop
 
 static weft_status check_group_flags(const weft_ep_config *config)
 {
-    const unsigned known = WEFT_EP_MASK_ON_TIMEOUT | WEFT_EP_STATISTICS | WEFT_EP_NO_LOW_LATENCY | WEFT_EP_NO_STAGING;
+    const unsigned known = WEFT_EP_MASK_ON_TIMEOUT | WEFT_EP_STATISTICS | WEFT_EP_NO_LOW_LATENCY | WEFT_EP_NO_STAGING |
+                           WEFT_EP_ROWS_WITH_SEND;
     if ((config->flags & ~known) != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT,
                            "weft_ep_create: flags is 0x%x; give WEFT_EP_MASK_ON_TIMEOUT, WEFT_EP_STATISTICS, "
-                           "WEFT_EP_NO_LOW_LATENCY and WEFT_EP_NO_STAGING, or 0",
+                           "WEFT_EP_NO_LOW_LATENCY, WEFT_EP_NO_STAGING and WEFT_EP_ROWS_WITH_SEND, or 0",
                            config->flags);
     }
     return WEFT_OK;

@@ -62,6 +62,8 @@ static void test_body(test_pe *pe)
         test_graph(&of, &all, WEFT_EP_SLOTS_SOURCE, 1, 0);
         test_graph(&of, &all, WEFT_EP_SLOTS_SOURCE, 1, 1);
         test_graph(&of, &all, WEFT_EP_RANK_MAJOR, 0, 1);
+        test_graph(&of, &all, WEFT_EP_RANK_MAJOR, 1, GRAPH_LEAVES);
+        test_graph(&of, &all, WEFT_EP_RANK_MAJOR, 0, GRAPH_LEAVES);
     }
 #endif
     const bool is_few = ON_GPU || pe->pes <= FEW_PES;

@@ -1,12 +1,14 @@
 /* Goal: between the halves of a dispatch or combine on GPUs nothing of it runs; a send waits for no other rank, and of
- * slot layouts a recv waits for other ranks' sends and not for their recvs, where ranks are few; calls of two groups,
- * or two pairs of one, may lie in each other; and two calls in a row of one route make routings.
+ * slot layouts, and of all with WEFT_EP_ROWS_WITH_SEND where nothing is sent beside rows, a recv waits for other ranks'
+ * sends and not for their recvs, where ranks are few; calls of two groups, or two pairs of one, may lie in each other;
+ * and two calls in a row of one route make routings.
  *
  * Method: random cases against the serial reference. In turns: a rank sends when those before it have sent and their
  * streams have ended, so that a send that waited for a rank after it would meet its deadline; where a recv waits for
- * sends only they also receive in turns. Nested: one group's call between the halves of another's, with one stream,
- * and, where a recv waits for sends only, odd ranks the other way round; and one route's call between the halves of
- * another's, of one group. Usage: as support/launch.h says; -c: how many cases; WEFT_SEED. */
+ * sends only they also receive in turns. Ahead: where it does, ranks send the next call before others have received.
+ * Nested: one group's call between the halves of another's, with one stream, and, where a recv waits for sends only,
+ * odd ranks the other way round; and one route's call between the halves of another's, of one group. Usage: as
+ * support/launch.h says; -c: how many cases; WEFT_SEED. */
 #include "support/arena.h"
 
 extern "C" {
@@ -40,12 +42,21 @@ typedef struct actor {
     struct actor *inner; /* of a nested call */
     int adds; /* it is a combine */
     int fresh;
+    int is_second; /* of two calls in a row */
 } actor;
 
-/* Whether a recv waits for the others' sends, and not for their recvs. */
-static int waits_for_sends(const test_pe *pe, const weft_ep_plan *plan)
+/* Whether a recv waits for the others' sends, and not for their recvs: of slots always. */
+static int is_of_slots(const test_pe *pe, const weft_ep_plan *plan)
 {
     return !ep_is_many(pe->pes) && (plan->layout == WEFT_EP_SLOTS_SOURCE || plan->layout == WEFT_EP_SLOTS_EXPERT);
+}
+
+/* And where rows leave with send, of calls that send nothing beside them. */
+static int waits_for_sends(const actor *who)
+{
+    const int leaves = (who->setup.config.flags & WEFT_EP_ROWS_WITH_SEND) != 0;
+    const int is_alone = who->adds || (!who->fresh && who->payload.scale_type == WEFT_EP_SCALE_NONE);
+    return is_of_slots(who->of->pe, &who->plan) || (leaves && is_alone);
 }
 
 static void open_route(actor *who, uint64_t *common, unsigned layout)
@@ -79,6 +90,9 @@ static void open_actor(actor *who, scene *of, uint64_t *common, unsigned layout,
     who->setup.config.overflow = random_below(common, 2) == 0 ? WEFT_EP_OVERFLOW_DROP : WEFT_EP_OVERFLOW_ERROR;
     who->setup.config.slot_tokens_max = 0;
     who->setup.config.pairs_max = 2;
+    if (random_below(common, 2) == 0 && !ep_is_many(of->pe->pes)) {
+        who->setup.config.flags = WEFT_EP_ROWS_WITH_SEND;
+    }
     weft_ep_config config = who->setup.config;
     config.experts_of_rank = who->setup.uneven ? who->setup.table : NULL;
     CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &who->ep));
@@ -152,7 +166,7 @@ static void in_turn(void *context, ep_moment moment)
 {
     actor *who = (actor *)context;
     test_pe *pe = who->of->pe;
-    const int receives = waits_for_sends(pe, &who->plan); /* in turns as well */
+    const int receives = waits_for_sends(who); /* in turns as well */
     if (moment != EP_BEFORE_SEND) {
         finish(pe);
     }
@@ -175,6 +189,39 @@ static void test_rounds(scene *of, uint64_t *common, unsigned layout)
     close_actor(&who, NULL);
 }
 
+/* ---- ahead ---- */
+
+/* Of two calls in a row: ranks of even numbers receive the first and send the second before the others receive the
+ * first. */
+static void go_ahead(void *context, ep_moment moment)
+{
+    actor *who = (actor *)context;
+    if (moment == EP_BETWEEN_HALVES) {
+        const int leads = who->of->pe->pe % 2 == 0;
+        finish(who->of->pe);
+        wait_rounds(who, leads == who->is_second ? 2 : 1);
+    }
+}
+
+static void test_ahead(scene *of, uint64_t *common, unsigned layout)
+{
+    actor who;
+    open_actor(&who, of, common, layout, NULL);
+    draw_call(&who, common, 1, 0);
+    act(&who, NULL);
+    for (int pair = 0; pair < 3; pair++) {
+        draw_call(&who, common, 0, pair % 2);
+        if (waits_for_sends(&who)) {
+            who.is_second = 0;
+            act(&who, go_ahead);
+            draw_call(&who, common, pair == 2, pair < 2 && random_below(common, 2) == 0);
+            who.is_second = 1;
+            act(&who, go_ahead);
+        }
+    }
+    close_actor(&who, NULL);
+}
+
 /* ---- nested ---- */
 
 static void nest(void *context, ep_moment moment)
@@ -191,7 +238,7 @@ static void test_nested(scene *of, uint64_t *common, unsigned layout, unsigned o
     actor pair[2];
     open_actor(&pair[0], of, common, layout, NULL);
     open_actor(&pair[1], of, common, other, is_one ? &pair[0] : NULL);
-    const int may_swap = waits_for_sends(of->pe, &pair[0].plan) && waits_for_sends(of->pe, &pair[1].plan);
+    const int may_swap = is_of_slots(of->pe, &pair[0].plan) && is_of_slots(of->pe, &pair[1].plan);
     const int odd = !is_one && may_swap ? of->pe->pe % 2 : 0;
     pair[odd].inner = &pair[1 - odd];
     for (int call = 0; call < 6; call++) {
@@ -217,6 +264,7 @@ static void test_body(test_pe *pe)
     for (int i = 0; i < cases && check_failures() == 0; i++) {
         of.own = common ^ (uint64_t)(pe->pe + 1) * UINT64_C(0xbf58476d1ce4e5b9);
         test_rounds(&of, &common, (unsigned)i % 4);
+        test_ahead(&of, &common, (unsigned)i % 4);
         test_nested(&of, &common, WEFT_EP_SLOTS_SOURCE + (unsigned)i % 2, WEFT_EP_SLOTS_EXPERT - (unsigned)i % 2, 0);
         test_nested(&of, &common, (unsigned)i % 4, (unsigned)i / 4 % 4, 1);
     }

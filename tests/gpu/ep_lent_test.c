@@ -1,7 +1,7 @@
 /* Goal: on GPUs, too, a group lends receive windows, which are written in place, and takes no memory for rows on their
- * way with WEFT_EP_NO_STAGING: few tokens in slots, and dispatches into symmetric memory, go as before, the others say
- * so before they join. And a backward in memory that routings share is on the routing that it requires. Method:
- * gpu/support/ep_rig.h. */
+ * way with WEFT_EP_NO_STAGING: few tokens in slots, halves whose rows leave with send, and dispatches into symmetric
+ * memory, go as before, the others say so before they join. And a backward in memory that routings share is on the
+ * routing that it requires. Method: gpu/support/ep_rig.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -93,6 +93,38 @@ static void lend(weft_world *world, int which)
     ep_rig_close(&rig);
 }
 
+/* Halves whose rows leave with send need no memory for rows on their way. */
+static void leave(weft_world *world, int which)
+{
+    ep_rig rig;
+    static _Alignas(64) ep_rig_row plain[EP_RIG_PES][EP_RIG_ROWS];
+    _Alignas(64) ep_rig_row out[EP_RIG_TOKENS];
+    const weft_ep_rows sums = ep_rig_rows(out);
+    const weft_ep_layout layout = which % 2 == 0 ? WEFT_EP_RANK_MAJOR : WEFT_EP_EXPERT_MAJOR;
+    open_rig(&rig, world, layout, WEFT_EP_NO_STAGING | WEFT_EP_ROWS_WITH_SEND);
+    rig.received.rows = ep_rig_rows(plain[rig.rank]);
+    for (int call = 0; call < 3; call++) { /* a new routing, and calls on it */
+        if (call == 0) {
+            CHECK_OK(weft_ep_route_choose(rig.route, &rig.choices));
+        }
+        expect_refused(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
+        memset(plain[rig.rank], EP_RIG_MARK, sizeof plain[rig.rank]);
+        CHECK_OK(weft_ep_dispatch_send(rig.route, &rig.in, &rig.received, NULL));
+        CHECK_OK(weft_ep_dispatch_recv(rig.route, NULL));
+        CHECK_STATUS(ep_rig_status(&rig), WEFT_OK);
+        expect_refused(weft_ep_combine(rig.route, &rig.received.rows, &sums, 0, NULL));
+        memset(out, EP_RIG_MARK, sizeof out);
+        CHECK_OK(weft_ep_combine_send(rig.route, &rig.received.rows, &sums, 0, NULL));
+        CHECK_OK(weft_ep_combine_recv(rig.route, NULL));
+        CHECK_STATUS(ep_rig_status(&rig), WEFT_OK);
+        for (int i = 0; i < EP_RIG_TOKENS * EP_RIG_HIDDEN; i++) {
+            CHECK(out[i / EP_RIG_HIDDEN][i % EP_RIG_HIDDEN] ==
+                  EP_RIG_PES * rig.tokens[i / EP_RIG_HIDDEN][i % EP_RIG_HIDDEN]);
+        }
+    }
+    ep_rig_close(&rig);
+}
+
 /* Routings of one route in two places, of which a later one overwrites the first. */
 static void require(weft_world *world, int which)
 {
@@ -141,7 +173,7 @@ static void require(weft_world *world, int which)
 
 static void windows(void **state)
 {
-    static const ep_rig_case cases[] = {{lend, 8}, {require, 1}};
+    static const ep_rig_case cases[] = {{lend, 8}, {leave, 2}, {require, 1}};
     (void)state;
     ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});
 }

@@ -3,6 +3,7 @@
 #include "testing/fake_driver/kernels_ep.h"
 
 #include "cuda/ep/abi.h"
+#include "cuda/ep/eager.h"
 #include "cuda/ep/hosts.h"
 #include "cuda/ep/masking.h"
 #include "cuda/ep/pad.h"
@@ -28,6 +29,17 @@
     X(15combine_spreads, C1, hosts) \
     X(12combine_dots, C1, hosts) \
     X(15combine_gathers, C1, hosts) \
+    X(21dispatch_kernel_eager, C2, eager_dispatch) \
+    X(31dispatch_kernel_quantised_eager, C2, eager_dispatch) \
+    X(34dispatch_kernel_quantised_mx_eager, C2, eager_dispatch) \
+    X(21dispatch_kernel_eager, C3, eager_dispatch) \
+    X(28dispatch_kernel_expert_eager, C3, eager_dispatch) \
+    X(20combine_kernel_eager, C2, eager_combine) \
+    X(20combine_kernel_eager, C3, eager_combine) \
+    X(20combine_kernel_eager, C5, eager_combine) \
+    X(27combine_kernel_expert_eager, C2, eager_combine) \
+    X(27combine_kernel_expert_eager, C3, eager_combine) \
+    X(27combine_kernel_expert_eager, C5, eager_combine) \
     X(25dispatch_kernel_positions, C1, dispatch) \
     X(25dispatch_kernel_positions, C2, dispatch) \
     X(25dispatch_kernel_positions, C3, dispatch) \

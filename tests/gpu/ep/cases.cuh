@@ -57,13 +57,21 @@ static ep_setup draw_setup(uint64_t *state, int pes, const ep_size *size)
     return ep_setup_draw(random_next(state), pes, size);
 }
 
-/* Some groups keep statistics, and some mask by themselves where they can, which changes no result. */
+/* Some groups keep statistics, some mask by themselves where they can, and of some the rows of halves leave with send,
+ * which changes no result. */
 static unsigned draw_flags(uint64_t *common, int pes, const weft_ep_config *config)
 {
-    static const unsigned flags[4] = {WEFT_EP_STATISTICS, WEFT_EP_MASK_ON_TIMEOUT};
+    static const unsigned flags[8] = {
+        WEFT_EP_STATISTICS,
+        WEFT_EP_MASK_ON_TIMEOUT,
+        WEFT_EP_ROWS_WITH_SEND,
+        WEFT_EP_ROWS_WITH_SEND,
+        WEFT_EP_ROWS_WITH_SEND | WEFT_EP_STATISTICS | WEFT_EP_NO_LOW_LATENCY,
+        WEFT_EP_ROWS_WITH_SEND | WEFT_EP_MASK_ON_TIMEOUT,
+    };
     weft_ep_config with = *config;
     weft_ep_memory memory = WEFT_EP_MEMORY_INIT;
-    with.flags = flags[random_below(common, 4)];
+    with.flags = flags[random_below(common, 8)];
     return weft_ep_bytes(&with, pes, &memory) == WEFT_OK ? with.flags : 0;
 }
 

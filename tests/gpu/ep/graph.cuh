@@ -82,6 +82,7 @@ static __global__ void check_step(graph_step step)
     atomicAdd(step.wrong, wrong);
 }
 
+enum { GRAPH_LEAVES = 2 }; /* in place of `halves`: those whose rows leave with send */
 static void capture_step(job *of, const graph_step *step, weft_ep_route *route, void *received, int fused, int halves)
 {
     weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
@@ -128,6 +129,7 @@ static void test_graph(job *of, arena *all, weft_ep_layout layout, int fused, in
     config.topk_max = GRAPH_TOPK;
     config.row_bytes_max = GRAPH_HIDDEN * 2;
     config.on_device = 1;
+    config.flags = halves == GRAPH_LEAVES && !ep_is_many(pe->pes) ? WEFT_EP_ROWS_WITH_SEND : 0;
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
     plan.topk = GRAPH_TOPK;
     plan.sms = 12;

@@ -234,7 +234,7 @@ EP_DEVICE void ep_take_returned(const ep_dispatch &args, const ep_call *call, in
 
 /* The way of a dispatch that is the backward of a combine. */
 struct ep_backward_way {
-    enum { QUANTISES = 0, IS_BACKWARD = 1 };
+    enum { QUANTISES = 0, IS_BACKWARD = 1, IS_EAGER = 0 };
     template <class LAYOUT>
     static __device__ __forceinline__ bool receive_unit(const ep_dispatch &args, const ep_call *call,
                                                         const ep_coming &coming)

@@ -69,7 +69,8 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep
 typedef struct wefti_cuda_ep_beginning {
     weft_ep_route *route;
     wefti_cuda_ep_kernel kernel; /* what is launched first, but for its rows' bytes */
-    const char *staging; /* why it needs the area's rows, unless it is one of low latency; NULL: it does not */
+    /* Why it needs the area's rows, unless it is one of low latency or its rows leave with send; NULL: it does not. */
+    const char *staging;
     const weft_ep_choices *fresh; /* of a call that routes, else NULL */
     unsigned kind; /* a wefti_ep_kind */
     unsigned flags; /* of a signature of protocol/ep_layout.h */
@@ -88,13 +89,15 @@ weft_status wefti_cuda_ep_combine_prepare(weft_ep_route *route, const weft_ep_ro
                                           wefti_cuda_ep_combine_args *args, wefti_cuda_ep_work *work,
                                           weft_stream *stream);
 
-/* The plan of a part of it, which the arguments take over. */
+/* The plan of a part of it, which the arguments take over. `leaves`: of the rows behind a send. */
 wefti_cuda_ep_launch_plan wefti_cuda_ep_dispatch_plan(const weft_ep_route *route, wefti_cuda_ep_work work,
-                                                      wefti_cuda_ep_phase phase, wefti_cuda_ep_dispatch_args *args);
+                                                      wefti_cuda_ep_phase phase, int leaves,
+                                                      wefti_cuda_ep_dispatch_args *args);
 wefti_cuda_ep_launch_plan wefti_cuda_ep_combine_plan(const weft_ep_route *route, wefti_cuda_ep_work work,
-                                                     wefti_cuda_ep_phase phase, wefti_cuda_ep_combine_args *args);
+                                                     wefti_cuda_ep_phase phase, int leaves,
+                                                     wefti_cuda_ep_combine_args *args);
 
-/* Whether a call that needs the area's rows, unless it is one of low latency, has them. */
+/* Whether a call that needs the area's rows, unless it is one of low latency or its rows leave with send, has them. */
 weft_status wefti_cuda_ep_check_staging(const weft_ep *ep, const wefti_cuda_ep_launch_plan *plan, const char *why,
                                         const char *call);
 

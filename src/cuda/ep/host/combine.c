@@ -70,9 +70,9 @@ static void add_options(wefti_cuda_ep_combine_args *args, const wefti_ep_combini
     }
 }
 
-/* By expert a half that sends waits for nobody, so that it cannot have the others' own choices; and values travel as
- * rows that are packed do. */
-static int may_be_low_latency(unsigned flags, const weft_ep_route *route, wefti_cuda_ep_phase phase)
+/* Whether rows may leave before their receivers' call headers are here. By expert a half that sends waits for nobody,
+ * so that it cannot have the others' own choices; and values travel as rows that are packed do. */
+static int may_leave(unsigned flags, const weft_ep_route *route, wefti_cuda_ep_phase phase)
 {
     const int has_choices = (flags & (WEFTI_CUDA_EP_COMBINE_WEIGHTS | WEFTI_CUDA_EP_COMBINE_IDS)) != 0;
     const int needs_choices = has_choices && wefti_cuda_ep_is_by_expert(route) && phase != WEFTI_CUDA_EP_FUSED;
@@ -92,15 +92,17 @@ weft_status wefti_cuda_ep_combine_prepare(weft_ep_route *route, const weft_ep_ro
     WEFT_TRY(wefti_ep_rows_held(out, route->device->tokens_least, name, "out"));
     WEFT_TRY(check_biases(route, combining, name));
     *work = work_of(route, combining, in, out);
-    WEFT_TRY(wefti_cuda_ep_begin(
-        &(wefti_cuda_ep_beginning){
-            .route = route,
-            .kernel = {.work = *work, .phase = phase, .may_be_low_latency = may_be_low_latency(flags, route, phase)},
-            .staging = staging,
-            .kind = WEFTI_EP_COMBINE,
-            .flags = wefti_ep_combining_signature_flags(combining),
-            .in = in},
-        stream, name));
+    WEFT_TRY(
+        wefti_cuda_ep_begin(&(wefti_cuda_ep_beginning){.route = route,
+                                                       .kernel = {.work = *work,
+                                                                  .phase = phase,
+                                                                  .may_be_low_latency = may_leave(flags, route, phase),
+                                                                  .may_leave = may_leave(flags, route, phase)},
+                                                       .staging = staging,
+                                                       .kind = WEFTI_EP_COMBINE,
+                                                       .flags = wefti_ep_combining_signature_flags(combining),
+                                                       .in = in},
+                            stream, name));
     *args = combine_args(route, in, out);
     args->flags = flags;
     args->signature = signature_of(args, route, call, in);
@@ -109,12 +111,15 @@ weft_status wefti_cuda_ep_combine_prepare(weft_ep_route *route, const weft_ep_ro
 }
 
 wefti_cuda_ep_launch_plan wefti_cuda_ep_combine_plan(const weft_ep_route *route, wefti_cuda_ep_work work,
-                                                     wefti_cuda_ep_phase phase, wefti_cuda_ep_combine_args *args)
+                                                     wefti_cuda_ep_phase phase, int leaves,
+                                                     wefti_cuda_ep_combine_args *args)
 {
     const wefti_cuda_ep_kernel kernel = {.work = work,
                                          .phase = phase,
-                                         .row_bytes = phase != WEFTI_CUDA_EP_SEND ? args->row_bytes : 0,
-                                         .may_be_low_latency = may_be_low_latency(args->flags, route, phase),
+                                         .row_bytes = phase != WEFTI_CUDA_EP_SEND || leaves ? args->row_bytes : 0,
+                                         .may_be_low_latency = may_leave(args->flags, route, phase),
+                                         .may_leave = may_leave(args->flags, route, phase),
+                                         .leaves = leaves,
                                          .counted = WEFTI_CUDA_EP_COUNTED_COMBINE};
     const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_plan_launch(route, kernel);
     wefti_cuda_ep_combine_take_plan(args, &plan);
@@ -128,7 +133,7 @@ weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, 
     wefti_cuda_ep_combine_args args;
     wefti_cuda_ep_work work;
     WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, combining, WEFTI_CUDA_EP_COMBINE, &args, &work, stream));
-    const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_combine_plan(route, work, WEFTI_CUDA_EP_FUSED, &args);
+    const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_combine_plan(route, work, WEFTI_CUDA_EP_FUSED, 0, &args);
     WEFT_TRY(wefti_cuda_ep_launch_order(route, work, &args, stream, call));
     return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
 }

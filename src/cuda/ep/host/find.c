@@ -191,16 +191,61 @@ static weft_status find_beside(weft_ep *ep)
                : find_kernel(device->cuda, WEFTI_CUDA_EP_MODULE_routing_after, "_ZN4weft5masksC1Ev", &device->masks);
 }
 
+/* Those of rows that leave with send: behind send, and recv. Works share them: rows leave by token in all layouts, and
+ * those that became fp8 arrive as others do. */
+static weft_status find_eager(weft_ep *ep)
+{
+    static const struct eager_kernel {
+        wefti_cuda_ep_phase phase;
+        wefti_cuda_ep_work work;
+        wefti_cuda_ep_module module;
+        const char *name[2];
+    } kernels[] = {
+#define EAGER(PHASE, WORK, MODULE, SOURCE, EXPERT)                                                                     \
+    {                                                                                                                  \
+        WEFTI_CUDA_EP_##PHASE, WEFTI_CUDA_EP_WORK_##WORK, WEFTI_CUDA_EP_MODULE_throughput_##MODULE##_eager,            \
+        {                                                                                                              \
+            "_ZN4weft" SOURCE "Ev", "_ZN4weft" EXPERT "Ev"                                                             \
+        }                                                                                                              \
+    }
+#define OF_ALL(PHASE, WORK, NAME) EAGER(PHASE, WORK, dispatch, NAME, NAME)
+#define ARRIVES(WORK) EAGER(RECV, WORK, dispatch, "21dispatch_kernel_eagerC3", "28dispatch_kernel_expert_eagerC3")
+#define COMBINES(PHASE, WORK, VARIANT)                                                                                 \
+    EAGER(PHASE, WORK, combine, "20combine_kernel_eager" VARIANT, "27combine_kernel_expert_eager" VARIANT)
+        OF_ALL(SEND, DISPATCH, "21dispatch_kernel_eagerC2"),
+        OF_ALL(SEND, QUANTISE, "31dispatch_kernel_quantised_eagerC2"),
+        OF_ALL(SEND, QUANTISE_MX, "34dispatch_kernel_quantised_mx_eagerC2"),
+        ARRIVES(DISPATCH),
+        ARRIVES(QUANTISE),
+        ARRIVES(QUANTISE_MX),
+        COMBINES(SEND, COMBINE, "C2"),
+        COMBINES(SEND, COMBINE_WITH, "C2"),
+        COMBINES(RECV, COMBINE, "C3"),
+        COMBINES(RECV, COMBINE_WITH, "C5"),
+    };
+    CUfunction(*found)[WEFTI_CUDA_EP_WORKS][2] = ep->device->kernel[WEFTI_CUDA_EP_WAY_EAGER];
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        const struct eager_kernel *kernel = &kernels[i];
+        for (int by_expert = 0; by_expert < 2; by_expert++) {
+            WEFT_TRY(find_kernel(ep->device->cuda, kernel->module, kernel->name[by_expert],
+                                 &found[kernel->phase][kernel->work][by_expert]));
+        }
+    }
+    return WEFT_OK;
+}
+
 weft_status wefti_cuda_ep_find_kernels(weft_ep *ep)
 {
     const wefti_cuda_ep_kind *kind = ep->device->kind;
     const int has_low_latency = wefti_cuda_ep_has_low_latency(ep);
+    const int has_eager = wefti_cuda_ep_has_eager(ep);
     const int has_positions = ep->config.topk_max >= ep->ranks;
-    WEFT_TRY(wefti_cuda_ep_load_modules(ep->device->cuda, kind->families |
-                                                              (has_low_latency ? kind->low_latency_families : 0) |
-                                                              (has_positions ? kind->positions_families : 0)));
+    WEFT_TRY(wefti_cuda_ep_load_modules(
+        ep->device->cuda, kind->families | (has_low_latency ? kind->low_latency_families : 0) |
+                              (has_eager ? kind->eager_families : 0) | (has_positions ? kind->positions_families : 0)));
     WEFT_TRY(find_set(ep, WEFTI_CUDA_EP_WAY_THROUGHPUT, kind->set));
     WEFT_TRY(has_low_latency ? find_set(ep, WEFTI_CUDA_EP_WAY_LOW_LATENCY, kind->low_latency) : WEFT_OK);
     WEFT_TRY(has_positions ? find_set(ep, WEFTI_CUDA_EP_WAY_POSITIONS, kind->positions) : WEFT_OK);
+    WEFT_TRY(has_eager ? find_eager(ep) : WEFT_OK);
     return find_beside(ep);
 }

@@ -132,6 +132,15 @@ static uint64_t staged_bytes(const weft_ep *ep)
     return wefti_ep_stages(ep) ? (staged > received ? staged : received) * ep->config.row_bytes_max : 0;
 }
 
+/* Memory for rows of all layouts that leave with send, behind the rest of the area, if it is wanted. */
+static wefti_cuda_ep_eager take_eager(const weft_ep *ep, wefti_cuda_ep_layout *at)
+{
+    const int is_wanted = (ep->config.flags & WEFT_EP_ROWS_WITH_SEND) != 0 && ep->device->kind->eager_families != 0;
+    return is_wanted
+               ? wefti_cuda_ep_eager_of(at, ep->ranks, ep->config.row_bytes_max, (int)wefti_ep_scale_words_max(ep))
+               : (wefti_cuda_ep_eager){.cleared_bytes = 0};
+}
+
 static void set_limits(weft_ep *ep)
 {
     wefti_cuda_ep_group *group = &ep->device->group[0];
@@ -145,6 +154,7 @@ static void set_limits(weft_ep *ep)
     group->drops = ep->config.overflow == WEFT_EP_OVERFLOW_DROP;
     ep->device->kind->set_experts(group, ep->owners.first);
     group->at = ep->device->kind->layout(ep, staged_bytes(ep), low_latency_tokens(ep, slots));
+    ep->device->eager = take_eager(ep, &group->at);
     ep->device->extent = (wefti_cuda_ep_extent){
         .tokens = (uint64_t)ep->config.tokens_max, .units = group->at.units, .received = ep->device->received_max};
     ep->device->group[1] = *group;
@@ -159,6 +169,18 @@ static weft_status check_passing(const weft_ep *ep)
                            CALL ": flags has WEFT_EP_MASK_ON_TIMEOUT, which on GPUs needs slots of few tokens "
                                 "(slot_tokens_max, and memory for low latency); leave it out, and call weft_ep_mask "
                                 "after a timeout");
+    }
+    return WEFT_OK;
+}
+
+/* Rows of groups of many ranks all go to their places at once. */
+static weft_status check_eager(const weft_ep *ep)
+{
+    if ((ep->config.flags & WEFT_EP_ROWS_WITH_SEND) != 0 && !wefti_cuda_ep_has_eager(ep)) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           CALL ": flags has WEFT_EP_ROWS_WITH_SEND, which on GPUs needs at most %d ranks; leave it "
+                                "out, and rows move in recv",
+                           WEFTI_CUDA_EP_RANKS_MAX);
     }
     return WEFT_OK;
 }
@@ -186,6 +208,7 @@ static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
         channels * (device.group[0].at.bytes - device.kind->layout(ep, staged_bytes(ep), 0).bytes);
     memory->private_bytes = 0;
     weft_status status = check_passing(ep);
+    status = status == WEFT_OK ? check_eager(ep) : status;
     ep->device = before;
     return status;
 }
@@ -236,6 +259,7 @@ static weft_status group_init(weft_ep *ep)
     ep->device->kind = wefti_cuda_ep_find_kind(ep);
     set_limits(ep);
     WEFT_TRY(check_passing(ep));
+    WEFT_TRY(check_eager(ep));
     WEFT_TRY(wefti_cuda_enter(ep->device->cuda));
     weft_status status = load(ep);
     wefti_cuda_leave(ep->device->cuda);
@@ -339,6 +363,10 @@ static weft_status prepare_by(weft_ep *ep, wefti_cuda_ep_directory *directory, c
         wefti_cuda_ep_group *group = &device->group[channel];
         const uint64_t area = wefti_cuda_ep_own_area(ep, channel);
         WEFT_TRY(wefti_cuda_clear(&device->cuda->base, (void *)(uintptr_t)area, group->at.cleared_bytes));
+        WEFT_TRY(wefti_cuda_ep_has_eager(ep)
+                     ? wefti_cuda_clear(&device->cuda->base, (void *)(uintptr_t)(area + device->eager.words[0]),
+                                        device->eager.cleared_bytes)
+                     : WEFT_OK);
         WEFT_TRY(device->kind->write_directory(ep, channel, &directory[channel]));
         WEFT_TRY(number_calls(ep, channel, before));
         WEFT_TRY(weft_world_dev(ep->world, &group->dev));

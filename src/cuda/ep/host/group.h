@@ -4,6 +4,7 @@
 
 #include "cuda/device.h"
 #include "cuda/ep/abi.h"
+#include "cuda/ep/eager.h"
 #include "cuda/ep/many.h"
 #include "cuda/ep/passing.h"
 #include "ep/backend.h"
@@ -28,6 +29,7 @@ typedef enum wefti_cuda_ep_way {
     WEFTI_CUDA_EP_WAY_THROUGHPUT,
     WEFTI_CUDA_EP_WAY_LOW_LATENCY,
     WEFTI_CUDA_EP_WAY_POSITIONS, /* of routes whose choices are positions; by source only */
+    WEFTI_CUDA_EP_WAY_EAGER, /* of halves whose rows leave with send: what comes behind send, and recv */
     WEFTI_CUDA_EP_WAYS
 } wefti_cuda_ep_way;
 
@@ -49,6 +51,7 @@ typedef struct wefti_ep_device {
     wefti_cuda *cuda;
     wefti_cuda_ep_group group[WEFTI_EP_CHANNELS_MAX]; /* as kernels get it, on each channel */
     void *area; /* symmetric: that of the first channel, behind it that of the second */
+    wefti_cuda_ep_eager eager; /* in each area, for rows that leave with send */
     int pe_of[WEFTI_CUDA_EP_MANY_MAX]; /* each rank's, in the world */
     uint64_t received_max; /* M */
     wefti_cuda_ep_extent extent; /* of today's limits */
@@ -127,6 +130,12 @@ weft_status wefti_cuda_ep_launch_masks(const weft_ep *ep, weft_stream *stream, c
 static inline int wefti_cuda_ep_has_low_latency(const weft_ep *ep)
 {
     return ep->device->group[0].at.low_latency_words != 0;
+}
+
+/* Whether it has memory for rows of all layouts that leave with send. */
+static inline int wefti_cuda_ep_has_eager(const weft_ep *ep)
+{
+    return ep->device->eager.cleared_bytes != 0;
 }
 
 /* This rank's area on a channel. */

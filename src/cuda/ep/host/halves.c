@@ -1,12 +1,17 @@
-/* cuda/ep/host/halves.c: a launch for send and one for recv; nothing of the call runs between them. */
+/* cuda/ep/host/halves.c: a launch for send, where its rows leave with it one more for these, and one for recv; nothing
+ * of the call runs between send and recv. */
 #include "cuda/ep/host/calls.h"
 
-static weft_status launch_dispatch(const weft_ep_route *route, wefti_cuda_ep_phase phase, weft_stream *stream,
-                                   const char *call)
+/* `leaves`: the rows behind a send. */
+static weft_status launch_dispatch(const weft_ep_route *route, wefti_cuda_ep_phase phase, int leaves,
+                                   weft_stream *stream, const char *call)
 {
-    wefti_cuda_ep_dispatch_args args = route->device->sent.dispatch;
-    const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_dispatch_plan(route, route->device->sent_work, phase, &args);
-    return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
+    wefti_cuda_ep_eager_dispatch_args args = {.call = route->device->sent.dispatch, .eager = route->ep->device->eager};
+    const wefti_cuda_ep_launch_plan plan =
+        wefti_cuda_ep_dispatch_plan(route, route->device->sent_work, phase, leaves, &args.call);
+    WEFT_TRY(wefti_cuda_ep_launch(route, &plan, &args, stream, call));
+    return phase == WEFTI_CUDA_EP_SEND && plan.is_eager && !leaves ? launch_dispatch(route, phase, 1, stream, call)
+                                                                   : WEFT_OK;
 }
 
 static weft_status send_dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
@@ -17,7 +22,7 @@ static weft_status send_dispatch(weft_ep_route *route, const weft_ep_choices *fr
     WEFT_TRY(wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH_HALVES, args,
                                             &device->sent_work, stream));
     WEFT_TRY(wefti_cuda_ep_launch_destinations(route, args, stream, call));
-    return launch_dispatch(route, WEFTI_CUDA_EP_SEND, stream, call);
+    return launch_dispatch(route, WEFTI_CUDA_EP_SEND, 0, stream, call);
 }
 
 weft_status wefti_cuda_ep_dispatch_send(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
@@ -30,15 +35,18 @@ weft_status wefti_cuda_ep_dispatch_send(weft_ep_route *route, const weft_ep_choi
 
 weft_status wefti_cuda_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream)
 {
-    return launch_dispatch(route, WEFTI_CUDA_EP_RECV, stream, "weft_ep_dispatch_recv");
+    return launch_dispatch(route, WEFTI_CUDA_EP_RECV, 0, stream, "weft_ep_dispatch_recv");
 }
 
-static weft_status launch_combine(const weft_ep_route *route, wefti_cuda_ep_phase phase, weft_stream *stream,
-                                  const char *call)
+static weft_status launch_combine(const weft_ep_route *route, wefti_cuda_ep_phase phase, int leaves,
+                                  weft_stream *stream, const char *call)
 {
-    wefti_cuda_ep_combine_args args = route->device->sent.combine;
-    const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_combine_plan(route, route->device->sent_work, phase, &args);
-    return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
+    wefti_cuda_ep_eager_combine_args args = {.call = route->device->sent.combine, .eager = route->ep->device->eager};
+    const wefti_cuda_ep_launch_plan plan =
+        wefti_cuda_ep_combine_plan(route, route->device->sent_work, phase, leaves, &args.call);
+    WEFT_TRY(wefti_cuda_ep_launch(route, &plan, &args, stream, call));
+    return phase == WEFTI_CUDA_EP_SEND && plan.is_eager && !leaves ? launch_combine(route, phase, 1, stream, call)
+                                                                   : WEFT_OK;
 }
 
 weft_status wefti_cuda_ep_combine_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
@@ -50,10 +58,10 @@ weft_status wefti_cuda_ep_combine_send(weft_ep_route *route, const weft_ep_rows 
     WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, combining, WEFTI_CUDA_EP_COMBINE_HALVES, args,
                                            &device->sent_work, stream));
     WEFT_TRY(wefti_cuda_ep_launch_order(route, device->sent_work, args, stream, call));
-    return launch_combine(route, WEFTI_CUDA_EP_SEND, stream, call);
+    return launch_combine(route, WEFTI_CUDA_EP_SEND, 0, stream, call);
 }
 
 weft_status wefti_cuda_ep_combine_recv(weft_ep_route *route, weft_stream *stream)
 {
-    return launch_combine(route, WEFTI_CUDA_EP_RECV, stream, "weft_ep_combine_recv");
+    return launch_combine(route, WEFTI_CUDA_EP_RECV, 0, stream, "weft_ep_combine_recv");
 }

@@ -18,6 +18,8 @@
     X(throughput_dispatch_positions, WEFTI_CUDA_EP_FOR_POSITIONS)                                                      \
     X(throughput_combine_positions, WEFTI_CUDA_EP_FOR_POSITIONS)                                                       \
     X(backward_positions, WEFTI_CUDA_EP_FOR_POSITIONS)                                                                 \
+    X(throughput_dispatch_eager, WEFTI_CUDA_EP_FOR_EAGER)                                                              \
+    X(throughput_combine_eager, WEFTI_CUDA_EP_FOR_EAGER)                                                               \
     X(low_latency_dispatch, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                             \
     X(low_latency_dispatch_expert, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                      \
     X(low_latency_dispatch_mx, WEFTI_CUDA_EP_FOR_LOW_LATENCY)                                                          \
@@ -44,6 +46,7 @@ typedef enum wefti_cuda_ep_family {
     WEFTI_CUDA_EP_FOR_ALL,
     WEFTI_CUDA_EP_FOR_FEW, /* groups of no more ranks than a warp has lanes */
     WEFTI_CUDA_EP_FOR_POSITIONS, /* beside those, with a route of WEFT_EP_DESTINATIONS */
+    WEFTI_CUDA_EP_FOR_EAGER, /* those with WEFT_EP_ROWS_WITH_SEND */
     WEFTI_CUDA_EP_FOR_LOW_LATENCY, /* those of FOR_FEW with memory for slots of few tokens */
     WEFTI_CUDA_EP_FOR_PASSING, /* in place of those, with WEFT_EP_MASK_ON_TIMEOUT */
     WEFTI_CUDA_EP_FOR_MANY, /* groups of more ranks */

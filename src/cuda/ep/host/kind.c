@@ -90,7 +90,7 @@ static int many_is_missing(const uint64_t *told, uint64_t failed, int rank)
 #define FAMILY(NAME) (1u << WEFTI_CUDA_EP_FOR_##NAME)
 #define OF_FEW(SET)                                                                                                    \
     .set = WEFTI_CUDA_EP_SET_THROUGHPUT, .low_latency = WEFTI_CUDA_EP_SET_##SET,                                       \
-    .families = FAMILY(ALL) | FAMILY(FEW), .low_latency_families = FAMILY(SET),                                        \
+    .families = FAMILY(ALL) | FAMILY(FEW), .low_latency_families = FAMILY(SET), .eager_families = FAMILY(EAGER),       \
     .positions = WEFTI_CUDA_EP_SET_POSITIONS, .positions_families = FAMILY(POSITIONS), .low_latency_copies = 2,        \
     .owner_bytes = 1, .layout = few_layout, .set_experts = few_set_experts, .set_rank = few_set_rank,                  \
     .write_directory = few_write_directory, .plan = wefti_cuda_ep_plan_few, .is_missing = few_is_missing,              \

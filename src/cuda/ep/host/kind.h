@@ -25,6 +25,7 @@ typedef struct wefti_cuda_ep_kind {
     wefti_cuda_ep_set positions; /* of calls of routes whose choices are positions */
     unsigned families; /* the modules of throughput calls, as bits */
     unsigned low_latency_families; /* those of low latency */
+    unsigned eager_families; /* those of rows that leave with send; 0: there are none */
     unsigned positions_families; /* those of routes of positions */
     uint64_t low_latency_copies; /* of the rows of slots, that calls of low latency have memory for */
     size_t owner_bytes; /* of an element of the tables' `owner` */

@@ -28,9 +28,12 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep
     wefti_cuda *cuda = ep->device->cuda;
     const wefti_cuda_ep_kernel *kernel = &plan->kernel;
     void *arguments[] = {(void *)(uintptr_t)args};
+    const int begins = kernel->phase != WEFTI_CUDA_EP_RECV && !kernel->leaves;
     const int is_call = kernel->work < WEFTI_CUDA_EP_WORK_COMBINE_ORDER;
     const int by_expert = wefti_cuda_ep_is_by_expert(route) && kernel->work < WEFTI_CUDA_EP_WORK_DESTINATIONS;
+    const int is_eager = kernel->leaves || (plan->is_eager && kernel->phase == WEFTI_CUDA_EP_RECV);
     const wefti_cuda_ep_way way = plan->low_latency_slots != 0            ? WEFTI_CUDA_EP_WAY_LOW_LATENCY
+                                  : is_eager                              ? WEFTI_CUDA_EP_WAY_EAGER
                                   : is_call && route->device->by_position ? WEFTI_CUDA_EP_WAY_POSITIONS
                                                                           : WEFTI_CUDA_EP_WAY_THROUGHPUT;
     CUfunction function = ep->device->kernel[way][kernel->phase][kernel->work][by_expert];
@@ -38,9 +41,8 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep
     WEFT_TRY(order_streams(route, stream, kernel->phase, call));
     wefti_ep_device_route *of = route->device;
     WEFT_TRY(wefti_cuda_ep_clear_dirty(cuda, of->tables.route_header, &of->dirty_bytes, stream));
-    WEFT_TRY(is_call && kernel->phase != WEFTI_CUDA_EP_RECV && wefti_cuda_ep_joins_masks(ep)
-                 ? wefti_cuda_ep_launch_masks(ep, stream, call)
-                 : WEFT_OK);
+    WEFT_TRY(is_call && begins && wefti_cuda_ep_joins_masks(ep) ? wefti_cuda_ep_launch_masks(ep, stream, call)
+                                                                : WEFT_OK);
     WEFT_TRY(wefti_cuda_enter(cuda));
     CUresult result = cuda->driver.cuLaunchKernel(function, (unsigned)plan->blocks, 1, 1, WEFTI_CUDA_EP_THREADS, 1, 1,
                                                   plan->shared_bytes, (CUstream)(void *)stream, arguments, NULL);
@@ -49,7 +51,7 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep
     if (kernel->phase == WEFTI_CUDA_EP_SEND) {
         of->sent_blocks = plan->blocks;
     }
-    if (kernel->phase != WEFTI_CUDA_EP_RECV && is_call) {
+    if (begins && is_call) {
         ++*ep->started;
     }
     WEFT_TRY(wefti_ep_grows(ep) && is_call ? wefti_cuda_ep_note_launch(ep, stream, call) : WEFT_OK);

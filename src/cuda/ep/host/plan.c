@@ -195,9 +195,24 @@ void wefti_cuda_ep_plan_many(const weft_ep_route *route, wefti_cuda_ep_launch_pl
     plan->low_latency_slots = passing_slots_of(route, &plan->kernel);
 }
 
+/* Whether rows leave with send, decided alike on all ranks, and by send and recv. */
+static int is_eager(const weft_ep_route *route, const wefti_cuda_ep_launch_plan *plan)
+{
+    return plan->kernel.phase != WEFTI_CUDA_EP_FUSED && plan->kernel.may_leave && plan->low_latency_slots == 0 &&
+           wefti_cuda_ep_has_eager(route->ep) && !route->device->by_position;
+}
+
+/* Of eager halves only what comes behind send moves rows, with as many blocks. */
+static void plan_eager(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan)
+{
+    plan->kernel.row_bytes = plan->kernel.leaves ? plan->kernel.row_bytes : 0;
+    plan->blocks = plan->kernel.leaves ? route->device->sent_blocks : plan->blocks;
+}
+
 void wefti_cuda_ep_plan_few(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan)
 {
     plan->low_latency_slots = low_latency_slots_of(route, &plan->kernel);
+    plan->is_eager = is_eager(route, plan);
     if (plan->low_latency_slots != 0) {
         plan->roles.sender_warps = plan->kernel.work < WEFTI_CUDA_EP_WORK_COMBINE ? LOW_LATENCY_DISPATCH_SENDER_WARPS
                                                                                   : LOW_LATENCY_COMBINE_SENDER_WARPS;
@@ -206,6 +221,9 @@ void wefti_cuda_ep_plan_few(const weft_ep_route *route, wefti_cuda_ep_launch_pla
         plan->blocks = at_most(low_latency_blocks_wanted(route), wefti_cuda_ep_sms_of(route));
     } else {
         plan->blocks = wefti_cuda_ep_adds_up_parts(plan) ? blocks_of_recv(route) : blocks_of(route, plan->kernel.work);
+        if (plan->is_eager) {
+            plan_eager(route, plan);
+        }
         give_roles(route, plan);
     }
 }

@@ -11,6 +11,8 @@ typedef struct wefti_cuda_ep_kernel {
     wefti_cuda_ep_phase phase;
     size_t row_bytes; /* of the rows that it moves, before they become fp8; 0: it moves none */
     int may_be_low_latency; /* where the route's slots are of few tokens */
+    int may_leave; /* of halves: rows may leave with send, where there is memory for them */
+    int leaves; /* it is what comes behind such a send: the rows */
     int is_fresh; /* it makes a routing, or its send did */
     wefti_cuda_ep_counted counted; /* as what WEFT_EP_STATISTICS counts the call */
 } wefti_cuda_ep_kernel;
@@ -18,6 +20,7 @@ typedef struct wefti_cuda_ep_kernel {
 typedef struct wefti_cuda_ep_launch_plan {
     wefti_cuda_ep_kernel kernel;
     wefti_u32 low_latency_slots; /* tokens of a source, in a low-latency call (low_latency/low_latency.cuh); else 0 */
+    int is_eager; /* a half of which the rows leave with send */
     int blocks; /* 0: others have claimed all multiprocessors or, of a recv, some of its send's */
     wefti_cuda_ep_blocks roles; /* of the warps of a block */
     wefti_u32 counts_at; /* in dynamic shared memory, behind the pipes: [E + 1] counts; */

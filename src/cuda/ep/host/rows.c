@@ -16,7 +16,7 @@ uint64_t wefti_cuda_ep_pitch(const weft_ep_rows *rows)
 weft_status wefti_cuda_ep_check_staging(const weft_ep *ep, const wefti_cuda_ep_launch_plan *plan, const char *why,
                                         const char *call)
 {
-    return wefti_ep_stages(ep) || plan->low_latency_slots != 0
+    return wefti_ep_stages(ep) || plan->low_latency_slots != 0 || plan->is_eager
                ? WEFT_OK
                : wefti_error(WEFT_ERR_UNSUPPORTED,
                              "%s: %s, and the group has WEFT_EP_NO_STAGING; make it without, or call with few tokens "

@@ -17,6 +17,11 @@
  * where they are; by expert sender warps push the sums of a token's rows, and this rank's own results are staged as
  * well.
  *
+ * Halves: send posts this rank's call header; recv does the rest. Where rows leave with send (combine_eager.cu;
+ * eager.cuh) a kernel behind that of send, ep_combine_rows, pushes them, or their sums, to where their sources have
+ * memory for this rank's, and recv adds up. Grid: that of send; waits for nobody. Warps: sender warps, the others end;
+ * of recv all are receiver warps. Flags: the words beside the rows (cuda/ep/eager.h). Bytes and floor as below.
+ *
  * Bytes: by source each row is read once and written once, there, and read once more there. By expert each row is read
  * once, each sum of a token on a rank written once, there, and read there. Floor: as of a dispatch. */
 #ifndef WEFTI_CUDA_EP_THROUGHPUT_COMBINE_CUH
@@ -26,8 +31,20 @@
 #include "cuda/ep/device/layout.cuh"
 #include "cuda/ep/device/pipe.cuh"
 #include "cuda/ep/routing/count.cuh"
+#include "cuda/ep/throughput/eager.cuh"
 
 /* ---- pushing ---- */
+
+/* The words at `reader` of the rows of `writer`. IS_EAGER, here and below: they leave, or have left, with send. */
+template <bool IS_EAGER>
+EP_DEVICE wefti_u64 *ep_pushed_words(const ep_combine &args, const ep_call *call, int reader, int writer)
+{
+    if constexpr (IS_EAGER) {
+        return ep_eager_words(args, call, reader, writer);
+    } else {
+        return ep_rows_ready(args.group, reader, writer);
+    }
+}
 
 /* A unit of a source, or a part of one: rows first .. first + rows - 1 of those it sent here. */
 typedef struct ep_push {
@@ -84,7 +101,7 @@ template <class LAYOUT> EP_DEVICE int ep_push_end(const ep_combine &args, const 
 
 /* By expert: the sums of the rows of each received token, all of a unit's by one warp, or each by the warps of its
  * parts. */
-template <ep_kind KIND> EP_DEVICE void ep_push_sums(const ep_combine &args, const ep_call *call)
+template <ep_kind KIND, bool IS_EAGER> EP_DEVICE void ep_push_sums(const ep_combine &args, const ep_call *call)
 {
     const ep_group &group = args.group;
     const int step = args.blocks.sender_warps * (int)gridDim.x;
@@ -111,7 +128,7 @@ template <ep_kind KIND> EP_DEVICE void ep_push_sums(const ep_combine &args, cons
         }
         __syncwarp();
         if (ep_lane() == 0) {
-            wefti_st_release(ep_rows_ready(group, push.source, group.rank) + push.word,
+            wefti_st_release(ep_pushed_words<IS_EAGER>(args, call, push.source, group.rank) + push.word,
                              ep_packed(call->tag, (wefti_u32)push.rows));
         }
     }
@@ -196,6 +213,7 @@ EP_DEVICE ep_pusher ep_pusher_open(const ep_combine &args, ep_call *call, unsign
 
 /* The words of this warp's pushes from the `posted`-th to that before the `stored`-th: all their rows have been
  * stored. */
+template <bool IS_EAGER>
 EP_DEVICE void ep_pushed(const ep_combine &args, const ep_call *call, const ep_pusher &pusher, int posted, int stored)
 {
     wefti_bulk_stores_complete();
@@ -206,13 +224,14 @@ EP_DEVICE void ep_pushed(const ep_combine &args, const ep_call *call, const ep_p
     for (; posted < stored; posted++) {
         const ep_push push = ep_push_of<ep_by_source>(args, call, __shfl_sync(~0u, pusher.pushes, posted % 32));
         if (ep_lane() == 0) {
-            wefti_st_relaxed(ep_rows_ready(args.group, push.source, args.group.rank) + push.word,
+            wefti_st_relaxed(ep_pushed_words<IS_EAGER>(args, call, push.source, args.group.rank) + push.word,
                              ep_packed(call->tag, (wefti_u32)push.rows));
         }
     }
 }
 
-template <ep_kind KIND> EP_DEVICE void ep_push_rows(const ep_combine &args, ep_call *call, ep_pusher *pusher)
+template <ep_kind KIND, bool IS_EAGER>
+EP_DEVICE void ep_push_rows(const ep_combine &args, ep_call *call, ep_pusher *pusher)
 {
     const ep_cut cut = pusher->cut;
     int posted = 0; /* pushes of this warp */
@@ -237,7 +256,7 @@ template <ep_kind KIND> EP_DEVICE void ep_push_rows(const ep_combine &args, ep_c
         }
         stored++;
         if (stored - posted == args.blocks.pushes_at_once || pusher->pipe.loads == pusher->pipe.stores) {
-            ep_pushed(args, call, *pusher, posted, stored);
+            ep_pushed<IS_EAGER>(args, call, *pusher, posted, stored);
             posted = stored;
         }
     }
@@ -255,7 +274,7 @@ typedef struct ep_source {
     int word; /* the last that is known to be here */
 } ep_source;
 
-template <class LAYOUT> EP_DEVICE ep_source ep_source_of(const ep_combine &args, const ep_call *call)
+template <class LAYOUT, bool IS_EAGER> EP_DEVICE ep_source ep_source_of(const ep_combine &args, const ep_call *call)
 {
     const int vectors = (int)(args.row_bytes / 16);
     ep_source source = {0, args.row_bytes, 1, 1, vectors, -1};
@@ -268,7 +287,11 @@ template <class LAYOUT> EP_DEVICE ep_source ep_source_of(const ep_combine &args,
         for (int before = 0; before < rank; before++) {
             first += LAYOUT::returns(before, args.group.rank) ? call->total[before] : 0;
         }
-        source.rows = args.group.area[args.group.rank] + args.group.at.rows + first * args.row_bytes;
+        if constexpr (IS_EAGER) {
+            source.rows = ep_eager_rows(args, call, args.group.rank, rank);
+        } else {
+            source.rows = args.group.area[args.group.rank] + args.group.at.rows + first * args.row_bytes;
+        }
         source.unit_rows = wefti_cuda_ep_push_unit((int)call->total[rank]);
         if (LAYOUT::SUMS_AT_OWNER) {
             source.parts = wefti_cuda_ep_push_parts((int)call->total[rank], args.group.ranks, args.row_bytes);
@@ -279,7 +302,7 @@ template <class LAYOUT> EP_DEVICE ep_source ep_source_of(const ep_combine &args,
 }
 
 /* Wait until vectors first .. end - 1 of the lane's rank's number `index` are here. */
-template <class LAYOUT>
+template <class LAYOUT, bool IS_EAGER>
 EP_DEVICE bool ep_await_sum(const ep_combine &args, const ep_call *call, ep_source *source, int index, int first,
                             int end)
 {
@@ -289,8 +312,9 @@ EP_DEVICE bool ep_await_sum(const ep_combine &args, const ep_call *call, ep_sour
     bool well = true;
     for (int word = unit + (LAYOUT::SUMS_AT_OWNER ? first / source->each : 0); word <= last && well; word++) {
         wefti_u32 count;
-        well = word == source->word || ep_await(group, ep_rows_ready(group, group.rank, ep_lane()) + word, call->tag,
-                                                ep_lane(), args.blocks.rest_ns, &count);
+        well =
+            word == source->word || ep_await(group, ep_pushed_words<IS_EAGER>(args, call, group.rank, ep_lane()) + word,
+                                             call->tag, ep_lane(), args.blocks.rest_ns, &count);
         source->word = word;
     }
     return well;
@@ -342,7 +366,8 @@ EP_DEVICE void ep_sum_token(const ep_combine &args, const ep_call *call, int tok
     }
 }
 
-template <class LAYOUT, ep_kind KIND> EP_DEVICE void ep_add_up(const ep_combine &args, const ep_call *call)
+template <class LAYOUT, ep_kind KIND, bool IS_EAGER>
+EP_DEVICE void ep_add_up(const ep_combine &args, const ep_call *call)
 {
     const ep_group &group = args.group;
     const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
@@ -352,7 +377,7 @@ template <class LAYOUT, ep_kind KIND> EP_DEVICE void ep_add_up(const ep_combine 
     const int vectors = (int)(args.row_bytes / 16);
     const int parts = ep_parts<ep_in_vectors>(call->tokens, EP_PARTS_A_WARP * step, vectors);
     const int part_vectors = (vectors + parts - 1) / parts;
-    ep_source source = ep_source_of<LAYOUT>(args, call);
+    ep_source source = ep_source_of<LAYOUT, IS_EAGER>(args, call);
     for (int i = mine; i < call->tokens * parts; i += step) {
         int token = i / parts;
         int first = i % parts * part_vectors;
@@ -369,7 +394,7 @@ template <class LAYOUT, ep_kind KIND> EP_DEVICE void ep_add_up(const ep_combine 
         }
         int end = first + part_vectors < vectors ? first + part_vectors : vectors;
         if (going.goes && LAYOUT::returns(group.rank, rank)) {
-            well = ep_await_sum<LAYOUT>(args, call, &source, (int)going.index, first, end);
+            well = ep_await_sum<LAYOUT, IS_EAGER>(args, call, &source, (int)going.index, first, end);
         }
         if (!__all_sync(~0u, well)) {
             return;
@@ -400,18 +425,18 @@ template <class LAYOUT> EP_DEVICE void ep_find_staging(const ep_combine &args, e
 }
 
 /* Whether this warp pushes rows as they are. */
-template <class LAYOUT> EP_DEVICE bool ep_pushes(const ep_combine &args)
+template <class LAYOUT, bool HAS_LEFT = false> EP_DEVICE bool ep_pushes(const ep_combine &args)
 {
-    return !LAYOUT::SUMS_AT_OWNER && args.group.ranks > 1 && ep_warp() < args.blocks.sender_warps;
+    return !HAS_LEFT && !LAYOUT::SUMS_AT_OWNER && args.group.ranks > 1 && ep_warp() < args.blocks.sender_warps;
 }
 
 /* Once this rank's call header is posted: until all has been added up. All threads of all blocks. */
-template <class LAYOUT, ep_kind KIND>
+template <class LAYOUT, ep_kind KIND, bool IS_EAGER = false>
 EP_DEVICE void ep_finish_combine(const ep_combine &args, ep_call *call, const ep_call_header &header,
                                  unsigned char *stages)
 {
     ep_pusher pusher;
-    if (ep_pushes<LAYOUT>(args)) {
+    if (ep_pushes<LAYOUT, IS_EAGER>(args)) {
         pusher = ep_pusher_open(args, call, stages);
     }
     const bool headers_here = ep_wait_headers(args.group, call);
@@ -427,16 +452,16 @@ EP_DEVICE void ep_finish_combine(const ep_combine &args, ep_call *call, const ep
     }
     __syncthreads();
     if (!headers_here || call->status != WEFT_OK || call->route_status == WEFT_ERR_OVERFLOW) {
-        if (ep_pushes<LAYOUT>(args)) {
+        if (ep_pushes<LAYOUT, IS_EAGER>(args)) {
             ep_pipe_drain(&pusher.pipe);
         }
-    } else if (ep_pushes<LAYOUT>(args)) {
-        ep_push_rows<KIND>(args, call, &pusher);
-    } else if (LAYOUT::SUMS_AT_OWNER && ep_warp() < args.blocks.sender_warps) {
-        ep_push_sums<KIND>(args, call);
+    } else if (ep_pushes<LAYOUT, IS_EAGER>(args)) {
+        ep_push_rows<KIND, IS_EAGER>(args, call, &pusher);
+    } else if (!IS_EAGER && LAYOUT::SUMS_AT_OWNER && ep_warp() < args.blocks.sender_warps) {
+        ep_push_sums<KIND, IS_EAGER>(args, call);
     } else if (ep_warp() >= args.blocks.sender_warps &&
                ep_warp() < args.blocks.sender_warps + args.blocks.receiver_warps) {
-        ep_add_up<LAYOUT, KIND>(args, call);
+        ep_add_up<LAYOUT, KIND, IS_EAGER>(args, call);
     }
 }
 
@@ -502,7 +527,7 @@ EP_DEVICE void ep_combine_send(const ep_combine &args)
     }
 }
 
-template <class LAYOUT, ep_kind KIND> EP_DEVICE void ep_combine_recv(const ep_combine &args)
+template <class LAYOUT, ep_kind KIND, bool IS_EAGER = false> EP_DEVICE void ep_combine_recv(const ep_combine &args)
 {
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(shared);
@@ -513,7 +538,42 @@ template <class LAYOUT, ep_kind KIND> EP_DEVICE void ep_combine_recv(const ep_co
         return;
     }
     ep_forget_masked(args.group, &call);
-    ep_finish_combine<LAYOUT, KIND>(args, &call, ep_combine_header(args, &call), shared);
+    ep_finish_combine<LAYOUT, KIND, IS_EAGER>(args, &call, ep_combine_header(args, &call), shared);
+}
+
+/* Behind send, also that of a combine with options: the rows leave, or their sums. */
+template <class LAYOUT> EP_DEVICE void ep_combine_rows(const wefti_cuda_ep_eager_combine_args &all)
+{
+    EP_SHARED(ep_call, call);
+    EP_DYNAMIC_SHARED(stages);
+    const ep_combine &args = all.call;
+    const ep_group &group = args.group;
+    if (ep_in_prologue()) {
+        ep_combine_open(args, &call);
+    }
+    if (!ep_begin_recv(group, &call)) {
+        return;
+    }
+    ep_forget_masked(group, &call);
+    if (call.route_status == WEFT_ERR_OVERFLOW) {
+        return;
+    }
+    if (threadIdx.x < (unsigned)group.ranks) {
+        call.to[threadIdx.x] = ep_eager_rows(args, &call, (int)threadIdx.x, group.rank);
+    }
+    __syncthreads();
+    if (ep_pushes<LAYOUT>(args)) {
+        ep_pusher pusher = ep_pusher_open(args, &call, stages);
+        ep_push_rows<EP_PLAIN, true>(args, &call, &pusher);
+    } else if (LAYOUT::SUMS_AT_OWNER && ep_warp() < args.blocks.sender_warps) {
+        ep_push_sums<EP_PLAIN, true>(args, &call);
+    }
+}
+
+/* The recv to it. */
+template <class LAYOUT, ep_kind KIND> EP_DEVICE void ep_combine_recv_eager(const wefti_cuda_ep_eager_combine_args &all)
+{
+    ep_combine_recv<LAYOUT, KIND, true>(all.call);
 }
 
 #endif

@@ -24,6 +24,17 @@
  * Halves: send posts this rank's call header and waits for no other rank; recv waits for the others' and does the rest,
  * since a row's place depends on all of them.
  *
+ * Where rows leave with send (dispatch_eager.cu; eager.cuh) a kernel behind that of send moves them, of both layouts,
+ * to where their receivers have memory for this rank's, and recv copies them to their places; what goes beside them
+ * still goes in recv, but for scales that are made on the way:
+ *
+ *     rows       ep_dispatch_rows. Grid: that of send; waits for nobody. Warps: sender warps, the others end. Shared
+ *                memory: what the block knows of the call; a pipe a sender warp. Flags: next_unit; the words beside the
+ *                rows (cuda/ep/eager.h). Bytes: each row read once and written once to each of its ranks. Floor: as
+ *                above
+ *     recv       ep_dispatch_recv. No sender warps. Bytes: each row read and written once more here, by expert as often
+ *                as it has rows. Floor: these over the rate of a copy in this GPU's memory
+ *
  * Bytes: each row is read once and written once to each of its ranks; by expert, read there once more if it has several
  * rows, and written to these. Floor: the bytes written to other ranks over the rate at which all GPUs together store to
  * each other by bulk copies (bench/gpu/ep.md measures both). */
@@ -355,13 +366,56 @@ template <class LAYOUT, class WAY> EP_DEVICE void ep_dispatch_recv(const ep_disp
     if (!fresh) {
         ep_forget_masked(args.group, &call);
     }
-    const bool moves = ep_warp() < args.blocks.sender_warps;
+    const bool moves = !WAY::IS_EAGER && ep_warp() < args.blocks.sender_warps;
     ep_sender sender;
     if (moves) {
         sender = ep_sender_open<WAY::QUANTISES>(args, &call, shared);
     }
     ep_finish_dispatch<LAYOUT, WAY>(args, &call, ep_dispatch_header<LAYOUT>(args, &call), &sender, moves, shared,
                                     first_unit, end_unit);
+}
+
+/* Behind send: the rows leave, also those of a new routing that may turn out to overflow. Where they go is counted by
+ * token in all layouts. */
+template <class WAY> EP_DEVICE void ep_dispatch_rows(const wefti_cuda_ep_eager_dispatch_args &all)
+{
+    EP_SHARED(ep_call, call);
+    EP_DYNAMIC_SHARED(stages);
+    const ep_dispatch &args = all.call;
+    const ep_group &group = args.group;
+    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+    if (threadIdx.x == 32 * 4) {
+        call.tokens = ep_tokens_of_call(args, &call);
+    }
+    if (!fresh) {
+        ep_recall(group, &call, args.tables);
+    }
+    if (!ep_begin_recv(group, &call) ||
+        (!fresh && (call.route_status == WEFT_ERR_OVERFLOW || call.route_status == WEFT_ERR_MISMATCH))) {
+        return;
+    }
+    if (threadIdx.x < (unsigned)group.ranks) {
+        call.to[threadIdx.x] = ep_eager_rows(args, &call, (int)threadIdx.x, group.rank);
+        call.pitch[threadIdx.x] = args.row_bytes;
+        call.place[threadIdx.x] = 0;
+    }
+    __syncthreads();
+    if (threadIdx.x == blockDim.x - 1) {
+        int first_unit;
+        int end_unit;
+        ep_share(wefti_cuda_ep_units(call.tokens), &first_unit, &end_unit);
+        ep_offer_units(args, &call, first_unit, end_unit);
+    }
+    if (ep_warp() < args.blocks.sender_warps) {
+        ep_sender sender = ep_sender_open<WAY::QUANTISES>(args, &call, stages);
+        ep_sender_run<ep_by_source, WAY>(args, &call, &sender);
+    }
+}
+
+/* The recv to it. */
+template <class LAYOUT> EP_DEVICE void ep_dispatch_recv_eager(const wefti_cuda_ep_eager_dispatch_args &all)
+{
+    ep_dispatch_recv<LAYOUT, ep_eager<ep_as_they_are>>(all.call);
 }
 
 #endif

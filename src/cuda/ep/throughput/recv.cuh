@@ -1,6 +1,6 @@
 /* cuda/ep/throughput/recv.cuh: what has come, unit by unit of all sources: records and scales to the route tables and
  * the caller's arrays as soon as they are here; then rows, which may only have to be waited for, or go to the caller's
- * when they are staged in the area. */
+ * when they are staged in the area, as those are that left with send (eager.cuh). */
 #ifndef WEFTI_CUDA_EP_THROUGHPUT_RECV_CUH
 #define WEFTI_CUDA_EP_THROUGHPUT_RECV_CUH
 
@@ -245,6 +245,75 @@ EP_DEVICE bool ep_receive_partial(const ep_dispatch &args, const ep_call *call, 
     return true;
 }
 
+/* ---- rows that left with send ---- */
+
+/* Wait for the word of a unit that left with send, and, where its records are needed, of these; of its tokens that are
+ * accepted here the first, among those of its source, and how many. A warp. False: one did not come. */
+EP_DEVICE bool ep_await_landed(const ep_dispatch &args, const ep_call *call, bool waits_meta, const ep_coming &coming,
+                               wefti_u32 *first, wefti_u32 *count)
+{
+    const ep_group &group = args.group;
+    wefti_u32 value = 0;
+    bool well = true;
+    if (ep_lane() < 1 + waits_meta) {
+        const bool is_meta = ep_lane() != 0;
+        const wefti_u64 *word = is_meta ? ep_meta_ready(group, group.rank, coming.source) + coming.unit
+                                        : ep_eager_words(args, call, group.rank, coming.source) + coming.unit;
+        const wefti_u32 tag = is_meta ? call->tag : call->tag & ~1u; /* rows left before there was a second round */
+        well = ep_await(group, word, tag, coming.source, args.blocks.rest_ns, &value);
+    }
+    __syncwarp(); /* what a lane has acquired is every lane's */
+    if (!__all_sync(~0u, well)) {
+        return false;
+    }
+    value = __shfl_sync(~0u, value, 0);
+    *first = wefti_cuda_ep_place_of(value);
+    *count = wefti_cuda_ep_count_of(value);
+    const wefti_u32 accepted = call->count[coming.source];
+    const wefti_u32 left = accepted > *first ? accepted - *first : 0;
+    *count = *count < left ? *count : left;
+    return true;
+}
+
+/* Of the rows of a unit a part, and with the first part their scales, to where the caller wants them. A warp. */
+template <class LAYOUT>
+EP_DEVICE bool ep_receive_landed(const ep_dispatch &args, const ep_call *call, const ep_coming &coming, int parts)
+{
+    const int rank = args.group.rank;
+    const int vectors = (int)(args.row_bytes / 16);
+    const int each = (vectors + parts - 1) / parts;
+    const int from = coming.part * each;
+    const int end = from + each < vectors ? from + each : vectors;
+    const bool moves_scales = ep_scales_move(args) && coming.part == 0;
+    wefti_u32 first;
+    wefti_u32 count;
+    if (!ep_await_landed(args, call, LAYOUT::ROWS_OF_CHOICES && ep_is(args, WEFTI_CUDA_EP_FRESH), coming, &first,
+                         &count)) {
+        return false;
+    }
+    for (wefti_u32 i = 0; i < count; i++) {
+        const wefti_u64 index = (wefti_u64)first + i;
+        const wefti_u32 place = call->from[coming.source] + first + i;
+        const unsigned char *row =
+            (const unsigned char *)(ep_eager_rows(args, call, rank, coming.source) + index * args.row_bytes);
+        const wefti_u32 *scales = ep_eager_scales(args, call, rank, coming.source, index);
+        if constexpr (LAYOUT::ROWS_OF_CHOICES) {
+            const wefti_u32 *record = ep_record_here(args, place);
+            if (moves_scales) {
+                ep_replicate_scales_at(args, record, scales);
+            }
+            ep_replicate_at(args, record, true, row, coming.part, parts);
+        } else {
+            for (int word = ep_lane(); moves_scales && word < (int)args.scale_words; word += 32) {
+                args.out_scales.words[(wefti_u64)place * args.out_scales.row_stride +
+                                      (wefti_u64)word * args.out_scales.word_stride] = scales[word];
+            }
+            ep_copy_to<8>(1u, (wefti_u64)args.out + (wefti_u64)place * args.out_pitch, row, from, end);
+        }
+    }
+    return true;
+}
+
 /* ---- all units, of all sources ---- */
 
 /* Wait until all rows are there, where nothing else is left to do: a lane a unit. */
@@ -280,6 +349,8 @@ EP_DEVICE bool ep_receive_coming(const ep_dispatch &args, const ep_call *call, c
 {
     if constexpr (WAY::IS_BACKWARD) {
         return WAY::template receive_unit<LAYOUT>(args, call, coming);
+    } else if constexpr (WAY::IS_EAGER) {
+        return ep_receive_landed<LAYOUT>(args, call, coming, parts);
     } else if constexpr (LAYOUT::ROWS_OF_CHOICES) {
         return ep_receive_partial(args, call, coming, parts);
     } else {
@@ -289,8 +360,8 @@ EP_DEVICE bool ep_receive_coming(const ep_dispatch &args, const ep_call *call, c
 
 template <class LAYOUT, class WAY> EP_DEVICE void ep_receive_all_rows(const ep_dispatch &args, const ep_call *call)
 {
-    const bool copies = LAYOUT::ROWS_OF_CHOICES && !WAY::IS_BACKWARD;
-    const ep_incoming incoming = ep_incoming_of(args, call, copies, copies ? ep_replica_parts(args) : 1);
+    const bool fine = LAYOUT::ROWS_OF_CHOICES && !WAY::IS_BACKWARD && !WAY::IS_EAGER;
+    const ep_incoming incoming = ep_incoming_of(args, call, fine, fine || WAY::IS_EAGER ? ep_replica_parts(args) : 1);
     for (int i = incoming.first; i < incoming.end; i += incoming.step) {
         const ep_coming come = ep_coming_of(args, call, incoming, i);
         if (come.unit >= 0 && !ep_receive_coming<LAYOUT, WAY>(args, call, come, incoming.parts)) {
@@ -324,8 +395,8 @@ EP_DEVICE bool ep_await_all_units(const ep_dispatch &args, const ep_call *call)
 template <class LAYOUT, class WAY> EP_DEVICE void ep_receive(const ep_dispatch &args, const ep_call *call)
 {
     const bool moves = ep_is(args, WEFTI_CUDA_EP_MOVE);
-    const bool waits = moves && !LAYOUT::ROWS_OF_CHOICES && !WAY::IS_BACKWARD && !ep_scales_move(args) &&
-                       !ep_is(args, WEFTI_CUDA_EP_STAGE);
+    const bool waits = moves && !LAYOUT::ROWS_OF_CHOICES && !WAY::IS_BACKWARD && !WAY::IS_EAGER &&
+                       !ep_scales_move(args) && !ep_is(args, WEFTI_CUDA_EP_STAGE);
     const ep_incoming units = ep_incoming_of(args, call, false, 1);
     const bool at_once = waits && ep_has_meta(args) && units.step >= units.end;
     if (EP_BY_POSITION && !ep_await_all_units(args, call)) {

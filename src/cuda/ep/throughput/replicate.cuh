@@ -24,11 +24,10 @@ EP_DEVICE void ep_keep_record(const ep_dispatch &args, wefti_u32 place, const we
     }
 }
 
-EP_DEVICE void ep_replicate_scales(const ep_dispatch &args, const wefti_u32 *record, wefti_u32 place)
+/* The scales at `from` to all rows of a token. A warp. */
+EP_DEVICE void ep_replicate_scales_at(const ep_dispatch &args, const wefti_u32 *record, const wefti_u32 *from)
 {
     const int words = (int)args.scale_words;
-    const wefti_u32 *from = (const wefti_u32 *)(args.group.area[args.group.rank] + args.group.at.scales) +
-                            (wefti_u64)place * (wefti_u64)wefti_cuda_ep_padded(words);
     for (int base = 0; base < args.topk && words > 0; base += 32) {
         wefti_u32 row;
         wefti_u32 lanes = __ballot_sync(~0u, ep_has_row(record, args.topk, args.experts.slots != 0, base, &row));
@@ -40,6 +39,13 @@ EP_DEVICE void ep_replicate_scales(const ep_dispatch &args, const wefti_u32 *rec
             }
         }
     }
+}
+
+EP_DEVICE void ep_replicate_scales(const ep_dispatch &args, const wefti_u32 *record, wefti_u32 place)
+{
+    ep_replicate_scales_at(args, record,
+                           (const wefti_u32 *)(args.group.area[args.group.rank] + args.group.at.scales) +
+                               (wefti_u64)place * (wefti_u64)wefti_cuda_ep_padded((int)args.scale_words));
 }
 
 /* Into how many parts rows are cut, so that several warps copy the rows of a unit: each part eight looks of a warp. */
@@ -78,17 +84,15 @@ EP_DEVICE void ep_pad_row(const ep_dispatch &args, wefti_u32 row)
     }
 }
 
-/* Part `part` of the row of the token at `place`, to all of its rows but the one that it came to. A warp. */
-EP_DEVICE void ep_replicate(const ep_dispatch &args, const wefti_u32 *record, int source, wefti_u32 place, int part,
-                            int parts)
+/* Part `part` of a row to all of its token's rows: the row at `from` if it is `staged`, else that of the first of them,
+ * to the others. A warp. */
+EP_DEVICE void ep_replicate_at(const ep_dispatch &args, const wefti_u32 *record, bool staged, const unsigned char *from,
+                               int part, int parts)
 {
     const int vectors = (int)(args.row_bytes / 16);
     const int each = (vectors + parts - 1) / parts;
     const int first = part * each;
     const int end = first + each < vectors ? first + each : vectors;
-    const bool staged = ep_is(args, WEFTI_CUDA_EP_STAGE) && source != args.group.rank;
-    const unsigned char *from = (const unsigned char *)(args.group.area[args.group.rank] + args.group.at.rows) +
-                                (wefti_u64)place * args.row_bytes;
     bool found = staged;
     for (int base = 0; base < args.topk; base += 32) {
         wefti_u32 row;
@@ -103,6 +107,16 @@ EP_DEVICE void ep_replicate(const ep_dispatch &args, const wefti_u32 *record, in
             ep_copy_to<8>(lanes, to, from, first, end);
         }
     }
+}
+
+/* The same of the row of the token at `place`. */
+EP_DEVICE void ep_replicate(const ep_dispatch &args, const wefti_u32 *record, int source, wefti_u32 place, int part,
+                            int parts)
+{
+    const bool staged = ep_is(args, WEFTI_CUDA_EP_STAGE) && source != args.group.rank;
+    const unsigned char *from = (const unsigned char *)(args.group.area[args.group.rank] + args.group.at.rows) +
+                                (wefti_u64)place * args.row_bytes;
+    ep_replicate_at(args, record, staged, from, part, parts);
 }
 
 /* ---- padding ---- */

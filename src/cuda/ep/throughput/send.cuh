@@ -1,21 +1,26 @@
 /* cuda/ep/throughput/send.cuh: the rows of a block's units to all their ranks, and the word in `rows_ready`
- * of each unit or, by expert, of each grain. */
+ * of each unit or, by expert, of each grain; of rows that leave with send (eager.cuh) that of each unit there. */
 #ifndef WEFTI_CUDA_EP_THROUGHPUT_SEND_CUH
 #define WEFTI_CUDA_EP_THROUGHPUT_SEND_CUH
 
 #include "cuda/ep/device/pipe.cuh"
 #include "cuda/ep/device/quantise.cuh"
 #include "cuda/ep/routing/count.cuh"
+#include "cuda/ep/throughput/eager.cuh"
 
-/* What becomes of rows on their way; a backward of combine has a way of its own (backward/gradients.cuh). */
+/* What becomes of rows on their way; a backward of combine has a way of its own (backward/gradients.cuh). IS_EAGER:
+ * they leave, or have left, with send. */
 struct ep_as_they_are {
-    enum { QUANTISES = 0, IS_BACKWARD = 0 };
+    enum { QUANTISES = 0, IS_BACKWARD = 0, IS_EAGER = 0 };
 };
 struct ep_as_fp8 {
-    enum { QUANTISES = 1, IS_BACKWARD = 0, GROUP = WEFTI_FP8_GROUP };
+    enum { QUANTISES = 1, IS_BACKWARD = 0, IS_EAGER = 0, GROUP = WEFTI_FP8_GROUP };
 };
 struct ep_as_mxfp8 {
-    enum { QUANTISES = 1, IS_BACKWARD = 0, GROUP = WEFTI_FP8_GROUP_MX };
+    enum { QUANTISES = 1, IS_BACKWARD = 0, IS_EAGER = 0, GROUP = WEFTI_FP8_GROUP_MX };
+};
+template <class WAY> struct ep_eager : WAY {
+    enum { IS_EAGER = 1 };
 };
 
 /* Whether something is sent beside the rows of units: records, new weights or scales. */
@@ -33,14 +38,22 @@ typedef struct ep_unit {
     wefti_u32 first; /* the number of the first of them among all of this rank's there */
 } ep_unit;
 
+/* The tokens of units that go to ranks, as bits: those that are accepted; of rows that leave with send and of a new
+ * routing all, as it is not known yet who is. */
+template <bool IS_EAGER> EP_DEVICE const wefti_u64 *ep_goes(const ep_dispatch &args)
+{
+    return IS_EAGER && ep_is(args, WEFTI_CUDA_EP_FRESH) ? args.tables.bits : args.tables.goes;
+}
+
 /* What is known of a unit before the call headers are here. Lane i has rank i + `shift`, modulo R. */
+template <bool IS_EAGER = false>
 EP_DEVICE ep_unit ep_unit_read(const ep_dispatch &args, const ep_call *call, int number, int shift)
 {
     ep_unit unit = {-1, 0, 0, 0, 0};
     if (ep_lane() < args.group.ranks) {
         unit.rank = (ep_lane() + shift) % args.group.ranks;
         int at = number * args.group.ranks + unit.rank;
-        unit.bits = (call->alive >> unit.rank & 1) != 0 ? (wefti_u32)wefti_ld_relaxed(&args.tables.goes[at]) : 0;
+        unit.bits = (call->alive >> unit.rank & 1) != 0 ? (wefti_u32)wefti_ld_relaxed(&ep_goes<IS_EAGER>(args)[at]) : 0;
         unit.first = args.tables.before[at];
     }
     return unit;
@@ -106,7 +119,18 @@ template <class LAYOUT, class WAY> EP_DEVICE int ep_grain(int tokens)
     return LAYOUT::ROWS_OF_CHOICES && !WAY::IS_BACKWARD ? wefti_cuda_ep_grain(tokens) : wefti_cuda_ep_unit(tokens);
 }
 
+/* The words that tell `rank` of this rank's rows. */
+template <class WAY> EP_DEVICE wefti_u64 *ep_rows_words(const ep_dispatch &args, const ep_call *call, int rank)
+{
+    if constexpr (WAY::IS_EAGER) {
+        return ep_eager_words(args, call, rank, args.group.rank);
+    } else {
+        return ep_rows_ready(args.group, rank, args.group.rank);
+    }
+}
+
 /* Of the unit's first `rows` tokens all that went to this lane's rank are there: tell of the last grain of them. */
+template <class WAY>
 EP_DEVICE void ep_post_grain(const ep_dispatch &args, const ep_call *call, int number, const ep_unit &unit, int grain,
                              int rows)
 {
@@ -120,7 +144,7 @@ EP_DEVICE void ep_post_grain(const ep_dispatch &args, const ep_call *call, int n
     }
     wefti_bulk_stores_complete();
     if (unit.rank >= 0 && (call->alive >> unit.rank & 1) != 0) {
-        wefti_st_release(ep_rows_ready(args.group, unit.rank, args.group.rank) + word, ep_unit_word(call, part));
+        wefti_st_release(ep_rows_words<WAY>(args, call, unit.rank) + word, ep_unit_word(call, part));
     }
 }
 
@@ -321,7 +345,7 @@ EP_DEVICE void ep_sender_look(const ep_dispatch &args, const ep_call *call, ep_s
 }
 
 /* Make the piece that the sender warp is to store next fp8, and store its scales. A warp. */
-template <int GROUP>
+template <class WAY>
 EP_DEVICE void ep_sender_quantise(const ep_dispatch &args, const ep_call *call, unsigned char *piece,
                                   const ep_cursor &store, const ep_cut &cut, const ep_unit &unit)
 {
@@ -329,6 +353,7 @@ EP_DEVICE void ep_sender_quantise(const ep_dispatch &args, const ep_call *call, 
     const int first = (int)store.at / element;
     const int count = (int)ep_cursor_bytes(store, cut) / element;
     const bool is_ue8m0 = args.wide.is_ue8m0 != 0;
+    constexpr int GROUP = WAY::GROUP;
     const wefti_u32 scale = ep_quantise_as<GROUP>(args.wide.dtype, piece, count, is_ue8m0);
     wefti_fence_before_bulk();
     __syncwarp();
@@ -338,8 +363,12 @@ EP_DEVICE void ep_sender_quantise(const ep_dispatch &args, const ep_call *call, 
         if constexpr (EP_BY_POSITION) {
             place = ep_place_of(args, call, unit, store.unit * wefti_cuda_ep_unit(call->tokens) + store.row, store.row);
         }
-        to = args.group.area[unit.rank] + args.group.at.scales +
-             place * (wefti_u64)wefti_cuda_ep_padded((int)args.scale_words) * 4;
+        if constexpr (WAY::IS_EAGER) {
+            to = (wefti_u64)ep_eager_scales(args, call, unit.rank, args.group.rank, place);
+        } else {
+            to = args.group.area[unit.rank] + args.group.at.scales +
+                 place * (wefti_u64)wefti_cuda_ep_padded((int)args.scale_words) * 4;
+        }
     }
     wefti_u32 lanes = __ballot_sync(~0u, (unit.bits >> store.row & 1) != 0);
     for (; lanes != 0; lanes &= lanes - 1) {
@@ -367,14 +396,14 @@ EP_DEVICE void ep_sender_run(const ep_dispatch &args, const ep_call *call, ep_se
             }
             unit = store.unit == sender->read_unit
                        ? sender->read
-                       : ep_unit_read(args, call, store.unit, ep_shift_of(args, store.unit));
+                       : ep_unit_read<WAY::IS_EAGER>(args, call, store.unit, ep_shift_of(args, store.unit));
             ep_unit_place(call, &unit);
             begun++;
         }
         const int number = store.unit;
         unsigned char *piece = ep_pipe_next(&sender->pipe);
         if constexpr (QUANTISES) {
-            ep_sender_quantise<WAY::GROUP>(args, call, piece, store, cut, unit);
+            ep_sender_quantise<WAY>(args, call, piece, store, cut, unit);
         }
         const wefti_u32 shrinks = QUANTISES ? args.wide.element_bytes : 1;
         bool goes = (unit.bits >> store.row & 1) != 0;
@@ -398,7 +427,7 @@ EP_DEVICE void ep_sender_run(const ep_dispatch &args, const ep_call *call, ep_se
             if (QUANTISES) {
                 __syncwarp(); /* scales are stored by other lanes than those that tell of them */
             }
-            ep_post_grain(args, call, number, unit, grain, ended ? rows : store.row);
+            ep_post_grain<WAY>(args, call, number, unit, grain, ended ? rows : store.row);
         }
     }
 }
