@@ -228,15 +228,19 @@ endfunction()
 
 # The suite of transports over a libfabric that asks all that a provider may ask, by each order of large puts, with keys
 # of more than 64 bits, and where those are too long, so that there are no writes and reads. The
-# orders are tried on optimised code, the keys with sanitizers.
+# orders are tried on optimised code, the keys with sanitizers; and a provider that takes short messages without a
+# completion (STRICT_INJECT), if fewer than it is asked for.
 function(weft_add_strict_tests)
     weft_add_provider(strict)
-    set(strict WEFT_RMA_ORDER=provider WEFT_RMA_ORDER=counted WEFT_RMA_ORDER=completion)
+    set(strict WEFT_RMA_ORDER=provider WEFT_RMA_ORDER=counted WEFT_RMA_ORDER=completion STRICT_INJECT=64)
     if(WEFT_SANITIZE)
         set(strict STRICT_KEYS=long STRICT_KEYS=longer)
     endif()
     foreach(variables IN LISTS strict)
         string(REGEX REPLACE ".*=" "" word ${variables})
+        if(variables MATCHES "INJECT")
+            set(word inject)
+        endif()
         add_test(NAME ofi_test.strict.${word} COMMAND ofi_test strict)
         weft_describe_test(ofi_test.strict.${word} "unit;network;slow")
         set_property(TEST ofi_test.strict.${word} APPEND PROPERTY ENVIRONMENT

@@ -12,6 +12,8 @@
  *   keys       with STRICT_KEYS=long they have more than 64 bits (FI_MR_RAW): who writes or reads by one has made one
  *              of its own of it for its domain, and takes back all that it made before it closes that; with
  *              STRICT_KEYS=longer nobody has room for them, and nothing is to be written or read
+ *   inject     nothing can be given away without a completion; with STRICT_INJECT=n messages of at most n bytes can,
+ *              and a process that ends gave away some
  *   progress   completions come when the queue is read, some reads later, and in another order than the operations,
  *              but for those of messages received where FI_ORDER_STRICT was asked of them
  *
@@ -124,6 +126,7 @@ static uint64_t regions_made;
 static mapping *mappings;
 static uint64_t mappings_made;
 static uint64_t moves; /* writes and reads */
+static uint64_t injected_messages;
 static uint64_t drawn = 0x9e3779b97f4a7c15;
 /* What the provider itself asks and has. */
 static int real_modes;
@@ -164,8 +167,15 @@ static size_t long_key_bytes(void)
     return keys == NULL ? 0 : strcmp(keys, "longer") == 0 ? LONGER_BYTES : sizeof(long_key);
 }
 
+static size_t inject_max(void)
+{
+    const char *most = getenv("STRICT_INJECT");
+    return most == NULL ? 0 : (size_t)atoi(most);
+}
+
 static __attribute__((destructor)) void check_moves(void)
 {
+    expect((injected_messages > 0) == (inject_max() > 0), "a process gives away messages if it can");
     expect((moves > 0) == (long_key_bytes() < LONGER_BYTES), "a process writes and reads, unless keys are too long");
 }
 
@@ -240,7 +250,7 @@ static void tighten(struct fi_info *info, const struct fi_info *hints)
     info->domain_attr->control_progress = FI_PROGRESS_MANUAL;
     info->mode = FI_CONTEXT | FI_CONTEXT2;
     info->tx_attr->mode = info->rx_attr->mode = info->mode;
-    info->tx_attr->inject_size = 0;
+    info->tx_attr->inject_size = inject_max();
     info->tx_attr->size = 1;
     info->tx_attr->msg_order &= hints->tx_attr->msg_order; /* what is not asked for is not there */
     info->rx_attr->comp_order = hints->rx_attr->comp_order & FI_ORDER_STRICT;
@@ -253,6 +263,9 @@ int fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t
     load_once();
     const int is_rma = (hints->caps & FI_RMA) != 0;
     const int raw = long_key_bytes() > 0 ? FI_MR_RAW : 0;
+    if (hints->tx_attr->inject_size > inject_max()) {
+        return -FI_ENODATA;
+    }
     const int needed = is_rma ? MODES | raw : FI_MR_LOCAL | FI_MR_ENDPOINT;
     if ((hints->domain_attr->mr_mode & needed) != needed || (hints->mode & FI_CONTEXT2) == 0) {
         return -FI_ENODATA;
@@ -442,6 +455,18 @@ static ssize_t send_message(struct fid_ep *face, const void *memory, size_t byte
                                  : begun(user, fi_send(user->real, memory, bytes, descriptor, to, context), 1, context);
 }
 
+/* The memory is the caller's again at once. */
+static ssize_t inject_message(struct fid_ep *face, const void *memory, size_t bytes, fi_addr_t to)
+{
+    end *user = (end *)(void *)face;
+    expect(bytes <= inject_max(), "what is given away is short");
+    const ssize_t error = is_unwilling(user, 0) ? -FI_EAGAIN : fi_inject(user->real, memory, bytes, to);
+    pthread_mutex_lock(&lock);
+    injected_messages += error == 0;
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
 /* Its data is taken, and it is completed. */
 static void defer(end *user, const struct fi_msg_rma *message, const struct fi_rma_iov *remote, uint64_t flags)
 {
@@ -521,7 +546,8 @@ static ssize_t read_memory(struct fid_ep *face, const struct fi_msg_rma *message
     return move(face, message, flags, 0);
 }
 
-static struct fi_ops_msg message_ops = {.size = sizeof(struct fi_ops_msg), .recv = receive, .send = send_message};
+static struct fi_ops_msg message_ops = {
+    .size = sizeof(struct fi_ops_msg), .recv = receive, .send = send_message, .inject = inject_message};
 static struct fi_ops_rma rma_ops = {
     .size = sizeof(struct fi_ops_rma), .writemsg = write_memory, .readmsg = read_memory};
 

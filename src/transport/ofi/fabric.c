@@ -119,8 +119,9 @@ static weft_status find_provider(wefti_fabric *fabric, const wefti_topo_pe *pe)
 /* A message or a read comes behind writes, and a write behind a write. */
 #define ORDER (FI_ORDER_SAW | FI_ORDER_WAW | FI_ORDER_RAW)
 
-/* The same interface of the same provider, with `caps` and `order` as well; NULL if it does not have them. */
-static struct fi_info *find_again(const struct fi_info *chosen, uint64_t caps, uint64_t order)
+/* The same interface of the same provider, with `caps` and `order` as well, and `inject` bytes that it takes without
+ * a completion; NULL if it does not have them. */
+static struct fi_info *find_with(const struct fi_info *chosen, uint64_t caps, uint64_t order, size_t inject)
 {
     struct fi_info *offered = NULL;
     struct fi_info *hints = make_hints(caps, order);
@@ -128,6 +129,7 @@ static struct fi_info *find_again(const struct fi_info *chosen, uint64_t caps, u
         return NULL;
     }
     hints->addr_format = chosen->addr_format;
+    hints->tx_attr->inject_size = inject;
     hints->fabric_attr->prov_name = strdup(chosen->fabric_attr->prov_name);
     hints->domain_attr->name = strdup(chosen->domain_attr->name);
     if (lib.getinfo(VERSION, NULL, NULL, 0, hints, &offered) != 0) {
@@ -144,6 +146,13 @@ static struct fi_info *find_again(const struct fi_info *chosen, uint64_t caps, u
     }
     lib.freeinfo(offered);
     return found;
+}
+
+/* The same, that takes as much as short messages need, or whatever it takes. */
+static struct fi_info *find_again(const struct fi_info *chosen, uint64_t caps, uint64_t order)
+{
+    struct fi_info *found = find_with(chosen, caps, order, WEFTI_FABRIC_INJECT);
+    return found != NULL ? found : find_with(chosen, caps, order, 0);
 }
 
 static int has_long_keys(const struct fi_info *info)

@@ -16,6 +16,9 @@
 
 #define WEFTI_FABRIC_NAME_MAX 64 /* bytes of an endpoint's address */
 #define WEFTI_FABRIC_PROVIDER_MAX 32
+/* Bytes that a provider is asked to take without telling when they have gone; it may take fewer. Many take 64 unless
+ * asked for more, which is less than a word and its header. */
+#define WEFTI_FABRIC_INJECT 192
 
 /* Two endpoints a rail (message.h), each with a queue of completions. A rail that is there for writes and reads alone
  * has the first. */

@@ -36,6 +36,7 @@ typedef struct peer {
 
 typedef struct wire_state {
     wefti_fabric fabric;
+    wefti_am_buffer *injected[WEFTI_FABRIC_ENDPOINTS]; /* sent, which `poll` is to tell; the last first */
     uint64_t number; /* of this PE */
     peer *peers; /* [pes] */
     uint32_t next_path; /* of the paths on which as little is under way */
@@ -244,13 +245,30 @@ static int ofi_post(wefti_wire *wire, int channel, wefti_am_buffer *buffer)
                    FI_ADDR_UNSPEC, buffer->context) == 0;
 }
 
+/* What the provider has taken a copy of needs no completion, which would cost it calls of the system where it wakes
+ * sleepers; nor is there one if it fails. That a PE is gone is found out by what it does not answer: by longer messages
+ * and by the connections of the watch (am/watch.h). */
+static wefti_wire_answer injected(wire_state *state, int channel, wefti_am_buffer *buffer, wefti_wire_answer answer)
+{
+    if (answer == WEFTI_WIRE_TAKEN) {
+        buffer->context[0] = state->injected[channel];
+        state->injected[channel] = buffer;
+    }
+    return answer;
+}
+
 static wefti_wire_answer ofi_send(wefti_wire *wire, int channel, wefti_am_buffer *buffer)
 {
-    const wire_state *state = wire->state;
+    wire_state *state = wire->state;
     const path *by = &state->peers[buffer->pe].paths[0];
     const wefti_fabric_rail *rail = &state->fabric.rails[by->rail];
-    return answer_of(fi_send(rail->endpoints[channel], buffer->header, buffer->bytes, rail->descriptors[channel],
-                             by->at[channel], buffer->context));
+    struct fid_ep *endpoint = rail->endpoints[channel];
+    if (buffer->bytes > rail->info->tx_attr->inject_size) {
+        return answer_of(fi_send(endpoint, buffer->header, buffer->bytes, rail->descriptors[channel], by->at[channel],
+                                 buffer->context));
+    }
+    return injected(state, channel, buffer,
+                    answer_of(fi_inject(endpoint, buffer->header, buffer->bytes, by->at[channel])));
 }
 
 /* ---- writes and reads ---- */
@@ -348,10 +366,22 @@ static int poll_rail(wefti_wire *wire, int rail, int channel)
     return count > 0;
 }
 
+/* Those that were sent without a completion of the library's. What is told may send more, which is told as well. */
+static void tell_injected(wefti_wire *wire, int channel)
+{
+    wire_state *state = wire->state;
+    while (state->injected[channel] != NULL) {
+        wefti_am_buffer *buffer = state->injected[channel];
+        state->injected[channel] = buffer->context[0];
+        wefti_am_completed(wire->am, buffer, buffer->bytes);
+    }
+}
+
 static int ofi_poll(wefti_wire *wire, int channel)
 {
     const wefti_fabric *fabric = &((const wire_state *)wire->state)->fabric;
     int happened = 0;
+    tell_injected(wire, channel);
     for (int rail = 0; rail < fabric->count; rail++) {
         happened |= channel < fabric->rails[rail].endpoint_count && poll_rail(wire, rail, channel);
     }
@@ -360,8 +390,9 @@ static int ofi_poll(wefti_wire *wire, int channel)
 
 static int ofi_can_sleep(wefti_wire *wire)
 {
-    const wefti_fabric *fabric = &((const wire_state *)wire->state)->fabric;
-    int can = 1;
+    const wire_state *state = wire->state;
+    const wefti_fabric *fabric = &state->fabric;
+    int can = state->injected[WEFTI_WIRE_REQUESTS] == NULL && state->injected[WEFTI_WIRE_REPLIES] == NULL;
     for (int i = 0; i < fabric->count && can; i++) {
         const wefti_fabric_rail *rail = &fabric->rails[i];
         struct fid *objects[WEFTI_FABRIC_ENDPOINTS];
