@@ -229,17 +229,18 @@ endfunction()
 # The suite of transports over a libfabric that asks all that a provider may ask, by each order of large puts, with keys
 # of more than 64 bits, and where those are too long, so that there are no writes and reads. The
 # orders are tried on optimised code, the keys with sanitizers; and a provider that takes short messages without a
-# completion (STRICT_INJECT), if fewer than it is asked for.
+# completion (STRICT_INJECT), fewer than it is asked for, and as many, with which there are rings.
 function(weft_add_strict_tests)
     weft_add_provider(strict)
-    set(strict WEFT_RMA_ORDER=provider WEFT_RMA_ORDER=counted WEFT_RMA_ORDER=completion STRICT_INJECT=64)
+    set(strict WEFT_RMA_ORDER=provider WEFT_RMA_ORDER=counted WEFT_RMA_ORDER=completion STRICT_INJECT=64
+        STRICT_INJECT=192)
     if(WEFT_SANITIZE)
         set(strict STRICT_KEYS=long STRICT_KEYS=longer)
     endif()
     foreach(variables IN LISTS strict)
         string(REGEX REPLACE ".*=" "" word ${variables})
         if(variables MATCHES "INJECT")
-            set(word inject)
+            set(word inject.${word})
         endif()
         add_test(NAME ofi_test.strict.${word} COMMAND ofi_test strict)
         weft_describe_test(ofi_test.strict.${word} "unit;network;slow")

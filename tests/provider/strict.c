@@ -12,8 +12,8 @@
  *   keys       with STRICT_KEYS=long they have more than 64 bits (FI_MR_RAW): who writes or reads by one has made one
  *              of its own of it for its domain, and takes back all that it made before it closes that; with
  *              STRICT_KEYS=longer nobody has room for them, and nothing is to be written or read
- *   inject     nothing can be given away without a completion; with STRICT_INJECT=n messages of at most n bytes can,
- *              and a process that ends gave away some
+ *   inject     nothing can be given away without a completion; with STRICT_INJECT=n messages and writes of at
+ *              most n bytes can, and a process that ends gave away some messages, and writes if n is 128 and more
  *   progress   completions come when the queue is read, some reads later, and in another order than the operations,
  *              but for those of messages received where FI_ORDER_STRICT was asked of them
  *
@@ -38,6 +38,7 @@
 #define OPEN_MAX 512
 #define DEFERRED_MAX 16 /* writes */
 #define LATE_MAX 4 /* reads */
+#define RING_SLOT_BYTES 128 /* transport/ofi/ring.h */
 #define KEY_BASE UINT64_C(0x5000000000000000)
 #define MAPPED_BASE UINT64_C(0x3000000000000000)
 #define LONGER_BYTES 4096 /* of a key that nobody has room for */
@@ -127,6 +128,7 @@ static mapping *mappings;
 static uint64_t mappings_made;
 static uint64_t moves; /* writes and reads */
 static uint64_t injected_messages;
+static uint64_t injected_writes;
 static uint64_t drawn = 0x9e3779b97f4a7c15;
 /* What the provider itself asks and has. */
 static int real_modes;
@@ -175,7 +177,8 @@ static size_t inject_max(void)
 
 static __attribute__((destructor)) void check_moves(void)
 {
-    expect((injected_messages > 0) == (inject_max() > 0), "a process gives away messages if it can");
+    expect((injected_messages + injected_writes > 0) == (inject_max() > 0), "a process gives away messages if it can");
+    expect((injected_writes > 0) == (inject_max() >= RING_SLOT_BYTES), "a process writes into rings if it can");
     expect((moves > 0) == (long_key_bytes() < LONGER_BYTES), "a process writes and reads, unless keys are too long");
 }
 
@@ -546,10 +549,26 @@ static ssize_t read_memory(struct fid_ep *face, const struct fi_msg_rma *message
     return move(face, message, flags, 0);
 }
 
+static ssize_t inject_write(struct fid_ep *face, const void *memory, size_t bytes, fi_addr_t to, uint64_t at,
+                            uint64_t key)
+{
+    end *user = (end *)(void *)face;
+    struct fi_rma_iov remote = {.addr = at, .len = bytes, .key = key};
+    expect(bytes <= inject_max(), "what is given away is short");
+    expect(user->orders_writes, "a write that is not completed keeps an order");
+    translate(user, &remote);
+    const ssize_t error =
+        is_unwilling(user, 0) ? -FI_EAGAIN : fi_inject_write(user->real, memory, bytes, to, remote.addr, remote.key);
+    pthread_mutex_lock(&lock);
+    injected_writes += error == 0;
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
 static struct fi_ops_msg message_ops = {
     .size = sizeof(struct fi_ops_msg), .recv = receive, .send = send_message, .inject = inject_message};
 static struct fi_ops_rma rma_ops = {
-    .size = sizeof(struct fi_ops_rma), .writemsg = write_memory, .readmsg = read_memory};
+    .size = sizeof(struct fi_ops_rma), .writemsg = write_memory, .readmsg = read_memory, .inject = inject_write};
 
 /* ---- completions ---- */
 

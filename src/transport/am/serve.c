@@ -219,11 +219,23 @@ static int is_due(const wefti_am_peer *peer, const wefti_am_header *header)
     return header->number == peer->taken && (int32_t)(peer->writes_taken - header->writes) >= 0;
 }
 
+static int is_early(const wefti_am_peer *peer, uint32_t number)
+{
+    return number - peer->taken <= EARLY_MAX;
+}
+
+int wefti_am_is_early(const wefti_am *am, const void *request, size_t bytes)
+{
+    const wefti_am_header *header = request;
+    return is_of_this_world(am, header, bytes) && !is_due(&am->peers[header->from], header) &&
+           is_early(&am->peers[header->from], header->number);
+}
+
 /* Afterwards it is served, answered and posted again in its turn; one that cannot be is dropped. */
 static void keep(wefti_am *am, wefti_am_peer *peer, wefti_am_buffer *buffer, size_t bytes)
 {
     const uint32_t number = buffer->header->number;
-    int is_new = number - peer->taken <= EARLY_MAX;
+    int is_new = is_early(peer, number);
     for (const wefti_am_buffer *other = peer->early; other != NULL; other = other->next) {
         is_new &= other->header->number != number;
     }

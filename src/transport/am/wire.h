@@ -141,7 +141,10 @@ struct wefti_wire {
 
 /* A message has been sent, or one of `bytes` bytes received; a write or a read is over. */
 void wefti_am_completed(wefti_am *am, wefti_am_buffer *buffer, size_t bytes);
-/* The same has failed, and its PE is lost. A buffer that would have received is posted again. */
+/* Whether a request of `bytes` bytes would have to wait for an earlier one of its PE; aligned as a buffer is. */
+int wefti_am_is_early(const wefti_am *am, const void *request, size_t bytes);
+/* What should have been sent, received, written or read has failed, and its PE is lost. A buffer that would have
+ * received is posted again. */
 void wefti_am_failed(wefti_am *am, wefti_am_buffer *buffer);
 /* A write of `pe` is in this PE's memory (WEFTI_WIRE_RMA_COUNTED). */
 void wefti_am_written(wefti_am *am, uint32_t pe);

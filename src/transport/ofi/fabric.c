@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/library.h"
 #include "os/os.h"
+#include "transport/ofi/ring.h"
 
 #define LIBRARY "libfabric.so.1"
 /* Of the interface that its headers describe. */
@@ -289,6 +290,37 @@ void wefti_fabric_unshare(wefti_fabric_range *range)
     }
 }
 
+/* ---- rings ---- */
+
+/* A device may write in any order, and wakes nobody by a write. This one's writes are made by the processor, as bytes
+ * come from a connection, and its descriptor is that connection's. */
+static int writes_by_processor(const struct fi_info *info)
+{
+    return strncmp(info->fabric_attr->prov_name, "tcp", 3) == 0 &&
+           info->domain_attr->data_progress == FI_PROGRESS_MANUAL;
+}
+
+int wefti_fabric_takes_rings(const wefti_fabric *fabric)
+{
+    const struct fi_info *info = fabric->rails[0].info;
+    return fabric->rma == WEFTI_FABRIC_RMA_ORDERED && fabric->count == 1 && !has_long_keys(info) &&
+           writes_by_processor(info) && info->ep_attr->max_order_waw_size == SIZE_MAX &&
+           info->tx_attr->inject_size >= sizeof(wefti_ring_slot);
+}
+
+int wefti_fabric_share_rings(wefti_fabric *fabric, int which, void *memory, size_t bytes, wefti_wire_key *told)
+{
+    wefti_fabric_rail *rail = &fabric->rails[0];
+    wefti_wire_told all;
+    if (register_memory(rail, which, memory, bytes, FI_REMOTE_WRITE, &rail->rings[which]) != 0) {
+        rail->rings[which] = NULL;
+        return 0;
+    }
+    const int is_told = tell(rail, rail->rings[which], memory, &all);
+    *told = all.at;
+    return is_told;
+}
+
 /* ---- others' memory ---- */
 
 int wefti_fabric_map(wefti_fabric_rail *rail, const wefti_wire_told *told, uint64_t *key)
@@ -457,6 +489,7 @@ static void close_rail(wefti_fabric_rail *rail)
 {
     unmap_all(rail);
     for (int which = 0; which < WEFTI_FABRIC_ENDPOINTS; which++) {
+        close_one(rail->rings[which]);
         close_one(rail->buffers[which]);
         close_one(rail->completions[which]);
     }

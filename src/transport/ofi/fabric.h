@@ -49,6 +49,8 @@ typedef struct wefti_fabric_address {
     char provider[WEFTI_FABRIC_PROVIDER_MAX];
     wefti_fabric_name replies;
     wefti_fabric_name requests[WEFTI_WIRE_RAILS_MAX]; /* of its own rails, for writes and reads, too */
+    wefti_wire_key rings[WEFTI_FABRIC_ENDPOINTS]; /* into which others write (ring.h), by the number of the PE */
+    uint64_t has_rings;
 } wefti_fabric_address;
 
 /* What is opened of one interface. */
@@ -63,6 +65,7 @@ typedef struct wefti_fabric_rail {
     /* Registrations of the memory for messages, where the provider needs one, or one for each endpoint. */
     struct fid_mr *buffers[WEFTI_FABRIC_ENDPOINTS];
     void *descriptors[WEFTI_FABRIC_ENDPOINTS]; /* of that memory */
+    struct fid_mr *rings[WEFTI_FABRIC_ENDPOINTS]; /* registrations of rings into which others write by that endpoint */
     uint64_t *mapped; /* keys made of others' long ones */
     size_t mapped_count;
     int wake[WEFTI_FABRIC_ENDPOINTS]; /* readable when something completes, once fi_trywait says so; or -1 */
@@ -101,6 +104,13 @@ weft_status wefti_fabric_insert(wefti_fabric_rail *rail, const wefti_fabric_name
 /* Let others read and write memory. Whether the provider has taken it. */
 int wefti_fabric_share(wefti_fabric *fabric, void *memory, size_t bytes, wefti_fabric_range *range);
 void wefti_fabric_unshare(wefti_fabric_range *range);
+
+/* Whether a PE may send messages by writing them where the other looks: short writes need no completion, keep behind
+ * writes and messages, are made in ascending order and only while this PE looks for completions, and what comes ends
+ * its sleep. */
+int wefti_fabric_takes_rings(const wefti_fabric *fabric);
+/* Let others write to rings, by one endpoint. Whether the provider has taken them. */
+int wefti_fabric_share_rings(wefti_fabric *fabric, int which, void *memory, size_t bytes, wefti_wire_key *told);
 
 /* Make a key for this rail of a long one (FI_MR_RAW), until the rail is closed. Whether the provider has taken it. */
 int wefti_fabric_map(wefti_fabric_rail *rail, const wefti_wire_told *told, uint64_t *key);
