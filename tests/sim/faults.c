@@ -300,7 +300,7 @@ void case_lost_peer(void *argument)
 
 /* ---- no deadline ---- */
 
-#define CONNECTED_NS (300 * MS_NS) /* by then PEs of other nodes have connections by which they hear of each other's end */
+#define CONNECTED_NS (300 * MS_NS) /* by then nodes have the connections by which they hear of each other's PEs */
 
 /* The lost process dies, or the PE is stalled for longer than it takes until others look who is gone. */
 static void strike(int lost, int dies, int messages)
@@ -376,8 +376,8 @@ static void stand_in_line(case_run *run, weft_world *world, uint64_t common, int
     }
 }
 
-/* Who waits for a PE of its node that has died learns it, and over messages who waits for one of any node; who waits for
- * one that is late goes on waiting, though others that have done their part leave. */
+/* Who waits for a PE of its node that has died learns it, and over messages who waits for one of any node; who waits
+ * for one that is late goes on waiting, though others that have done their part leave. */
 void case_no_deadline(void *argument)
 {
     case_run *run = argument;
