@@ -1,6 +1,8 @@
 /* sim/cases.c: what the cases share. */
 #include "sim/cases.h"
 
+#include "world/world.h"
+
 void must(weft_status status, const char *what)
 {
     if (status != WEFT_OK) {
@@ -22,6 +24,9 @@ uint64_t heap_used(const weft_world *world)
 {
     weft_counters counters = {0};
     MUST(weft_world_counters(world, &counters));
+    if (!wefti_blocks_check(&world->blocks)) {
+        weft_sim_fail("the records of the heap's %zu blocks do not fit together", world->blocks.count);
+    }
     return counters.heap_bytes_used;
 }
 

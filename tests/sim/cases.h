@@ -40,7 +40,7 @@ typedef struct case_run {
     X(run_ahead, 1, 12, FAIL, "a root of broadcasts waits for nobody")                                                 \
     X(locks, 1, 16, FAIL, "locks exclude, and are free at the end")                                                    \
     X(ep, 1, 16, FAIL, "expert parallelism against the serial reference, slow consumers")                              \
-    X(ep_mismatch, 2, 12, FAIL, "a rank gives another config or plan; all are told of it, and go on")                  \
+    X(ep_mismatch, 2, 12, FAIL, "a rank gives another config or plan, or limits grow; all are told, and go on")        \
     X(ep_late, 2, 12, ADVANCE, "a rank stands still at any moment of a step; who gives up names it")                   \
     X(ep_lost, 2, 12, ADVANCE, "a rank is killed at any moment of an update; the others mask it and go on")            \
     X(ep_forwarder_lost, 2, 12, ADVANCE, "the same at any moment of steps between domains, a forwarder or not")        \
@@ -61,7 +61,7 @@ void must(weft_status status, const char *what);
 /* A world of all PEs. */
 weft_world *case_world(const char *name);
 
-/* What is in use of this PE's heap. */
+/* What is in use of this PE's heap, whose records are seen to be sound; while no thread of it allocates. */
 uint64_t heap_used(const weft_world *world);
 
 /* Free memory of the world's heap holds what a program left there: line after line the next number. */

@@ -494,8 +494,13 @@ void case_ep_rejoin(void *argument)
         step_without(run, &group, late);
     }
     meet_at(run, 2, run->pes);
-    if (is_late) {
+    if (is_late) { /* whoever it has masked is back, too */
+        const int other = (late + 1 + common_below(&common, run->pes - 1)) % run->pes;
+        MUST(weft_ep_mask(group.ep, other, common_below(&common, 2)));
         MUST(weft_ep_rejoin(group.ep, run->board[64]));
+        if (read_mask(group.ep, run->pes) != 0) {
+            weft_sim_fail("rank %d is back, and rank %d is masked", late, other);
+        }
     } else {
         MUST(weft_ep_mask(group.ep, late, 1));
     }

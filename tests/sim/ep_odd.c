@@ -1,4 +1,7 @@
-/* sim/ep_odd.c: one rank gives another config or plan than the others: all are told, of it, and go on. */
+/* sim/ep_odd.c: one rank gives another config or plan than the others: all are told, of it, and go on. And limits that
+ * grow, as far as the heap goes: where they cannot, all are told, and go on with those that there were. */
+#include <stdlib.h>
+
 #include "sim/cases.h"
 #include "support/check.h"
 #include "weft_ep.h"
@@ -91,10 +94,147 @@ static void update_oddly(const case_run *run, weft_world *world, uint64_t *commo
     MUST(weft_ep_destroy(ep));
 }
 
+/* ---- limits that grow ---- */
+
+#define GROWN_TOKENS 48
+#define GROWN_HIDDEN 64
+#define GROWN_ROUNDS 6
+
+/* A group whose limits grow, and what each rank sends to all. */
+typedef struct growing {
+    case_run *run;
+    weft_ep *ep;
+    weft_ep_route *route;
+    int32_t *ids; /* [GROWN_TOKENS][ranks] */
+    float *in;
+    float *received;
+    float *out;
+} growing;
+
+static weft_ep_config limits_of(const growing *g)
+{
+    weft_ep_config limits = WEFT_EP_CONFIG_INIT;
+    MUST(weft_ep_limits(g->ep, &limits));
+    return limits;
+}
+
+/* All ranks have the same status: WEFT_OK, or WEFT_ERR_RANGE, and then the limits that they had. */
+static int has_grown(const growing *g, int number, weft_status status, const weft_ep_config *before)
+{
+    uint64_t *places = &g->run->board[number * 32];
+    const weft_ep_config after = limits_of(g);
+    if (status != WEFT_ERR_RANGE) {
+        must(status, "a call of a group whose limits grow");
+    } else if (after.tokens_max != before->tokens_max || after.row_bytes_max != before->row_bytes_max) {
+        weft_sim_fail("a group that cannot grow has limits of %d tokens and %zu bytes, and had %d and %zu",
+                      after.tokens_max, after.row_bytes_max, before->tokens_max, before->row_bytes_max);
+    }
+    places[weft_sim_pe()] = (uint64_t)(1 - (int)status);
+    for (int pe = 0; pe < g->run->pes; pe++) {
+        if (places[pe] != 0 && places[pe] != places[weft_sim_pe()]) {
+            weft_sim_fail("call %d: rank %d is told %s, and rank %d another status", number, weft_sim_pe(),
+                          weft_status_name(status), pe);
+        }
+    }
+    return status == WEFT_OK;
+}
+
+static weft_ep_rows rows_of(float *data, int hidden)
+{
+    weft_ep_rows rows = WEFT_EP_ROWS_INIT;
+    rows.data = data;
+    rows.dtype = WEFT_EP_F32;
+    rows.hidden = hidden;
+    return rows;
+}
+
+/* Each token goes to all ranks, and comes back from all. */
+static void grow_once(const growing *g, int round, int tokens, int hidden)
+{
+    weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+    weft_ep_received received = WEFT_EP_RECEIVED_INIT;
+    const weft_ep_rows in = rows_of(g->in, hidden);
+    const weft_ep_rows out = rows_of(g->out, hidden);
+    weft_ep_config before = limits_of(g);
+    received.rows = rows_of(g->received, hidden);
+    received.rows_capacity = g->run->pes * GROWN_TOKENS;
+    choices.tokens = tokens;
+    choices.ids = g->ids;
+    if (!has_grown(g, 2 * round, weft_ep_route_update(g->route, &choices, NULL), &before)) {
+        return;
+    }
+    before = limits_of(g);
+    for (int i = 0; i < tokens * hidden; i++) {
+        g->in[i] = (float)(i + round + 1);
+    }
+    if (!has_grown(g, 2 * round + 1, weft_ep_dispatch(g->route, &in, &received, NULL), &before)) {
+        return;
+    }
+    MUST(weft_ep_combine(g->route, &received.rows, &out, 0, NULL));
+    for (int i = 0; i < tokens * hidden; i++) {
+        if (g->out[i] != g->in[i] * (float)g->run->pes) {
+            weft_sim_fail("round %d: element %d, %g, came back as %g", round, i, (double)g->in[i], (double)g->out[i]);
+        }
+    }
+}
+
+static void *room(size_t bytes)
+{
+    void *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (memory == NULL) {
+        weft_sim_fail("no memory for a case");
+    }
+    return memory;
+}
+
+/* Mostly one rank has more tokens than the others. */
+static void grow_some(case_run *run, uint64_t *common)
+{
+    static const int widths[] = {4, 16, GROWN_HIDDEN};
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    weft_ep_config limits = WEFT_EP_CONFIG_INIT;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    growing g = {.run = run};
+    weft_world *world;
+    const size_t row_bytes = GROWN_HIDDEN * sizeof(float);
+    weft_sim_world_config(&config);
+    config.heap_max_bytes = ((size_t)256 << 10) + (size_t)common_below(common, 3) * ((size_t)256 << 10);
+    MUST(weft_world_create(&config, &world));
+    limits.experts = plan.topk = run->pes;
+    limits.bytes_max = (size_t)1 << 26;
+    MUST(weft_ep_create(weft_team_world(world), &limits, &g.ep));
+    MUST(weft_ep_route_create(g.ep, &plan, NULL, &g.route));
+    g.ids = room(GROWN_TOKENS * (size_t)run->pes * sizeof *g.ids);
+    g.in = room(GROWN_TOKENS * row_bytes);
+    g.out = room(GROWN_TOKENS * row_bytes);
+    g.received = room((size_t)run->pes * GROWN_TOKENS * row_bytes);
+    for (int i = 0; i < GROWN_TOKENS * run->pes; i++) {
+        g.ids[i] = i % run->pes;
+    }
+    for (int round = 0; round < GROWN_ROUNDS; round++) {
+        const int most = 1 + common_below(common, GROWN_TOKENS);
+        const int who = common_below(common, run->pes);
+        const int few = common_below(common, most);
+        dawdle(3, 3000);
+        grow_once(&g, round, weft_sim_pe() == who ? most : few, widths[common_below(common, 3)]);
+    }
+    MUST(weft_ep_route_destroy(g.route));
+    MUST(weft_ep_destroy(g.ep));
+    free(g.ids);
+    free(g.in);
+    free(g.out);
+    free(g.received);
+    MUST(weft_world_destroy(world));
+}
+
 void case_ep_mismatch(void *argument)
 {
-    const case_run *run = argument;
+    case_run *run = argument;
     uint64_t common = run->seed;
+    if (common_below(&common, 3) == 0) {
+        grow_some(run, &common);
+        return;
+    }
     weft_world *world = case_world("odd");
     for (int i = 0; i < 2; i++) {
         const int odd = common_below(&common, run->pes);

@@ -20,10 +20,12 @@ static void check_used(const weft_world *world, uint64_t before)
 
 /* ---- calls that do not match ---- */
 
-/* A collective with another count on one PE: every other hears of it from that one. */
-static weft_status collect_oddly(weft_world *world, int which, size_t count)
+/* A collective with another count on one PE: every other hears of it from that one. Where the odd one takes itself for
+ * the root of a broadcast, all have what they wait for, and hear of it in the next call. */
+static weft_status collect_oddly(weft_world *world, int which, int odd, size_t count)
 {
     weft_team *all = weft_team_world(world);
+    const int root = (odd + 1) % weft_world_pes(world);
     uint64_t *words;
     MUST(weft_malloc(world, 2 * COUNT_MAX * sizeof *words * (size_t)weft_world_pes(world), (void **)&words));
     uint64_t *dest = words + COUNT_MAX * weft_world_pes(world);
@@ -32,6 +34,9 @@ static weft_status collect_oddly(weft_world *world, int which, size_t count)
         return weft_uint64_alltoall(all, dest, words, count);
     case 1:
         return weft_uint64_fcollect(all, dest, words, count);
+    case 2:
+        WEFT_TRY(weft_uint64_broadcast(all, dest, words, 1, odd == weft_world_pe(world) ? odd : root));
+        return weft_uint64_fcollect(all, dest, words, 1);
     default:
         return weft_uint64_sum_reduce(all, dest, words, count);
     }
@@ -88,6 +93,35 @@ static void await_all(case_run *run, int time)
     }
 }
 
+/* The odd one's source lies elsewhere than the others'. Either all are told, or all have the sums of what was given. */
+static int reduce_from_elsewhere(weft_world *world, int odd)
+{
+    enum { LARGE = 3000 };
+    uint64_t *words;
+    const int pe = weft_world_pe(world);
+    const uint64_t pes = (uint64_t)weft_world_pes(world);
+    MUST(weft_malloc(world, (2 * LARGE + 64) * sizeof *words, (void **)&words));
+    uint64_t *source = words + (pe == odd ? 64 : 0);
+    uint64_t *dest = words + LARGE + 64;
+    for (uint64_t i = 0; i < LARGE + 64; i++) {
+        words[i] = UINT64_MAX;
+    }
+    for (uint64_t i = 0; i < LARGE; i++) {
+        source[i] = i * (uint64_t)(pe + 1);
+    }
+    weft_status status = weft_uint64_sum_reduce(weft_team_world(world), dest, source, LARGE);
+    if (status != WEFT_OK) {
+        expect_mismatch(status, odd);
+        return 0;
+    }
+    for (uint64_t i = 0; i < LARGE; i++) {
+        if (dest[i] != i * (pes * (pes + 1) / 2)) {
+            weft_sim_fail("PE %d gave a source elsewhere, and sum %d is wrong", odd, (int)i);
+        }
+    }
+    return 1;
+}
+
 void case_mismatch(void *argument)
 {
     case_run *run = argument;
@@ -110,7 +144,12 @@ void case_mismatch(void *argument)
     check_used(world, used);
     int odd = common_below(&common, run->pes);
     size_t count = (common_below(&common, 2) == 0 ? 1 : COUNT_MAX - 1) + (odd == weft_world_pe(world));
-    expect_mismatch(collect_oddly(world, common_below(&common, 3), count), odd);
+    if (common_below(&common, 4) == 0 && !reduce_from_elsewhere(world, odd)) {
+        await_all(run, 0);
+        MUST(weft_world_destroy(world));
+        return;
+    }
+    expect_mismatch(collect_oddly(world, common_below(&common, 4), odd, count), odd);
     await_all(run, 0); /* who leaves the world before is missed */
     MUST(weft_world_destroy(world));
 }

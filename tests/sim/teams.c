@@ -83,6 +83,36 @@ static void use_and_destroy(weft_team *team, uint64_t round)
     soil(world);
 }
 
+/* Teams that their members alone call for, one after another at one place, which each leaves as it has found it. */
+static void join_some(weft_world *world, uint64_t *common, void *place)
+{
+    const int pes = weft_world_pes(world);
+    const int pe = weft_world_pe(world);
+    for (int time = 0; time < 3; time++) {
+        int list[64];
+        weft_team *team = NULL;
+        const int start = common_below(common, pes);
+        const int stride = 1 + common_below(common, 3);
+        const int size = 1 + common_below(common, (pes - 1 - start) / stride + 1);
+        const int by_list = common_below(common, 2);
+        for (int i = 0; i < size; i++) {
+            list[i] = start + (size - 1 - i) * stride;
+        }
+        if (pe >= start && (pe - start) % stride == 0 && (pe - start) / stride < size) {
+            MUST(by_list ? weft_team_join_list(world, list, size, place, &team)
+                         : weft_team_join(world, start, stride, size, place, &team));
+        }
+        use_and_destroy(team, 700 + 2 * (uint64_t)time);
+        MUST(weft_barrier(world)); /* the next one's members may be others */
+        for (size_t i = 0; i < WEFT_TEAM_JOIN_BYTES; i++) {
+            if (((const unsigned char *)place)[i] != 0) {
+                weft_sim_fail("byte %zu of the place of a join is left as %d", i, ((const unsigned char *)place)[i]);
+            }
+        }
+        MUST(weft_sync(world));
+    }
+}
+
 /* Rows and columns of all PEs, of any width. */
 static void use_rows(weft_world *world, uint64_t *common, uint64_t round)
 {
@@ -133,6 +163,12 @@ void case_teams(void *argument)
     }
     if (common_below(&common, 2) == 0) {
         use_rows(world, &common, 500);
+    }
+    if (common_below(&common, 3) == 0) {
+        void *place;
+        MUST(weft_calloc(world, 1, WEFT_TEAM_JOIN_BYTES, &place));
+        join_some(world, &common, place);
+        MUST(weft_free(world, place));
     }
     if (heap_used(world) != used) {
         weft_sim_fail("all teams are destroyed, and %lld bytes more are in use", (long long)(heap_used(world) - used));

@@ -4,6 +4,7 @@
 
 #include "os/os.h"
 #include "sim/cases.h"
+#include "weft/slab.h"
 
 #define THREADS 3
 #define ROUNDS 4
@@ -102,9 +103,96 @@ static void work(void *argument)
     }
 }
 
+/* ---- a slab ---- */
+
+#define SLAB_BYTES 4096
+#define SLAB_TURNS 24
+#define SLAB_KEPT 4
+
+typedef struct slab_thread {
+    wefti_os_thread *thread;
+    weft_slab *slab;
+    void **shared; /* a piece that all of them give back */
+    int *given; /* how many of them were told that they have */
+    int *tried;
+    int number;
+} slab_thread;
+
+static void give_back_once(const slab_thread *one)
+{
+    const weft_status status = weft_slab_free(one->slab, *one->shared);
+    *one->given += status == WEFT_OK;
+    if (status != WEFT_ERR_ARGUMENT) {
+        must(status, "to give back a piece that others may have given back");
+    }
+    ++*one->tried;
+    while (*one->tried < THREADS) { /* then it may be another's */
+        weft_sim_sleep_ns(100);
+    }
+}
+
+/* Pieces of this thread alone hold its number as long as it has them. */
+static void take_pieces(void *argument)
+{
+    const slab_thread *one = argument;
+    unsigned char *kept[SLAB_KEPT] = {NULL};
+    size_t bytes[SLAB_KEPT] = {0};
+    give_back_once(one);
+    for (int turn = 0; turn < SLAB_TURNS + SLAB_KEPT; turn++) {
+        const int slot = turn % SLAB_KEPT;
+        for (size_t i = 0; kept[slot] != NULL && i < bytes[slot]; i++) {
+            if (kept[slot][i] != one->number + 1) {
+                weft_sim_fail("byte %zu of a piece of thread %d is %d", i, one->number, kept[slot][i]);
+            }
+        }
+        MUST(weft_slab_free(one->slab, kept[slot]));
+        kept[slot] = NULL;
+        if (turn < SLAB_TURNS) {
+            bytes[slot] = 1 + (size_t)weft_sim_random(900);
+            MUST(weft_slab_alloc(one->slab, bytes[slot], (size_t)64 << weft_sim_random(3), (void **)&kept[slot]));
+        }
+        if (kept[slot] != NULL) {
+            memset(kept[slot], one->number + 1, bytes[slot]);
+        }
+    }
+}
+
+/* Each piece is one thread's; of those that give back the same one is told that it was a piece; at last all is free. */
+static void share_a_slab(void)
+{
+    static const weft_slab_use start = WEFT_SLAB_USE_INIT;
+    _Alignas(64) unsigned char block[SLAB_BYTES];
+    slab_thread threads[THREADS];
+    weft_slab *slab;
+    weft_slab_use use = start;
+    void *shared;
+    int given = 0;
+    int tried = 0;
+    MUST(weft_slab_create(block, sizeof block, &slab));
+    MUST(weft_slab_alloc(slab, 200, 0, &shared));
+    for (int i = 0; i < THREADS; i++) {
+        threads[i] = (slab_thread){.slab = slab, .shared = &shared, .given = &given, .tried = &tried, .number = i};
+    }
+    for (int i = 0; i < THREADS; i++) {
+        MUST(wefti_os_thread_start(&threads[i].thread, take_pieces, &threads[i]));
+    }
+    for (int i = 0; i < THREADS; i++) {
+        wefti_os_thread_join(threads[i].thread);
+    }
+    MUST(weft_slab_query(slab, &use));
+    if (given != 1 || use.pieces != 0 || use.bytes_used != 0) {
+        weft_sim_fail("%d threads have given a piece back, and %zu pieces of %zu bytes are left", given, use.pieces,
+                      use.bytes_used);
+    }
+    MUST(weft_slab_destroy(slab));
+}
+
 void case_threads(void *argument)
 {
     case_run *run = argument;
+    if (run->seed % 8 == 0) {
+        share_a_slab();
+    }
     one_thread threads[THREADS];
     weft_world *world = case_world("threads");
     words *of_sources;
