@@ -198,8 +198,9 @@ static weft_status open_context(void)
         return WEFT_ERR_UNSUPPORTED;
     }
     device.is_retained = wefti_nvshmem.device >= 0;
-    if (device.is_retained) {
-        return status_of(device.driver->primary_retain(&device.context, wefti_nvshmem.device));
+    if (device.is_retained) { /* the GPU that init names is the calling thread's from here on */
+        const int error = device.driver->primary_retain(&device.context, wefti_nvshmem.device);
+        return status_of(error == 0 ? device.driver->ctx_set(device.context) : error);
     }
     return status_of(device.driver->ctx_current(&device.context));
 }

@@ -13,6 +13,7 @@ typedef struct CUctx_st wefti_nv_context;
     X(ctx_device, "cuCtxGetDevice", (int *device))                                                                     \
     X(device_uuid, "cuDeviceGetUuid_v2", (unsigned char uuid[16], int device))                                         \
     X(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, int device))                               \
+    X(ctx_set, "cuCtxSetCurrent", (wefti_nv_context * context))                                                        \
     X(ctx_push, "cuCtxPushCurrent_v2", (wefti_nv_context * context))                                                   \
     X(ctx_pop, "cuCtxPopCurrent_v2", (wefti_nv_context * *context))                                                    \
     X(primary_retain, "cuDevicePrimaryCtxRetain", (wefti_nv_context * *context, int device))                           \

@@ -258,6 +258,12 @@ FAKE CUresult cuCtxPushCurrent(CUcontext context)
     return CUDA_SUCCESS;
 }
 
+FAKE CUresult cuCtxSetCurrent(CUcontext context)
+{
+    depth -= depth > 0;
+    return context == NULL ? CUDA_SUCCESS : cuCtxPushCurrent(context);
+}
+
 FAKE CUresult cuCtxPopCurrent(CUcontext *context)
 {
     if (depth == 0) {

@@ -1,6 +1,6 @@
 /* An init that finds a GPU and cannot use it fails and leaves nothing, and the next init is a new one.
  * Method: on the fake driver, a GPU that refuses the memory for what kernels are told of teams
- * (WEFT_FAKE_NO_MEMORY), which is asked for after the device heap is there; and numbers that no GPU has. */
+ * (WEFT_FAKE_NO_MEMORY), which is asked for after the device heap is there; and numbers that no GPU has, or one has. */
 #include "faces/nvshmem/check.h"
 
 static void use_once(void)
@@ -32,14 +32,27 @@ static void name_gpus_that_are_not_there(void)
         CHECK(init_on(numbers[i]) != 0);
         CHECK(nvshmemx_init_status() == NVSHMEM_STATUS_NOT_INITIALIZED);
     }
-    CHECK(init_on(0) == 0);
-    CHECK(nvshmemx_init_status() == NVSHMEM_STATUS_IS_INITIALIZED);
-    nvshmem_finalize();
+}
+
+/* The GPU that an init names is the current one of its thread afterwards, whichever was before. */
+static void name_gpus_that_are(void)
+{
+    int (*current)(int *device);
+    *(void **)&current = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuCtxGetDevice");
+    for (int i = 1; i >= 0; i--) {
+        int device = -1;
+        CHECK(init_on(i) == 0);
+        CHECK(nvshmemx_init_status() == NVSHMEM_STATUS_IS_INITIALIZED);
+        CHECK(current(&device) == 0 && device == i);
+        nvshmem_finalize();
+        CHECK(current(&device) == 0 && device == i);
+    }
 }
 
 int main(void)
 {
     name_gpus_that_are_not_there();
+    name_gpus_that_are();
     setenv("WEFT_FAKE_NO_MEMORY", "1", 1);
     CHECK(nvshmem_init_thread(NVSHMEM_THREAD_SINGLE, NULL) != 0);
     CHECK(nvshmemx_init_status() == NVSHMEM_STATUS_NOT_INITIALIZED);
