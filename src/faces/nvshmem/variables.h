@@ -57,12 +57,15 @@ typedef enum wefti_nv_kind { WEFTI_NV_TAKEN, WEFTI_NV_INSTEAD, WEFTI_NV_NEEDLESS
     X(DISABLE_NCCL, NEEDLESS, "NCCL is not used")                                                                      \
     X(DISABLE_NVLS, NEEDLESS, "multicast memory is not used")                                                          \
     X(DISABLE_MNNVL, INSTEAD, "WEFT_CUDA_FABRIC=0")                                                                    \
+    X(LIMIT_PTR_P2P_ACCESS, INSTEAD, "WEFT_CUDA_DOMAIN")                                                               \
     X(REDUCE_SCRATCH_SIZE, NEEDLESS, "scratch of a team is made when it is needed")                                    \
     X(BARRIER_DISSEM_KVAL, NEEDLESS, "barriers have no radix")                                                         \
     X(BARRIER_TG_DISSEM_KVAL, NEEDLESS, "barriers have no radix")                                                      \
     X(PROXY_REQUEST_BATCH_MAX, NEEDLESS, "the proxy takes what is there")                                              \
     X(IGNORE_CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, NEEDLESS, "claims of multiprocessors are counted instead")             \
     X(TMA_POLICY, NEEDLESS, "shared memory that kernels lend is not used")                                             \
+    X(TMA_MAX_BLOCKS, NEEDLESS, "shared memory that kernels lend is not used")                                         \
+    X(REGION_MAX_SLOTS, NEEDLESS, "regions of blocks are kept in their shared memory")                                 \
     X(CPU_AFFINITY, NEEDLESS, "no thread is pinned")                                                                   \
     X(INFO_HIDDEN, NEEDLESS, "NVSHMEM_INFO prints all")                                                                \
     X(BOOTSTRAP_MPI_PLUGIN, NEEDLESS, "the bootstraps are part of the library")                                        \
@@ -106,6 +109,7 @@ typedef enum wefti_nv_kind { WEFTI_NV_TAKEN, WEFTI_NV_INSTEAD, WEFTI_NV_NEEDLESS
     X(IB_NUM_RC_PER_DEVICE, NEEDLESS, "queues and memory of NICs are libfabric's or UCX's")                            \
     X(IB_DISABLE_DMABUF, NEEDLESS, "queues and memory of NICs are libfabric's or UCX's")                               \
     X(DISABLE_DATA_DIRECT, NEEDLESS, "queues and memory of NICs are libfabric's or UCX's")                             \
+    X(ENABLE_MULTI_PORT, NEEDLESS, "queues and memory of NICs are libfabric's or UCX's")                               \
     X(LIBFABRIC_PERSONA, NEEDLESS, "queues and memory of NICs are libfabric's or UCX's")                               \
     X(LIBFABRIC_MAX_NIC_PER_PE, NEEDLESS, "queues and memory of NICs are libfabric's or UCX's")                        \
     X(LIBFABRIC_PROXY_REQUEST_BATCH_MAX, NEEDLESS, "queues and memory of NICs are libfabric's or UCX's")               \
