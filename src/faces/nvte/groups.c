@@ -38,9 +38,9 @@ static weft_status current_device(const char *call, int *device)
 /* TransformerEngine's library has the same names. Whoever comes first in the order of symbols has all callers. */
 static weft_status check_names(const char *call)
 {
-    static const char *const names[] = {"nvte_ep_initialize",   "nvte_ep_shutdown",   "nvte_ep_handle_mem_size",
-                                        "nvte_ep_prepare",      "nvte_ep_dispatch",   "nvte_ep_combine",
-                                        "nvte_ep_dispatch_bwd", "nvte_ep_combine_bwd"};
+    static const char *const names[] = {"nvte_ep_initialize",   "nvte_ep_shutdown",    "nvte_ep_handle_mem_size",
+                                        "nvte_ep_prepare",      "nvte_ep_dispatch",    "nvte_ep_combine",
+                                        "nvte_ep_dispatch_bwd", "nvte_ep_combine_bwd", "nvte_ep_prepare_and_dispatch"};
     Dl_info self;
     Dl_info theirs;
     if (dladdr((void *)(uintptr_t)nvte_ep_initialize, &self) == 0) {

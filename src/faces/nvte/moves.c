@@ -105,18 +105,23 @@ static weft_status read_counts(const layer_call *call, const char *name, const N
     return WEFT_OK;
 }
 
+/* A call that agrees on a routing has ended in this status. */
+static weft_status note_prepared(const layer_call *call, int tokens, weft_status status)
+{
+    weft_status after = weft_ep_route_counts_to(call->plan->route, NULL); /* the arrays belong to this call only */
+    if (status == WEFT_OK) {
+        call->plan->is_prepared = 1;
+        call->plan->prepared[tokens / 8] |= (unsigned char)(1u << (tokens % 8));
+    }
+    return status != WEFT_OK ? status : after;
+}
+
 static weft_status update(layer_call *call, const weft_ep_choices *choices, const weft_ep_count_arrays *counts)
 {
     weft_ep_route *route = call->plan->route;
     WEFT_TRY(weft_ep_route_attach(route, call->memory, call->plan->bytes, WEFT_EP_CONTENTS_NONE, call->stream));
     WEFT_TRY(weft_ep_route_counts_to(route, counts->on_stream ? counts : NULL));
-    weft_status status = weft_ep_route_update(route, choices, call->stream);
-    weft_status after = weft_ep_route_counts_to(route, NULL); /* the arrays belong to this call only */
-    if (status == WEFT_OK) {
-        call->plan->is_prepared = 1;
-        call->plan->prepared[choices->tokens / 8] |= (unsigned char)(1u << (choices->tokens % 8));
-    }
-    return status != WEFT_OK ? status : after;
+    return note_prepared(call, choices->tokens, weft_ep_route_update(route, choices, call->stream));
 }
 
 static weft_status check_layer(const layer_call *call, const NVTETensor handle_mem, const NVTEEpLayerConfig *layer_cfg)
@@ -255,6 +260,59 @@ void nvte_ep_dispatch(NVTETensor handle_mem, NVTETensor topk_idx, NVTETensor tok
                                    : read_weights(&call, topk_idx, topk_weights, &topk_weights_win, recv_topk_weights,
                                                   &recv_topk_weights_win, &a);
         status = finish(&call, status != WEFT_OK ? status : move(&call, &a));
+    }
+    (void)nvte_end(status);
+}
+
+/* What of a prepare's arguments a dispatch that prepares has, too. */
+static weft_status read_prepared(const layer_call *call, const NVTETensor handle_mem, const NVTETensor topk_idx,
+                                 const NVTETensor per_expert, const NVTEEpLayerConfig *layer_cfg, dispatch_arguments *a,
+                                 weft_ep_count_arrays *counts)
+{
+    WEFT_TRY(check_layer(call, handle_mem, layer_cfg));
+    WEFT_TRY(read_choices(call, topk_idx, layer_cfg->top_k, &a->choices));
+    if ((size_t)a->choices.tokens != a->tokens) {
+        return nvte_fail(WEFT_ERR_ARGUMENT, "%s: topk_idx has %d tokens and tensor 'tokens' %zu rows; give as many",
+                         call->name, a->choices.tokens, a->tokens);
+    }
+    return read_counts(call, "recv_tokens_per_expert", per_expert, (size_t)call->group->nccl->local_experts, counts,
+                       &counts->rows_of_expert_aligned);
+}
+
+/* The ranks agree on the routing on the way, in one call. */
+static weft_status choose_and_move(const layer_call *call, const dispatch_arguments *a,
+                                   const weft_ep_count_arrays *counts)
+{
+    weft_ep_route *route = call->plan->route;
+    WEFT_TRY(weft_ep_route_attach(route, call->memory, call->plan->bytes, WEFT_EP_CONTENTS_NONE, call->stream));
+    WEFT_TRY(weft_ep_route_counts_to(route, counts->on_stream ? counts : NULL));
+    weft_status status = weft_ep_route_choose(route, &a->choices);
+    status = status == WEFT_OK && a->has_weights ? clear_weights(call, a) : status;
+    status = status != WEFT_OK ? status : weft_ep_dispatch(route, &a->in, &a->out, call->stream);
+    return note_prepared(call, a->choices.tokens, status);
+}
+
+void nvte_ep_prepare_and_dispatch(NVTETensor handle_mem, NVTETensor topk_idx, NVTETensor tokens,
+                                  NVTECommWindow tokens_win, NVTETensor topk_weights, NVTECommWindow topk_weights_win,
+                                  NVTETensor recv_tokens, NVTECommWindow recv_tokens_win, NVTETensor recv_topk_weights,
+                                  NVTECommWindow recv_topk_weights_win, NVTETensor recv_tokens_per_expert,
+                                  const NVTEEpLayerConfig *layer_cfg, cudaStream_t stream)
+{
+    layer_call call = {.name = "nvte_ep_prepare_and_dispatch", .stream = stream};
+    NVTEEpLayerConfig copy;
+    dispatch_arguments a;
+    weft_ep_count_arrays counts = WEFT_EP_COUNT_ARRAYS_INIT;
+    weft_status status = nvte_read_layer(call.name, layer_cfg, &copy);
+    status = status != WEFT_OK ? status : enter(&call, handle_mem);
+    if (status == WEFT_OK) {
+        status = read_moved(&call, "tokens", tokens, &tokens_win, "recv_tokens", recv_tokens, &recv_tokens_win, &a);
+        status = status != WEFT_OK
+                     ? status
+                     : read_prepared(&call, handle_mem, topk_idx, recv_tokens_per_expert, &copy, &a, &counts);
+        status = status != WEFT_OK ? status
+                                   : read_weights(&call, topk_idx, topk_weights, &topk_weights_win, recv_topk_weights,
+                                                  &recv_topk_weights_win, &a);
+        status = finish(&call, status != WEFT_OK ? status : choose_and_move(&call, &a, &counts));
     }
     (void)nvte_end(status);
 }

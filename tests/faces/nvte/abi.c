@@ -66,5 +66,10 @@ extern const dispatch_bwd_type signature_dispatch_bwd;
 const dispatch_bwd_type signature_dispatch_bwd = nvte_ep_dispatch_bwd;
 extern const combine_bwd_type signature_combine_bwd;
 const combine_bwd_type signature_combine_bwd = nvte_ep_combine_bwd;
+typedef void (*prepare_and_dispatch_type)(NVTETensor, NVTETensor, NVTETensor, NVTECommWindow, NVTETensor,
+                                          NVTECommWindow, NVTETensor, NVTECommWindow, NVTETensor, NVTECommWindow,
+                                          NVTETensor, const NVTEEpLayerConfig *, cudaStream_t);
+extern const prepare_and_dispatch_type signature_prepare_and_dispatch;
+const prepare_and_dispatch_type signature_prepare_and_dispatch = nvte_ep_prepare_and_dispatch;
 extern const size_type signature_size;
 const size_type signature_size = nvte_ep_handle_mem_size;

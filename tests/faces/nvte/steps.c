@@ -182,6 +182,23 @@ static void dispatch(rig *r, layer *l)
     }
 }
 
+/* prepare and dispatch in one call, which has no total. */
+static void prepare_and_dispatch(rig *r, layer *l)
+{
+    NVTEEpLayerConfig config = config_of(l);
+    memset(l->rows, 0xff, sizeof l->rows);
+    memset(l->row_weights, 0xff, sizeof l->row_weights);
+    OK(nvte_ep_prepare_and_dispatch(&l->handle_mem, &l->idx, &l->in, none, &l->topk_weights, none, &l->received, none,
+                                    &l->received_weights, none, &l->counts, &config, NULL));
+    l->total = 0;
+    for (int e = 0; e < LOCAL; e++) {
+        l->total += l->experts[e];
+    }
+    for (size_t row = (size_t)l->total; row < ROWS; row++) {
+        CHECK(l->row_weights[row] == 0);
+    }
+}
+
 /* What the experts do, weights included; `first`: of the first local expert. */
 static void work(const rig *r, layer *l)
 {
@@ -243,6 +260,14 @@ static void step(rig *r, layer *l, unsigned seed)
     combine(r, l);
 }
 
+static void step_in_one(rig *r, layer *l, unsigned seed)
+{
+    choose(r, l, seed);
+    prepare_and_dispatch(r, l);
+    work(r, l);
+    combine(r, l);
+}
+
 /* The memory lies elsewhere from now on; what was there is overwritten. */
 static void move_memory(layer *l)
 {
@@ -295,11 +320,40 @@ static void layers(rig *r)
     describe(a);
     describe(c);
     step(r, c, 9);
-    step(r, a, 11);
+    step_in_one(r, a, 11);
     backward(r, c);
+    backward(r, a);
+    dispatch(r, a); /* on the routing that the one call has agreed on */
+    work(r, a);
+    combine(r, a);
     close_layer(a);
     close_layer(b);
     close_layer(c);
+}
+
+/* All tokens to the first and the last expert of rank 0: the others, and the rank's own in between, have no row. */
+static void empty_experts(rig *r)
+{
+    layer *l = &r->layers[0];
+    static const size_t alignments[] = {0, 2, 4, 8};
+    for (size_t i = 0; i < sizeof alignments / sizeof *alignments; i++) {
+        open_layer(r, l, 2, alignments[i]);
+        choose(r, l, (unsigned)i);
+        for (size_t t = 0; t < l->tokens; t++) {
+            l->ids[2 * t] = 0;
+            l->ids[2 * t + 1] = LOCAL - 1;
+        }
+        prepare(r, l);
+        CHECK(l->experts[1] == 0 && (r->rank == 0) == (l->total != 0));
+        dispatch(r, l);
+        work(r, l);
+        combine(r, l);
+        backward(r, l);
+        prepare_and_dispatch(r, l);
+        work(r, l);
+        combine(r, l);
+        close_layer(l);
+    }
 }
 
 /* A layer of each of two groups: memory names the group, whichever is selected. */
@@ -511,6 +565,29 @@ static void wrong_tokens(rig *r, layer *l)
         WEFT_ERR_ARGUMENT, "'grad_tokens' has");
 }
 
+#define IN_ONE(idx, in, weights, counts, config)                                                                       \
+    nvte_ep_prepare_and_dispatch(&l->handle_mem, idx, in, none, weights, none, &l->received, none,                     \
+                                 &l->received_weights, none, counts, config, NULL)
+
+static void wrong_in_one(rig *r, layer *l)
+{
+    NVTEEpLayerConfig config = config_of(l);
+    weft_nvte_tensor bad = l->in;
+    EXPECT(IN_ONE(&l->idx, &l->in, &l->topk_weights, &l->counts, NULL), WEFT_ERR_ARGUMENT, "'layer_cfg' is NULL");
+    EXPECT(IN_ONE(NULL, &l->in, NULL, NULL, &config), WEFT_ERR_ARGUMENT, "'topk_idx' is NULL");
+    EXPECT(IN_ONE(&l->idx, NULL, &l->topk_weights, &l->counts, &config), WEFT_ERR_ARGUMENT, "'tokens' is NULL");
+    bad.data.shape.data[0]--;
+    EXPECT(IN_ONE(&l->idx, &bad, NULL, NULL, &config), WEFT_ERR_ARGUMENT, "give as many");
+    bad = l->counts;
+    bad.data.dtype = kNVTEFloat32;
+    EXPECT(IN_ONE(&l->idx, &l->in, &l->topk_weights, &bad, &config), WEFT_ERR_ARGUMENT, "recv_tokens_per_expert");
+    bad = l->topk_weights;
+    bad.data.dtype = kNVTEInt32;
+    EXPECT(IN_ONE(&l->idx, &l->in, &bad, &l->counts, &config), WEFT_ERR_ARGUMENT, "of kNVTEFloat32");
+    config.top_k = 1;
+    EXPECT(IN_ONE(&l->idx, &l->in, &l->topk_weights, &l->counts, &config), WEFT_ERR_ARGUMENT, "layer_cfg says 1");
+}
+
 static void wrong_moves(rig *r, layer *l)
 {
     weft_nvte_tensor bad = l->in;
@@ -573,6 +650,7 @@ static void wrong_uses(rig *r)
     dispatch(r, l);
     work(r, l);
     wrong_moves(r, l);
+    wrong_in_one(r, l);
     combine(r, l); /* none of them has changed anything */
     close_layer(l);
 }
@@ -593,6 +671,7 @@ static void all(rig *r)
     wrong_uses(r);
     layers(r);
     CHECK(standin_gathers(r->comm) == gathers);
+    empty_experts(r);
     two_groups(r);
     scaled(r);
     open_layer(r, l, 1, 0);
