@@ -49,8 +49,8 @@ if(WEFT_SANITIZE)
     set_target_properties(nvte_ep_costs PROPERTIES EXCLUDE_FROM_ALL ON)
 endif()
 foreach(function weft_ep_route_attach weft_ep_route_counts_to weft_ep_route_update weft_ep_route_choose weft_ep_route_weigh
-        weft_ep_dispatch
-        weft_ep_combine weft_ep_combine_with weft_ep_dispatch_bwd malloc calloc realloc aligned_alloc posix_memalign)
+        weft_ep_dispatch weft_ep_dispatch_send weft_ep_dispatch_recv weft_ep_combine weft_ep_combine_with
+        weft_ep_combine_send_with weft_ep_combine_recv weft_ep_dispatch_bwd malloc calloc realloc aligned_alloc posix_memalign)
     target_link_options(nvte_ep_costs PRIVATE LINKER:--wrap=${function})
 endforeach()
 

@@ -80,6 +80,16 @@ WRAP(weft_ep_dispatch_bwd,
       weft_stream *stream),
      (route, grad, weights, out, back, stream))
 
+WRAP(weft_ep_dispatch_send,
+     (weft_ep_route * route, const weft_ep_rows *in, const weft_ep_received *out, weft_stream *stream),
+     (route, in, out, stream))
+WRAP(weft_ep_dispatch_recv, (weft_ep_route * route, weft_stream *stream), (route, stream))
+WRAP(weft_ep_combine_send_with,
+     (weft_ep_route * route, const weft_ep_rows *in, const weft_ep_rows *out, const weft_ep_combine_options *options,
+      weft_stream *stream),
+     (route, in, out, options, stream))
+WRAP(weft_ep_combine_recv, (weft_ep_route * route, weft_stream *stream), (route, stream))
+
 void *__real_malloc(size_t bytes);
 void *__wrap_malloc(size_t bytes);
 void *__wrap_malloc(size_t bytes)
@@ -231,7 +241,9 @@ static ncclEpTensor_t nccl_tensor(void *data, ncclDataType_t type, unsigned ndim
 
 static ncclEpGroup_t group;
 static ncclEpHandle_t handle;
+static ncclEpAlgorithm_t algorithm;
 static ncclEpLayout_t layout;
+static unsigned send_only;
 static size_t token_sizes[] = {TOKENS, HIDDEN};
 static size_t choice_sizes[] = {TOKENS, TOPK};
 static size_t row_sizes[3];
@@ -241,7 +253,12 @@ static size_t one[] = {1};
 
 static int is_ht(void)
 {
-    return layout == NCCL_EP_LAYOUT_FLAT;
+    return algorithm == NCCL_EP_ALGO_HIGH_THROUGHPUT;
+}
+
+static int is_by_expert(void)
+{
+    return layout == NCCL_EP_LAYOUT_EXPERT_MAJOR;
 }
 
 static int update(void)
@@ -261,20 +278,25 @@ static int dispatch_to(ncclEpPassDir_t direction)
     ncclEpTensor_t in = nccl_tensor(x, ncclFloat32, 2, token_sizes);
     ncclEpTensor_t in_weights = nccl_tensor(weights, ncclFloat32, 2, choice_sizes);
     ncclEpTensor_t out = nccl_tensor(rows, ncclFloat32, is_ht() ? 2 : 3, row_sizes);
-    ncclEpTensor_t out_weights = nccl_tensor(row_weights, ncclFloat32, is_ht() ? 2 : 3, place_sizes);
-    ncclEpTensor_t out_ids = nccl_tensor(row_ids, ncclInt32, is_ht() ? 2 : 3, place_sizes);
+    unsigned places = !is_ht() ? 3 : is_by_expert() ? 1 : 2;
+    ncclEpTensor_t out_weights = nccl_tensor(row_weights, ncclFloat32, places, place_sizes);
+    ncclEpTensor_t out_ids = nccl_tensor(row_ids, ncclInt32, places, place_sizes);
+    ncclEpTensor_t experts = nccl_tensor(counts, ncclInt32, 1, expert_sizes);
+    ncclEpLayoutInfo_t info = NCCL_EP_LAYOUT_INFO_INIT;
     ncclEpDispatchInputs_t inputs = NCCL_EP_DISPATCH_INPUTS_INIT;
     ncclEpDispatchOutputs_t outputs = NCCL_EP_DISPATCH_OUTPUTS_INIT;
     ncclEpDispatchConfig_t config = NCCL_EP_DISPATCH_CONFIG_INIT;
     config.pass_direction = direction;
+    config.send_only = send_only;
+    info.expert_counters = &experts;
     inputs.tokens = &in;
     outputs.tokens = &out;
     if (is_forward) {
         inputs.topk_weights = &in_weights;
-        outputs.topk_weights = &out_weights;
-        outputs.topk_idx = &out_ids;
+        outputs.topk_weights = is_ht() || !is_by_expert() ? &out_weights : NULL;
+        outputs.topk_idx = is_by_expert() ? NULL : &out_ids;
     }
-    return (int)ncclEpDispatch(handle, &inputs, &outputs, NULL, &config, NULL);
+    return (int)ncclEpDispatch(handle, &inputs, &outputs, !is_ht() && is_by_expert() ? &info : NULL, &config, NULL);
 }
 
 static int dispatch(void)
@@ -291,11 +313,32 @@ static int combine(void)
 {
     ncclEpTensor_t in = nccl_tensor(rows, ncclFloat32, is_ht() ? 2 : 3, row_sizes);
     ncclEpTensor_t out = nccl_tensor(y, ncclFloat32, 2, token_sizes);
+    ncclEpTensor_t out_weights = nccl_tensor(weights, ncclFloat32, 2, choice_sizes);
     ncclEpCombineInputs_t inputs = NCCL_EP_COMBINE_INPUTS_INIT;
     ncclEpCombineOutputs_t outputs = NCCL_EP_COMBINE_OUTPUTS_INIT;
+    ncclEpCombineConfig_t config = NCCL_EP_COMBINE_CONFIG_INIT;
+    config.send_only = send_only;
     inputs.tokens = &in;
     outputs.tokens = &out;
-    return (int)ncclEpCombine(handle, &inputs, &outputs, NULL, NULL);
+    outputs.topk_weights = &out_weights;
+    return (int)ncclEpCombine(handle, &inputs, &outputs, &config, NULL);
+}
+
+static int combine_back(void)
+{
+    ncclEpTensor_t in = nccl_tensor(rows, ncclFloat32, 2, row_sizes);
+    ncclEpTensor_t in_weights = nccl_tensor(row_weights, ncclFloat32, is_by_expert() ? 1 : 2, place_sizes);
+    ncclEpTensor_t out = nccl_tensor(y, ncclFloat32, 2, token_sizes);
+    ncclEpTensor_t out_weights = nccl_tensor(weights, ncclFloat32, 2, choice_sizes);
+    ncclEpCombineInputs_t inputs = NCCL_EP_COMBINE_INPUTS_INIT;
+    ncclEpCombineOutputs_t outputs = NCCL_EP_COMBINE_OUTPUTS_INIT;
+    ncclEpCombineConfig_t config = NCCL_EP_COMBINE_CONFIG_INIT;
+    config.pass_direction = NCCL_EP_BWD_PASS;
+    inputs.tokens = &in;
+    inputs.topk_weights = &in_weights;
+    outputs.tokens = &out;
+    outputs.topk_weights = &out_weights;
+    return (int)ncclEpCombine(handle, &inputs, &outputs, &config, NULL);
 }
 
 static int complete(void)
@@ -303,17 +346,35 @@ static int complete(void)
     return (int)ncclEpComplete(handle, NULL, NULL);
 }
 
-static void nccl_ep(ncclComm_t comm, ncclEpAlgorithm_t algorithm, ncclEpLayout_t of, const char *name)
+static int dispatch_in_halves(void)
+{
+    return dispatch() != 0 || complete() != 0;
+}
+
+static int combine_in_halves(void)
+{
+    return combine() != 0 || complete() != 0;
+}
+
+static void choose_layout(ncclEpAlgorithm_t with, ncclEpLayout_t of)
+{
+    size_t slots = of == NCCL_EP_LAYOUT_EXPERT_MAJOR ? EXPERTS : 1;
+    algorithm = with;
+    layout = of;
+    memcpy(row_sizes, is_ht() ? (size_t[]){ROWS, HIDDEN, 0} : (size_t[]){slots, TOKENS, HIDDEN}, sizeof row_sizes);
+    memcpy(place_sizes, is_ht() ? (size_t[]){ROWS, TOPK, 0} : (size_t[]){1, TOKENS, TOPK}, sizeof place_sizes);
+}
+
+static void nccl_ep(ncclComm_t comm, ncclEpAlgorithm_t with, ncclEpLayout_t of, const char *name)
 {
     ncclEpGroupConfig_t config = NCCL_EP_GROUP_CONFIG_INIT;
+    choose_layout(with, of);
+    agreements = 0;
     config.algorithm = algorithm;
     config.num_experts = EXPERTS;
     config.max_dispatch_tokens_per_rank = TOKENS;
     config.max_token_bytes = sizeof x[0];
     config.num_topk = TOPK;
-    layout = of;
-    memcpy(row_sizes, is_ht() ? (size_t[]){ROWS, HIDDEN, 0} : (size_t[]){1, TOKENS, HIDDEN}, sizeof row_sizes);
-    memcpy(place_sizes, is_ht() ? (size_t[]){ROWS, TOPK, 0} : (size_t[]){1, TOKENS, TOPK}, sizeof place_sizes);
     if (ncclEpCreateGroup(&group, comm, &config) != ncclSuccess ||
         ncclEpInitHandle(&handle, group, layout, NULL, TOPK, NULL) != ncclSuccess) {
         fail("%s: no group: %s\n", name, weft_last_error());
@@ -324,6 +385,12 @@ static void nccl_ep(ncclComm_t comm, ncclEpAlgorithm_t algorithm, ncclEpLayout_t
     measure(name, "ncclEpCombine", combine);
     if (is_ht()) {
         measure(name, "ncclEpDispatch, backward", dispatch_back);
+        measure(name, "ncclEpCombine, backward", combine_back);
+    } else {
+        send_only = 1;
+        measure(name, "ncclEpDispatch and ncclEpComplete", dispatch_in_halves);
+        measure(name, "ncclEpCombine and ncclEpComplete", combine_in_halves);
+        send_only = 0;
     }
     measure(name, "ncclEpComplete", complete);
     if (is_ht() && agreements != 0) {
@@ -367,6 +434,19 @@ static int nvte_dispatch(void)
     weft_nvte_tensor out = nvte_tensor(rows, kNVTEFloat32, ROWS, HIDDEN);
     weft_nvte_tensor out_weights = nvte_tensor(row_weights, kNVTEFloat32, ROWS, 0);
     nvte_ep_dispatch(&handle_mem, &idx, &in, none, &in_weights, none, &out, none, &out_weights, none, NULL);
+    return (int)weft_nvte_status();
+}
+
+static int nvte_prepare_and_dispatch(void)
+{
+    weft_nvte_tensor idx = nvte_tensor(ids, kNVTEInt64, TOKENS, TOPK);
+    weft_nvte_tensor in = nvte_tensor(x, kNVTEFloat32, TOKENS, HIDDEN);
+    weft_nvte_tensor in_weights = nvte_tensor(weights, kNVTEFloat32, TOKENS, TOPK);
+    weft_nvte_tensor out = nvte_tensor(rows, kNVTEFloat32, ROWS, HIDDEN);
+    weft_nvte_tensor out_weights = nvte_tensor(row_weights, kNVTEFloat32, ROWS, 0);
+    weft_nvte_tensor experts = nvte_tensor(counts, kNVTEInt32, EXPERTS, 0);
+    nvte_ep_prepare_and_dispatch(&handle_mem, &idx, &in, none, &in_weights, none, &out, none, &out_weights, none,
+                                 &experts, &layer, NULL);
     return (int)weft_nvte_status();
 }
 
@@ -415,6 +495,7 @@ static void nvte_ep(ncclComm_t comm)
     if (agreements != 0) {
         fail("%s: a dispatch agrees on the routing once more\n", name);
     }
+    measure(name, "nvte_ep_prepare_and_dispatch", nvte_prepare_and_dispatch);
     measure(name, "nvte_ep_combine", nvte_combine);
     measure(name, "nvte_ep_combine_bwd", nvte_combine_bwd);
     measure(name, "nvte_ep_dispatch_bwd", nvte_dispatch_bwd);
@@ -447,7 +528,9 @@ int main(int argc, char **argv)
     }
     standin_comms(1, &comm);
     nccl_ep(comm, NCCL_EP_ALGO_HIGH_THROUGHPUT, NCCL_EP_LAYOUT_FLAT, "nccl_ep HT flat");
+    nccl_ep(comm, NCCL_EP_ALGO_HIGH_THROUGHPUT, NCCL_EP_LAYOUT_EXPERT_MAJOR, "nccl_ep HT expert-major");
     nccl_ep(comm, NCCL_EP_ALGO_LOW_LATENCY, NCCL_EP_LAYOUT_RANK_MAJOR, "nccl_ep LL rank-major");
+    nccl_ep(comm, NCCL_EP_ALGO_LOW_LATENCY, NCCL_EP_LAYOUT_EXPERT_MAJOR, "nccl_ep LL expert-major");
     nvte_ep(comm);
     return failures != 0;
 }
