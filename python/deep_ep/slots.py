@@ -169,28 +169,30 @@ class Plan:
         return code, id_code
 
     def take(self, stream, is_captured):
-        """A handle that has an idle route, or a new one, for calls on the stream of that address: one of another stream's calls
-        once that has nothing more to do. One of a graph is the graph's for good."""
+        """A handle that has an idle route of calls on the stream of that address; else one of another stream's calls once that has
+        nothing more to do; else a new one. One of a graph is the graph's for good."""
         held = self._held(stream, is_captured)
         handle = SlotsHandle(_EMPTY)
         handle.plan, handle.held = self, held
         return handle
 
     def _held(self, stream, is_captured):
-        idle = self.idle
-        if not is_captured:
-            for i in range(len(idle) - 1, -1, -1):
-                held = idle[i]
-                if held.stream != stream:
-                    if not self._streams.is_idle(held.stream):
-                        continue
-                    held.move(stream)
-                del idle[i]
-                if held.source is None:
-                    held.source = torch.empty_like(self.source)
-                return held
+        if is_captured:
+            return self._new(stream, self._captured)
+        for i in range(len(self.idle) - 1, -1, -1):
+            if self.idle[i].stream == stream:
+                break
         else:
-            idle = self._captured
+            i = next((i for i, held in enumerate(self.idle) if self._streams.is_idle(held.stream)), None)
+            if i is None:
+                return self._new(stream, self.idle)
+            self.idle[i].move(stream)
+        held = self.idle.pop(i)
+        if held.source is None:
+            held.source = torch.empty_like(self.source)
+        return held
+
+    def _new(self, stream, idle):
         route = self.group.route(self.topk, ep.Layout.SLOTS_EXPERT, slot_tokens=self.most)
         return Held(route, stream, torch.empty_like(self.source), idle)
 

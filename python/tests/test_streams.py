@@ -442,6 +442,17 @@ def test_what_handles_keep():
         buffer.low_latency_combine(third[0], ids, weights, handle)
 
 
+def test_routes_of_two_streams(rig):
+    """Calls on the communication stream and on the caller's have routes of their own, and leave each other's alone."""
+    buffer, cuda, _ = rig
+    kept = [dispatched(buffer, async_finish=True), dispatched(buffer)]
+    routes = [got[2].route for got in kept]
+    del kept
+    buffer._streams.is_idle = cuda.ExternalStream  # fails
+    for _ in range(2):
+        assert [dispatched(buffer, async_finish=is_async)[2].route for is_async in (True, False)] == routes
+
+
 def test_default_device():
     """Results are where what was given is, whatever torch's default device."""
     buffer = deep_ep.Buffer(None, comm=Alone(), explicitly_destroy=True)
