@@ -59,6 +59,10 @@ static void refuse_hosts(weft_world *world, void *context)
     CHECK_STATUS(weft_ep_create(team, &config, &ep), WEFT_ERR_UNSUPPORTED);
     CHECK(strstr(weft_last_error(), "pairs_max") != NULL || weft_world_pe(world) != 0);
     config.pairs_max = 0;
+    config.flags = WEFT_EP_ROWS_WITH_SEND;
+    CHECK_STATUS(weft_ep_create(team, &config, &ep), WEFT_ERR_UNSUPPORTED);
+    CHECK(strstr(weft_last_error(), "flags is not 0") != NULL || weft_world_pe(world) != 0);
+    config.flags = 0;
     config.domain_ranks = 1;
     CHECK_OK(weft_ep_bytes(&config, EP_RIG_PES, &memory));
     CHECK(memory.symmetric_bytes > memory.staging_bytes && memory.low_latency_bytes == 0);
