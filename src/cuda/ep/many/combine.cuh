@@ -32,17 +32,17 @@ static_assert(sizeof(ep_many_result) == WEFTI_CUDA_EP_MANY_RESULT_BYTES, "as the
 
 /* ---- own choices ---- */
 
-/* At `rank`, of the token at `place` there, the i-th of `source`'s. */
+/* Those of a token of `source` at `rank`, where it is at `place`; of calls that pass ranks by its number among those of
+ * the source. */
 EP_DEVICE wefti_u32 *ep_many_combine_choices(const ep_combine &args, const ep_many_call *call, int rank, int source,
-                                             wefti_u64 place, wefti_u64 i)
+                                             wefti_u64 place)
 {
-    const int parity = (int)(call->epoch & 1);
-    if (EP_MANY_PASSES) {
-        const wefti_u64 first = ep_many_passing_at(args.group, rank, source, args.group.at.low_latency[parity].words,
-                                                   args.group.at.low_latency[0].ll_packets);
-        return (wefti_u32 *)first + i * (wefti_u64)args.topk;
+    if constexpr (EP_MANY_PASSES) {
+        const wefti_u64 offset = args.group.at.low_latency[call->epoch & 1].words;
+        const wefti_u64 each = args.group.at.low_latency[0].ll_packets;
+        return (wefti_u32 *)ep_many_passing_at(args.group, rank, source, offset, each) + place * (wefti_u64)args.topk;
     }
-    return (wefti_u32 *)(ep_directory_of(args.group)->area[rank] + args.group.at.combine_choices[parity]) +
+    return (wefti_u32 *)(ep_directory_of(args.group)->area[rank] + args.group.at.combine_choices[call->epoch & 1]) +
            place * (wefti_u64)args.topk;
 }
 
@@ -60,9 +60,9 @@ EP_DEVICE void ep_many_send_combine_choices(const ep_combine &args, const ep_man
             }
             for (wefti_u32 left = __ballot_sync(~0u, going.goes); left != 0; left &= left - 1) {
                 const int to = __ffs((int)left) - 1;
-                const wefti_u32 i = __shfl_sync(~0u, going.index, to);
-                wefti_u32 *there = ep_many_combine_choices(args, call, base + to, group.rank,
-                                                           (wefti_u64)args.tables.place[base + to] + i, i);
+                const wefti_u64 place =
+                    (EP_MANY_PASSES ? 0 : (wefti_u64)args.tables.place[base + to]) + __shfl_sync(~0u, going.index, to);
+                wefti_u32 *there = ep_many_combine_choices(args, call, base + to, group.rank, place);
                 for (int k = ep_lane(); k < args.topk; k += 32) {
                     there[k] = ep_combine_choice(args.options, (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k);
                 }
@@ -149,9 +149,10 @@ EP_DEVICE void ep_many_return(const ep_combine &args, const ep_many_call *call, 
     } else {
         const wefti_u32 *record = args.tables.records + place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
         if ((args.flags & (WEFTI_CUDA_EP_COMBINE_WEIGHTS | WEFTI_CUDA_EP_COMBINE_IDS)) != 0) {
-            const wefti_u32 *choices =
-                ep_many_combine_choices(args, call, args.group.rank, source, place, (wefti_u64)i);
-            ep_fold_as<true>(ep_in_vectors(), args, record, choices, to, 0, vectors);
+            ep_fold_as<true>(
+                ep_in_vectors(), args, record,
+                ep_many_combine_choices(args, call, args.group.rank, source, EP_MANY_PASSES ? (wefti_u64)i : place), to,
+                0, vectors);
         } else {
             ep_fold_as<false>(ep_in_vectors(), args, record, 0, to, 0, vectors);
         }
@@ -343,13 +344,15 @@ template <class LAYOUT> EP_DEVICE bool ep_many_combine_open(const ep_combine &ar
     }
     wefti_fence_acq_rel();
     __syncthreads();
-    for (int rank = threads.number; rank < group.ranks && !EP_MANY_PASSES; rank += threads.count) {
-        wefti_u32 first = 0;
-        for (int before = 0; before < rank; before++) {
-            first += args.tables.sent[before];
+    if constexpr (!EP_MANY_PASSES) { /* in which each rank's results have a place of their own */
+        for (int rank = threads.number; rank < group.ranks; rank += threads.count) {
+            wefti_u32 first = 0;
+            for (int before = 0; before < rank; before++) {
+                first += args.tables.sent[before];
+            }
+            directory->first[rank] = first;
+            ep_many_post_word(group, call, rank, WEFTI_CUDA_EP_HEADER_WORDS, first);
         }
-        directory->first[rank] = first;
-        ep_many_post_word(group, call, rank, WEFTI_CUDA_EP_HEADER_WORDS, first);
     }
     ep_many_post_call(group, call, ep_many_combine_header(args, call));
     return true;

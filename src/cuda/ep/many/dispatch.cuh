@@ -348,8 +348,9 @@ EP_DEVICE void ep_many_receive_record(const ep_dispatch &args, wefti_u64 place, 
         return;
     }
     if (fresh || (came && ep_is(args, WEFTI_CUDA_EP_NEW_WEIGHTS))) {
-        const wefti_u32 *come =
-            (const wefti_u32 *)ep_many_records(args.group, args.group.rank, source) + landed * (wefti_u64)words;
+        const wefti_u64 records = EP_MANY_PASSES ? ep_many_records(args.group, args.group.rank, source)
+                                                 : args.group.area[0] + args.group.at.records;
+        const wefti_u32 *come = (const wefti_u32 *)records + landed * (wefti_u64)words;
         const int first = fresh ? 0 : 1 + args.topk;
         const int end = fresh ? words : first + args.topk;
         for (int word = first + ep_lane(); word < end; word += 32) {
@@ -378,8 +379,10 @@ template <class LAYOUT>
 EP_DEVICE void ep_many_receive_row(const ep_dispatch &args, wefti_u64 place, int source, wefti_u64 landed)
 {
     const wefti_u32 *record = args.tables.records + place * (wefti_u64)LAYOUT::record_words(args.topk);
-    const wefti_u32 *scales = (const wefti_u32 *)ep_many_scales(args.group, args.group.rank, source) +
-                              landed * (wefti_u64)wefti_cuda_ep_padded((int)args.scale_words);
+    const wefti_u64 all_scales = EP_MANY_PASSES ? ep_many_scales(args.group, args.group.rank, source)
+                                                : args.group.area[0] + args.group.at.scales;
+    const wefti_u32 *scales =
+        (const wefti_u32 *)all_scales + landed * (wefti_u64)wefti_cuda_ep_padded((int)args.scale_words);
     const unsigned char *data = ep_many_staged_rows(args, source) + landed * args.row_bytes;
     const bool staged = (EP_MANY_PASSES || ep_is(args, WEFTI_CUDA_EP_STAGE)) && source != args.group.rank;
     for (int base = 0; base < (LAYOUT::ROWS_OF_CHOICES ? args.topk : 1); base += 32) {
