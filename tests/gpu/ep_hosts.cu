@@ -19,9 +19,8 @@ static weft_ep_plan draw_plan(const ep_setup *setup, weft_ep_layout layout, uint
     plan.layout = layout;
     plan.alignment = layout == WEFT_EP_EXPERT_MAJOR ? 1 << random_below(common, 4) : 0;
     plan.slot_tokens = ep_is_slots(layout) ? setup->config.slot_tokens_max : 0;
-    plan.flags &= ~(unsigned)WEFT_EP_DESTINATIONS;
     plan.flags &= layout == WEFT_EP_EXPERT_MAJOR ? ~0u : ~(unsigned)WEFT_EP_ZERO_PADDING;
-    plan.flags &= ep_is_by_expert(layout) ? ~(unsigned)WEFT_EP_ALL_WEIGHTS : ~0u;
+    ep_plan_vary(common, setup, &plan);
     plan.order = WEFT_EP_ORDER_RANK;
     return plan;
 }
@@ -219,6 +218,68 @@ static void test_bytes(job *of, arena *all)
     CHECK_OK(weft_ep_route_query(route, stream, &counts));
     check_bytes("combine", bytes_moved(of) - before, back, (pes + size - 1) / size);
     CHECK_OK(weft_free(of->world, host_memory));
+    ep_group_close(ep, route);
+}
+
+/* ---- positions ---- */
+
+#define NUMBERED_TOKENS 5
+
+/* The position of a token at a rank: turned around, or none, as two tokens of the last rank have the same. */
+static int32_t numbered_position(int pes, int rank, int token, int to, bool is_odd)
+{
+    const bool is_last = rank == pes - 1 && to == pes - 1;
+    return is_odd && is_last && token == 0 ? 0 : NUMBERED_TOKENS - 1 - token;
+}
+
+/* Positions order what each rank receives; if those of any rank are none, its tokens keep their order, and its route
+ * says so. */
+static void test_positions(job *of, arena *all, bool is_odd)
+{
+    const int pes = of->pe->pes;
+    const int pe = of->pe->pe;
+    weft_stream *stream = gpu_stream_of(of->pe);
+    weft_ep *ep = NULL;
+    weft_ep_route *route = NULL;
+    weft_ep_host_counts counts;
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+    weft_ep_rows in = WEFT_EP_ROWS_INIT;
+    weft_ep_received got = WEFT_EP_RECEIVED_INIT;
+    int32_t *read = (int32_t *)(void *)all->pinned;
+    const size_t rows = (size_t)NUMBERED_TOKENS * (size_t)pes;
+    config.experts = 2 * pes;
+    config.tokens_max = NUMBERED_TOKENS;
+    config.topk_max = pes;
+    config.row_bytes_max = 16;
+    config.on_device = 1;
+    plan.flags = WEFT_EP_DESTINATIONS;
+    for (int i = 0; i < NUMBERED_TOKENS * pes; i++) {
+        read[i] = numbered_position(pes, pe, i / pes, i % pes, is_odd);
+    }
+    gpu_copy(of->pe, all->base[PLAIN], read, rows * sizeof *read);
+    (void)ep_group_open(of->world, &config, &plan, &ep, &route);
+    choices.tokens = NUMBERED_TOKENS;
+    choices.positions = (const int32_t *)(const void *)all->base[PLAIN];
+    in.data = all->base[PLAIN] + (1 << 20);
+    in.dtype = WEFT_EP_BF16;
+    in.hidden = 8;
+    got.rows = in;
+    got.rows.data = all->base[HEAP];
+    got.rows_capacity = rows;
+    got.source_token = (int32_t *)(void *)(all->base[PLAIN] + (2 << 20));
+    CHECK_OK(weft_ep_route_choose(route, &choices));
+    CHECK_OK(weft_ep_dispatch(route, &in, &got, stream));
+    CHECK_OK(weft_ep_route_query(route, stream, &counts));
+    CHECK_STATUS((weft_status)counts.status, is_odd && pe == pes - 1 ? WEFT_ERR_RANGE : WEFT_OK);
+    gpu_copy(of->pe, read, got.source_token, rows * sizeof *read);
+    for (size_t i = 0; i < rows; i++) {
+        const int source = (int)i / NUMBERED_TOKENS;
+        const int number = (int)i % NUMBERED_TOKENS;
+        const int token = is_odd && source == pes - 1 ? number : NUMBERED_TOKENS - 1 - number;
+        check_that(read[i] == token, __FILE__, __LINE__, "row %zu is of token %d, not %d", i, read[i], token);
+    }
     ep_group_close(ep, route);
 }
 
@@ -423,6 +484,8 @@ static void test_body(test_pe *pe)
     }
     if (check_failures() == 0) {
         test_bytes(&of, &all);
+        test_positions(&of, &all, false);
+        test_positions(&of, &all, true);
     }
     CHECK_OK(weft_barrier(of.world));
     arena_deregister(&all, of.world);

@@ -158,6 +158,8 @@ typedef struct wefti_cuda_ep_hosts_group {
     const wefti_cuda_ep_hosts_end *sources; /* [lines] */
     const wefti_i32 *domain_of; /* [E] of each expert */
     const wefti_i32 *inner_expert; /* [E] its number in the group of its domain */
+    const wefti_i32 *domain_of_rank; /* [R] */
+    const wefti_i32 *inner_rank; /* [R] its rank in the group of its domain */
     wefti_cuda_ep_hosts_control *control;
     wefti_u64 *host_status; /* as of groups of many ranks */
     wefti_u32 *inner_failed; /* `failed` of the inner group */
@@ -185,11 +187,13 @@ typedef struct wefti_cuda_ep_hosts_tables {
     wefti_i32 *sent_count; /* [D] tokens that cross to each domain */
     wefti_i32 *line_count; /* [lines] tokens that came; -1: not known yet */
     wefti_u64 *counted;
-    wefti_i32 *ids; /* [T][K] this rank's choices, or -1 */
+    wefti_u32 *are_odd; /* [1] whether the positions given are none */
+    wefti_i32 *ids; /* [T][K] this rank's choices, or -1; where they are ranks the token's number there */
     float *weights; /* [T][K] */
     wefti_i32 *sent_token; /* [D][T] which they are, in any order */
     wefti_i32 *line_row; /* [lines][T] where they are in `rows` */
-    wefti_i32 *inner_ids; /* [T'][K] choices of what this rank sends in its domain */
+    wefti_i32
+        *inner_ids; /* [T'][K] choices of what this rank sends in its domain; where they are ranks bytes, [T'][S] */
     wefti_i32 *row; /* [M][K] of each received token the row of each choice here, or -1; by source one for all */
     float *row_weight; /* [M][K] */
     unsigned char *here; /* [M][K] whether the choice is of this rank */
@@ -213,7 +217,10 @@ typedef struct wefti_cuda_ep_hosts_args {
     wefti_cuda_ep_hosts_group group;
     wefti_cuda_ep_hosts_tables tables;
     wefti_cuda_ep_choices choices; /* FRESH */
-    wefti_cuda_ep_told told; /* the same */
+    wefti_i32 by_rank; /* choice k is rank k, one of the S of this domain or another's */
+    wefti_i32 inner_ranks; /* S */
+    const wefti_i32 *positions; /* FRESH: of such choices, or NULL */
+    wefti_cuda_ep_told told; /* FRESH */
     wefti_cuda_ep_arrays arrays;
     const wefti_i32 *inner_rows; /* [1] how many have been received in the domain */
     wefti_u32 call; /* what is called: equal on all ranks */

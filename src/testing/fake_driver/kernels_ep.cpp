@@ -16,6 +16,7 @@
     }
 #define KERNELS(X)                                                                                                     \
     X(15dispatch_begins, C1, hosts) \
+    X(16dispatch_numbers, C1, hosts) \
     X(14dispatch_packs, C1, hosts) \
     X(16dispatch_crosses, C1, hosts) \
     X(16dispatch_indexes, C1, hosts) \

@@ -9,6 +9,7 @@
 /* X(NAME, its length and name, module) */
 #define WEFTI_CUDA_EP_HOSTS_KERNELS(X)                                                                                 \
     X(BEGIN, "15dispatch_begins", hosts_local)                                                                         \
+    X(NUMBER, "16dispatch_numbers", hosts_local)                                                                       \
     X(PACK, "14dispatch_packs", hosts_local)                                                                           \
     X(CROSS, "16dispatch_crosses", hosts_crossing)                                                                     \
     X(INDEX, "16dispatch_indexes", hosts_local)                                                                        \

@@ -75,13 +75,16 @@ static wefti_cuda_ep_hosts_args args_of(const weft_ep_route *route, unsigned kin
         .zeroes = (plan->flags & WEFT_EP_ZERO_PADDING) != 0,
         .row_bytes = rows == NULL ? 0 : (uint32_t)wefti_cuda_ep_row_bytes(rows),
     };
+    args.by_rank = wefti_ep_plan_is_by_rank(plan);
+    args.inner_ranks = route->ep->between->inner->ranks;
     args.data_bytes = args.row_bytes;
     args.wide_bytes = wefti_cuda_ep_hosts_row_bytes(args.data_bytes, plan->topk);
     args.choices.all_weights = (plan->flags & WEFT_EP_ALL_WEIGHTS) != 0;
-    args.call = fold(wefti_cuda_ep_signature((wefti_cuda_ep_call)kind, flags | wefti_cuda_ep_layout_flags(route),
-                                             rows == NULL ? 0 : (unsigned)rows->dtype,
-                                             rows == NULL ? 0 : wefti_ep_width(rows), (unsigned)plan->topk) ^
-                     (uint64_t)plan->alignment << 40 ^ (uint64_t)plan->slot_tokens << 20);
+    args.call =
+        fold(wefti_cuda_ep_signature((wefti_cuda_ep_call)kind, flags | wefti_cuda_ep_layout_flags(route),
+                                     rows == NULL ? 0 : (unsigned)rows->dtype, rows == NULL ? 0 : wefti_ep_width(rows),
+                                     (unsigned)plan->topk) ^
+             (uint64_t)args.by_rank << 56 ^ (uint64_t)plan->alignment << 40 ^ (uint64_t)plan->slot_tokens << 20);
     return args;
 }
 
@@ -100,6 +103,8 @@ static void add_choices(wefti_cuda_ep_hosts_args *args, weft_ep_route *route, co
 {
     if (fresh != NULL) {
         args->choices.ids = fresh->ids;
+        args->choices.destinations = fresh->destinations;
+        args->positions = fresh->positions;
         args->choices.weights = fresh->weights;
         args->choices.tokens_at = fresh->tokens_at;
         args->choices.tokens = fresh->tokens;
@@ -116,7 +121,11 @@ static weft_status dispatch_inside(const weft_ep_route *route, const wefti_cuda_
 {
     const wefti_ep_between *between = route->ep->between;
     weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
-    choices.ids = args->tables.inner_ids;
+    if (args->by_rank) {
+        choices.destinations = (const unsigned char *)args->tables.inner_ids;
+    } else {
+        choices.ids = args->tables.inner_ids;
+    }
     choices.tokens = (int)wefti_ep_between_tokens_max(route->ep);
     choices.tokens_at = args->tables.inner_tokens;
     const weft_ep_rows in = {
@@ -141,6 +150,9 @@ static weft_status run_dispatch(weft_ep_route *route, const wefti_cuda_ep_hosts_
     wefti_ep_between_route *of = route->between;
     WEFT_TRY(wefti_cuda_ep_clear_dirty(ep->between->cuda, of->tables.route_header, &of->dirty_bytes, stream));
     WEFT_TRY(launch(ep, WEFTI_EP_BETWEEN_BEGIN, sms, args, stream, call));
+    if (args->positions != NULL) {
+        WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_NUMBER, sms, args, stream, call)));
+    }
     WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_PACK, sms, args, stream, call)));
     WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_CROSS, cross_blocks(ep, sms), args, stream, call)));
     WEFT_TRY(ended(ep, dispatch_inside(route, args, stream)));

@@ -125,6 +125,8 @@ static size_t lay_out(weft_ep *ep, wefti_cuda_ep_hosts_group *group, uint64_t me
     LAY(sources, (uint64_t)ep->ranks * sizeof *group->sources);
     LAY(domain_of, (uint64_t)ep->config.experts * sizeof *group->domain_of);
     LAY(inner_expert, (uint64_t)ep->config.experts * sizeof *group->inner_expert);
+    LAY(domain_of_rank, (uint64_t)ep->ranks * sizeof *group->domain_of_rank);
+    LAY(inner_rank, (uint64_t)ep->ranks * sizeof *group->inner_rank);
     LAY(row_of, received * sizeof *group->row_of);
     LAY(tile_counts, tiles * local * sizeof *group->tile_counts);
     LAY(stats, wefti_ep_between_stats_words(ep) * sizeof *group->stats);
@@ -310,7 +312,9 @@ static weft_status write_tables(weft_ep *ep)
     } tables[] = {{group->forwarders, forwarders, domains * sizeof *forwarders},
                   {group->sources, forwarders + domains, ranks * sizeof *forwarders},
                   {group->domain_of, numbers, experts * sizeof *numbers},
-                  {group->inner_expert, numbers + experts, experts * sizeof *numbers}};
+                  {group->inner_expert, numbers + experts, experts * sizeof *numbers},
+                  {group->domain_of_rank, ep->domains.of, ranks * sizeof *numbers},
+                  {group->inner_rank, ep->domains.slot, ranks * sizeof *numbers}};
     for (size_t i = 0; i < sizeof tables / sizeof *tables && status == WEFT_OK; i++) {
         status = wefti_cuda_copy(device, (void *)(uintptr_t)tables[i].to, tables[i].from, tables[i].bytes);
     }

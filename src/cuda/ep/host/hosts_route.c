@@ -28,6 +28,7 @@ static size_t lay_out(wefti_cuda_ep_hosts_tables *tables, const weft_ep *ep, con
     LAY(sent_count, domains);
     LAY(line_count, lines);
     LAY(counted, 1);
+    LAY(are_odd, 1);
     LAY(ids, tokens * topk);
     LAY(weights, tokens * topk);
     LAY(sent_token, domains * tokens);
@@ -40,36 +41,36 @@ static size_t lay_out(wefti_cuda_ep_hosts_tables *tables, const weft_ep *ep, con
     return end;
 }
 
-static weft_ep_plan inner_plan(const weft_ep_plan *plan)
+static weft_ep_plan inner_plan(const weft_ep *ep, const weft_ep_plan *plan)
 {
-    return (weft_ep_plan){
-        .size = sizeof(weft_ep_plan), .topk = plan->topk, .layout = WEFT_EP_RANK_MAJOR, .sms = plan->sms};
+    const int by_rank = wefti_ep_plan_is_by_rank(plan);
+    return (weft_ep_plan){.size = sizeof(weft_ep_plan),
+                          .topk = by_rank ? ep->between->inner->ranks : plan->topk,
+                          .layout = WEFT_EP_RANK_MAJOR,
+                          .flags = by_rank ? WEFT_EP_DESTINATIONS : 0,
+                          .sms = plan->sms};
 }
 
 size_t wefti_ep_between_route_bytes(const weft_ep *ep, const weft_ep_plan *plan)
 {
     wefti_cuda_ep_hosts_tables tables = {0};
-    const weft_ep_plan inner = inner_plan(plan);
+    const weft_ep_plan inner = inner_plan(ep, plan);
     return lay_out(&tables, ep, plan, 0) + wefti_cuda_ep_route_bytes(ep->between->inner, &inner);
 }
 
 static weft_status check_plan(const weft_ep_plan *plan)
 {
-    const char *what = wefti_ep_plan_is_by_rank(plan)        ? "flags has WEFT_EP_DESTINATIONS"
-                       : plan->order == WEFT_EP_ORDER_CHOICE ? "order is WEFT_EP_ORDER_CHOICE"
-                                                             : NULL;
-    return what == NULL
+    return plan->order != WEFT_EP_ORDER_CHOICE
                ? WEFT_OK
                : wefti_error(WEFT_ERR_UNSUPPORTED,
-                             "weft_ep_route_create: %s; a group of several domains on GPUs does not have that. "
-                             "Route on the host (config.on_device 0)",
-                             what);
+                             "weft_ep_route_create: order is WEFT_EP_ORDER_CHOICE; a group of several domains on GPUs "
+                             "does not have that. Route on the host (config.on_device 0)");
 }
 
 weft_status wefti_ep_between_route_open(weft_ep_route *route, void *memory)
 {
     const weft_ep *ep = route->ep;
-    const weft_ep_plan inner = inner_plan(&route->plan);
+    const weft_ep_plan inner = inner_plan(ep, &route->plan);
     wefti_cuda_ep_hosts_tables none = {0};
     const size_t bytes = lay_out(&none, ep, &route->plan, 0);
     weft_ep_counts counts;

@@ -60,13 +60,26 @@ EP_DEVICE bool ep_hosts_begins(const ep_hosts_group &group)
     return begins;
 }
 
+/* The expert of choice k, or the rank that it stands for, or -1. */
+EP_DEVICE wefti_i32 ep_hosts_choice(const ep_hosts &args, const wefti_i32 *ids, int k)
+{
+    return args.by_rank != 0 && ids[k] >= 0 ? k : ids[k];
+}
+
+/* The domain of an expert or rank. */
+EP_DEVICE wefti_i32 ep_hosts_domain(const ep_hosts &args, wefti_i32 choice)
+{
+    return (args.by_rank != 0 ? args.group.domain_of_rank : args.group.domain_of)[choice];
+}
+
 /* Which of the 32 domains from `first` on have an expert of a token of this rank. A warp. */
 EP_DEVICE wefti_u32 ep_hosts_goes(const ep_hosts &args, int token, int first)
 {
     const wefti_i32 *ids = args.tables.ids + (wefti_u64)token * (wefti_u64)args.topk;
     bool goes = false;
     for (int k = 0; k < args.topk; k++) {
-        goes = goes || (ids[k] >= 0 && args.group.domain_of[ids[k]] == first + ep_lane());
+        const wefti_i32 choice = ep_hosts_choice(args, ids, k);
+        goes = goes || (choice >= 0 && ep_hosts_domain(args, choice) == first + ep_lane());
     }
     return __ballot_sync(~0u, goes);
 }
@@ -108,7 +121,14 @@ EP_DEVICE ep_warp_group ep_hosts_grid()
 /* The choices of row `row` of `rows`, for the inner group. The threads named. */
 EP_DEVICE void ep_hosts_choose_inner(const ep_hosts &args, ep_warp_group threads, wefti_u32 row, const wefti_i32 *ids)
 {
+    unsigned char *ranks = (unsigned char *)args.tables.inner_ids + (wefti_u64)row * (wefti_u64)args.inner_ranks;
     for (int k = threads.number; k < args.topk; k += threads.count) {
+        if (args.by_rank != 0) {
+            if (args.group.domain_of_rank[k] == args.group.domain) {
+                ranks[args.group.inner_rank[k]] = ids[k] >= 0;
+            }
+            continue;
+        }
         const bool here = ids[k] >= 0 && args.group.domain_of[ids[k]] == args.group.domain;
         args.tables.inner_ids[(wefti_u64)row * (wefti_u64)args.topk + (wefti_u64)k] =
             here ? args.group.inner_expert[ids[k]] : -1;

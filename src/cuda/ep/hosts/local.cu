@@ -2,6 +2,7 @@
 #include "cuda/ep/hosts/local.cuh"
 
 EP_KERNEL(15dispatch_begins, C1, ep_hosts, ep_hosts_begin)
+EP_KERNEL(16dispatch_numbers, C1, ep_hosts, ep_hosts_number)
 EP_KERNEL(14dispatch_packs, C1, ep_hosts, ep_hosts_pack)
 EP_KERNEL(16dispatch_indexes, C1, ep_hosts, ep_hosts_index)
 EP_KERNEL(15dispatch_counts, C1, ep_hosts, ep_hosts_count)

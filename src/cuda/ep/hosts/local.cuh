@@ -11,6 +11,7 @@
  * Flags: `failed`, this rank's and that of its inner group; none is waited for.
  *
  *     dispatch_begins   thread 0: T; all: the tables of the last routing are cleared
+ *     dispatch_numbers  a block a rank: whether tokens that go there have the positions 0, 1 and so on
  *     dispatch_packs    a warp a token: its choices; its row, scales and tail as they go; its choices for the inner
  *                       group; the lists of what goes to each other domain
  *     dispatch_indexes  a thread a received row: where its (source, token) is; rows of each source and expert
@@ -52,6 +53,70 @@ EP_DEVICE void ep_hosts_begin_routing(const ep_hosts &args)
     header->tokens = tokens;
     header->dropped_rows = 0;
     header->routed = tokens != given ? WEFT_ERR_RANGE : WEFT_OK;
+}
+
+/* Whether the positions of the tokens that go to each rank are 0, 1 and so on, each once: whoever has a number is its
+ * only one, if every token finds itself where its number says. Blocks take ranks. */
+EP_DEVICE void ep_hosts_number(const ep_hosts &args)
+{
+    EP_SHARED(wefti_u32, count);
+    const int tokens = args.tables.route_header->tokens;
+    const wefti_u64 ranks = (wefti_u64)args.group.ranks;
+    if (!ep_hosts_is_well(args.group)) {
+        return;
+    }
+    for (int rank = (int)blockIdx.x; rank < args.group.ranks; rank += (int)gridDim.x) {
+        const wefti_i32 *positions = args.positions + rank;
+        wefti_i32 *holders = args.tables.row + (wefti_u64)rank * (wefti_u64)args.group.tokens_max; /* free until then */
+        bool is_odd = false;
+        __syncthreads(); /* the last count has been read */
+        if (threadIdx.x == 0) {
+            count = 0;
+        }
+        __syncthreads();
+        for (int token = (int)threadIdx.x; token < tokens; token += (int)blockDim.x) {
+            if (positions[(wefti_u64)token * ranks] >= 0) {
+                atomicAdd(&count, 1u);
+            }
+        }
+        __syncthreads();
+        for (int token = (int)threadIdx.x; token < tokens; token += (int)blockDim.x) {
+            const wefti_i32 position = positions[(wefti_u64)token * ranks];
+            if (position >= 0 && (wefti_u32)position < count) {
+                holders[position] = token;
+            }
+            is_odd = is_odd || (position >= 0 && (wefti_u32)position >= count);
+        }
+        __syncthreads();
+        for (int token = (int)threadIdx.x; token < tokens; token += (int)blockDim.x) {
+            const wefti_i32 position = positions[(wefti_u64)token * ranks];
+            is_odd = is_odd || (position >= 0 && holders[position] != token);
+        }
+        if (is_odd) {
+            wefti_st_relaxed(args.tables.are_odd, 1u);
+        }
+    }
+}
+
+/* The choices of a token of a new routing that are ranks. If any rank's positions are none, tokens keep their order. A
+ * warp. */
+EP_DEVICE void ep_hosts_take_ranks(const ep_hosts &args, int token)
+{
+    const wefti_cuda_ep_choices &choices = args.choices;
+    const bool are_odd = wefti_ld_relaxed(args.tables.are_odd) != 0;
+    for (int k = ep_lane(); k < args.topk; k += 32) {
+        const wefti_u64 at = (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k;
+        const bool goes = args.positions != NULL ? args.positions[at] >= 0 : choices.destinations[at] != 0;
+        const bool is_left_out = ep_hosts_is_masked(args.group, args.group.domain_of_rank[k]);
+        args.tables.ids[at] = !goes || is_left_out                 ? -1
+                              : args.positions != NULL && !are_odd ? args.positions[at]
+                                                                   : token;
+        args.tables.weights[at] = choices.weights != NULL ? choices.weights[at] : 1.0f;
+    }
+    if (are_odd && ep_lane() == 0) {
+        wefti_st_relaxed((wefti_u32 *)&args.tables.route_header->routed, (wefti_u32)WEFT_ERR_RANGE);
+    }
+    __syncwarp();
 }
 
 /* The choices of a token of a new routing. A warp. */
@@ -101,6 +166,7 @@ EP_DEVICE void ep_hosts_begin(const ep_hosts &args)
         if ((args.flags & WEFTI_CUDA_EP_FRESH) != 0) {
             ep_hosts_begin_routing(args);
         }
+        *args.tables.are_odd = 0;
         *args.tables.inner_tokens = args.tables.route_header->tokens;
         ep_hosts_count_call(group);
     }
@@ -199,7 +265,9 @@ EP_DEVICE void ep_hosts_pack(const ep_hosts &args)
         unsigned char *to = args.group.rows + (wefti_u64)token * args.wide_bytes;
         wefti_cuda_ep_hosts_tail *tail = ep_hosts_tail(args, to);
         const wefti_u64 first = (wefti_u64)token * (wefti_u64)args.topk;
-        if ((args.flags & WEFTI_CUDA_EP_FRESH) != 0) {
+        if ((args.flags & WEFTI_CUDA_EP_FRESH) != 0 && args.by_rank != 0) {
+            ep_hosts_take_ranks(args, token);
+        } else if ((args.flags & WEFTI_CUDA_EP_FRESH) != 0) {
             ep_hosts_take_choices(args, token);
         }
         if ((args.flags & WEFTI_CUDA_EP_MOVE) != 0) {
@@ -225,21 +293,22 @@ EP_DEVICE unsigned char *ep_hosts_received(const ep_hosts &args, wefti_u32 row)
     return args.group.received + (wefti_u64)row * args.wide_bytes;
 }
 
-/* The local expert of choice k of a received token, or -1; where choices of an expert share a row, of the first of
- * them. */
+/* Whether choice k of a received token is of this rank. */
+EP_DEVICE bool ep_hosts_is_here(const ep_hosts &args, const wefti_i32 *ids, int k)
+{
+    const wefti_i32 choice = ep_hosts_choice(args, ids, k);
+    const wefti_i32 first = args.by_rank != 0 ? args.group.rank : args.group.first_expert;
+    return choice >= first && choice < first + (args.by_rank != 0 ? 1 : args.group.local_experts);
+}
+
+/* Its local expert, or -1; where choices of an expert share a row, of the first of them. Ranks are no experts. */
 EP_DEVICE int ep_hosts_class(const ep_hosts &args, const wefti_i32 *ids, int k)
 {
-    const int expert = ids[k] - args.group.first_expert;
-    bool is_here = ids[k] >= 0 && expert >= 0 && expert < args.group.local_experts;
+    bool is_here = args.by_rank == 0 && ep_hosts_is_here(args, ids, k);
     for (int i = 0; is_here && args.by_expert != 0 && args.slots != 0 && i < k; i++) {
         is_here = ids[i] != ids[k];
     }
-    return is_here ? expert : -1;
-}
-
-EP_DEVICE bool ep_hosts_is_here(const ep_hosts &args, wefti_i32 id)
-{
-    return id >= args.group.first_expert && id < args.group.first_expert + args.group.local_experts;
+    return is_here ? ids[k] - args.group.first_expert : -1;
 }
 
 EP_DEVICE void ep_hosts_index(const ep_hosts &args)
@@ -251,8 +320,8 @@ EP_DEVICE void ep_hosts_index(const ep_hosts &args)
     }
     for (int row = threads.number; row < *args.inner_rows; row += threads.count) {
         wefti_cuda_ep_hosts_tail *tail = ep_hosts_tail(args, ep_hosts_received(args, (wefti_u32)row));
-        group.row_of[(wefti_u64)tail->source * (wefti_u64)group.tokens_max + (wefti_u64)tail->token] =
-            (wefti_u32)row + 1;
+        const wefti_i32 number = args.by_rank != 0 ? ep_hosts_ids(tail)[group.rank] : tail->token;
+        group.row_of[(wefti_u64)tail->source * (wefti_u64)group.tokens_max + (wefti_u64)number] = (wefti_u32)row + 1;
         atomicAdd((wefti_u32 *)&args.tables.rows_of_source[tail->source], 1u);
         for (int k = 0; k < args.topk; k++) {
             const int expert = ep_hosts_class(args, ep_hosts_ids(tail), k);
@@ -286,7 +355,7 @@ template <bool PLACES> EP_DEVICE void ep_hosts_walk_choices(const ep_hosts &args
     const wefti_i32 *ids = ep_hosts_ids(ep_hosts_tail(args, ep_hosts_received(args, row)));
     for (int base = 0; base < args.topk; base += 32) {
         const int k = base + ep_lane();
-        const bool is_here = k < args.topk && ep_hosts_is_here(args, ids[k]);
+        const bool is_here = k < args.topk && ep_hosts_is_here(args, ids, k);
         const int of = is_here ? ids[k] - args.group.first_expert : -1;
         const bool is_first = is_here && ep_hosts_class(args, ids, k) >= 0;
         const wefti_u32 alike = __match_any_sync(~0u, is_here ? of : -1 - ep_lane());
@@ -494,7 +563,7 @@ EP_DEVICE float ep_hosts_weight_of(const ep_hosts &args, const wefti_i32 *ids, c
     bool any = false;
     for (int i = 0; i < args.topk; i++) {
         const bool takes =
-            args.by_expert == 0 ? ep_hosts_is_here(args, ids[i]) : i == k || (args.slots != 0 && ids[i] == ids[k]);
+            args.by_expert == 0 ? ep_hosts_is_here(args, ids, i) : i == k || (args.slots != 0 && ids[i] == ids[k]);
         if (takes) {
             sum = any ? __fadd_rn(sum, weights[i]) : weights[i];
             any = true;
@@ -576,7 +645,7 @@ EP_DEVICE void ep_hosts_deliver(const ep_hosts &args, wefti_u32 number)
     const wefti_u64 at = (wefti_u64)number * (wefti_u64)args.topk;
     const bool moves = (args.flags & WEFTI_CUDA_EP_MOVE) != 0;
     for (int k = 0; k < args.topk; k++) {
-        const bool is_here = ep_hosts_is_here(args, ids[k]);
+        const bool is_here = ep_hosts_is_here(args, ids, k);
         const int of = ep_hosts_class(args, ids, k);
         if (ep_lane() == 0) {
             args.tables.row_weight[at + (wefti_u64)k] =
@@ -606,8 +675,11 @@ EP_DEVICE void ep_hosts_deliver(const ep_hosts &args, wefti_u32 number)
         }
         for (int i = ep_lane(); args.by_expert == 0 && i < args.topk; i += 32) {
             const wefti_u64 place = row * (wefti_u64)args.topk + (wefti_u64)i;
-            const bool i_is_here = ep_hosts_is_here(args, ids[i]);
-            ep_hosts_label_expert(args.arrays, place, i_is_here ? ids[i] - args.group.first_expert : -1);
+            const bool i_is_here = ep_hosts_is_here(args, ids, i);
+            ep_hosts_label_expert(args.arrays, place,
+                                  !i_is_here          ? -1
+                                  : args.by_rank != 0 ? 0
+                                                      : ids[i] - args.group.first_expert);
             if (args.arrays.weights != NULL) {
                 args.arrays.weights[place] = i_is_here || args.choices.all_weights != 0 ? weights[i] : 0.0f;
             }
