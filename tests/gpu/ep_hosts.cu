@@ -65,7 +65,7 @@ static weft_ep *open_group(job *of, const ep_size *size, uint64_t *common, ep_se
     setup->config.on_device = 1;
     setup->config.rows_max = 0;
     setup->config.overflow = WEFT_EP_OVERFLOW_ERROR;
-    setup->config.pairs_max = 0;
+    setup->config.pairs_max = 1 + (int)random_below(common, 2);
     setup->config.flags = random_below(common, 2) == 0 ? WEFT_EP_STATISTICS : 0; /* which changes no result */
     setup->config.domain_ranks = 0;
     setup->config.slot_tokens_max = setup->config.tokens_max;
@@ -283,6 +283,117 @@ static void test_positions(job *of, arena *all, bool is_odd)
     ep_group_close(ep, route);
 }
 
+/* ---- two pairs ---- */
+
+#define PAIRS 2
+#define PAIR_TOKENS 6
+#define PAIR_HIDDEN 16
+
+/* One of two pairs: each token has one expert, so it comes back as it went. */
+typedef struct pair {
+    weft_ep_route *route;
+    weft_ep_choices choices;
+    weft_ep_rows in;
+    weft_ep_rows back;
+    weft_ep_received got;
+} pair;
+
+static void pair_open(job *of, arena *all, weft_ep *ep, int number, pair *pair)
+{
+    const weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+    const weft_ep_rows rows = WEFT_EP_ROWS_INIT;
+    const weft_ep_received got = WEFT_EP_RECEIVED_INIT;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    const size_t bytes = PAIR_TOKENS * PAIR_HIDDEN * 2;
+    unsigned char *memory = all->base[PLAIN] + number * (1 << 20);
+    int32_t *ids = (int32_t *)(void *)all->pinned;
+    plan.topk = 1;
+    CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &pair->route));
+    for (int i = 0; i < PAIR_TOKENS; i++) {
+        ids[i] = (of->pe->pe + i + number) % of->pe->pes;
+    }
+    gpu_copy(of->pe, memory, all->pinned, PAIR_TOKENS * sizeof *ids);
+    gpu_set(of->pe, memory + 4096, 0x3c + number, bytes);
+    gpu_set(of->pe, memory + 8192, 0, bytes);
+    pair->choices = choices;
+    pair->choices.tokens = PAIR_TOKENS;
+    pair->choices.ids = memory;
+    pair->in = rows;
+    pair->in.dtype = WEFT_EP_BF16;
+    pair->in.hidden = PAIR_HIDDEN;
+    pair->in.data = memory + 4096;
+    pair->back = pair->in;
+    pair->back.data = memory + 8192;
+    pair->got = got;
+    pair->got.rows = pair->in;
+    pair->got.rows.data = all->base[HEAP] + number * (1 << 20);
+    pair->got.rows_capacity = (size_t)PAIR_TOKENS * (size_t)of->pe->pes;
+}
+
+static void pair_check(job *of, arena *all, const pair *pair, int number)
+{
+    const size_t bytes = PAIR_TOKENS * PAIR_HIDDEN * 2;
+    weft_ep_host_counts counts;
+    CHECK_OK(weft_ep_route_query(pair->route, gpu_stream_of(of->pe), &counts));
+    gpu_copy(of->pe, all->pinned, pair->back.data, bytes);
+    for (size_t i = 0; i < bytes; i++) {
+        const int seen = ((const unsigned char *)all->pinned)[i];
+        check_that(seen == 0x3c + number, __FILE__, __LINE__, "pair %d: byte %zu is %d", number, i, seen);
+    }
+}
+
+/* Two pairs are outstanding at once, of two routes and of one; receives come in any order, a third has to wait, and one
+ * stream has all. */
+static void test_pairs(job *of, arena *all)
+{
+    weft_stream *stream = gpu_stream_of(of->pe);
+    weft_stream *another = (weft_stream *)(void *)all->pinned; /* any but that: it is refused, not used */
+    weft_ep *ep = NULL;
+    pair pairs[PAIRS];
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    config.experts = of->pe->pes;
+    config.tokens_max = PAIR_TOKENS;
+    config.topk_max = 1;
+    config.row_bytes_max = PAIR_HIDDEN * 2;
+    config.on_device = 1;
+    config.pairs_max = PAIRS;
+    if (!CHECK_OK(weft_ep_create(weft_team_world(of->world), &config, &ep))) {
+        return;
+    }
+    for (int i = 0; i < PAIRS; i++) {
+        pair_open(of, all, ep, i, &pairs[i]);
+        CHECK_OK(weft_ep_route_choose(pairs[i].route, &pairs[i].choices));
+    }
+    CHECK_OK(weft_ep_dispatch_send(pairs[0].route, &pairs[0].in, &pairs[0].got, stream));
+    CHECK_STATUS(weft_ep_dispatch_send(pairs[1].route, &pairs[1].in, &pairs[1].got, another), WEFT_ERR_UNSUPPORTED);
+    CHECK_OK(weft_ep_dispatch_send(pairs[1].route, &pairs[1].in, &pairs[1].got, stream));
+    CHECK_STATUS(weft_ep_dispatch(pairs[1].route, &pairs[1].in, &pairs[1].got, stream), WEFT_ERR_STATE);
+    CHECK_OK(weft_ep_dispatch_recv(pairs[1].route, stream));
+    CHECK_OK(weft_ep_dispatch_recv(pairs[0].route, stream));
+    for (int i = 0; i < PAIRS; i++) {
+        CHECK_OK(weft_ep_combine_send(pairs[i].route, &pairs[i].got.rows, &pairs[i].back, 0, stream));
+    }
+    for (int i = 0; i < PAIRS; i++) {
+        CHECK_OK(weft_ep_combine_recv(pairs[i].route, stream));
+        pair_check(of, all, &pairs[i], i);
+    }
+    gpu_set(of->pe, pairs[0].got.rows.data, 0, PAIR_TOKENS * PAIR_HIDDEN * 2 * (size_t)of->pe->pes);
+    weft_ep_received other = pairs[0].got; /* the rows of pair 1 by the routing of pair 0 */
+    other.rows.data = pairs[1].got.rows.data;
+    CHECK_OK(weft_ep_dispatch_send(pairs[0].route, &pairs[0].in, &pairs[0].got, stream));
+    CHECK_OK(weft_ep_dispatch_send(pairs[0].route, &pairs[1].in, &other, stream));
+    CHECK_OK(weft_ep_dispatch_recv(pairs[0].route, stream));
+    CHECK_OK(weft_ep_dispatch_recv(pairs[0].route, stream));
+    CHECK_OK(weft_ep_combine(pairs[0].route, &other.rows, &pairs[0].back, 0, stream));
+    pair_check(of, all, &pairs[0], 1);
+    CHECK_OK(weft_ep_combine(pairs[0].route, &pairs[0].got.rows, &pairs[0].back, 0, stream));
+    pair_check(of, all, &pairs[0], 0);
+    for (int i = 0; i < PAIRS; i++) {
+        CHECK_OK(weft_ep_route_destroy(pairs[i].route));
+    }
+    CHECK_OK(weft_ep_destroy(ep));
+}
+
 /* ---- a domain that does not come ---- */
 
 #define ABSENT_DEADLINE_NS UINT64_C(500000000)
@@ -486,6 +597,7 @@ static void test_body(test_pe *pe)
         test_bytes(&of, &all);
         test_positions(&of, &all, false);
         test_positions(&of, &all, true);
+        test_pairs(&of, &all);
     }
     CHECK_OK(weft_barrier(of.world));
     arena_deregister(&all, of.world);

@@ -46,6 +46,29 @@ static int cross_blocks(const weft_ep *ep, int sms)
     return sms < ends ? sms : ends;
 }
 
+/* ---- two pairs ---- */
+
+/* Calls have the group's memory in common, so beside a pair that is outstanding the stream orders them. */
+static weft_status check_pairs(const weft_ep *ep, const weft_stream *stream, const char *call)
+{
+    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
+        if (ep->half[channel] != WEFTI_EP_HALF_NONE && ep->half_stream[channel] != stream) {
+            return wefti_error(WEFT_ERR_UNSUPPORTED,
+                               "%s: a pair of halves is outstanding on another stream; beside it a group of several "
+                               "domains on GPUs has calls on its stream only. Give that stream, or call its recv first",
+                               call);
+        }
+    }
+    return WEFT_OK;
+}
+
+/* A call but a recv has been made: the next one is on the other channel, if there are two. */
+static weft_status made(const weft_ep *ep, weft_status status)
+{
+    *ep->started += status == WEFT_OK;
+    return status;
+}
+
 /* ---- what is called ---- */
 
 /* 32 bits, equal on all ranks. */
@@ -165,11 +188,12 @@ static weft_status run_dispatch(weft_ep_route *route, const wefti_cuda_ep_hosts_
 weft_status wefti_ep_between_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream)
 {
     static const char call[] = "weft_ep_route_update";
+    WEFT_TRY(check_pairs(route->ep, stream, call));
     WEFT_TRY(wefti_ep_between_status(route->ep, call));
     wefti_cuda_ep_hosts_args args = args_of(route, WEFTI_CUDA_EP_DISPATCH, WEFTI_CUDA_EP_FRESH, NULL);
     add_choices(&args, route, choices);
     WEFT_TRY(run_dispatch(route, &args, stream, call));
-    return wefti_ep_between_count(route, WEFTI_CUDA_EP_COUNTED_NOT, stream, call);
+    return made(route->ep, wefti_ep_between_count(route, WEFTI_CUDA_EP_COUNTED_NOT, stream, call));
 }
 
 /* Add the scales of fp8 rows, which were given or are made on the way, and those of rows of bytes. */
@@ -263,19 +287,20 @@ weft_status wefti_ep_between_dispatch(weft_ep_route *route, const weft_ep_choice
                                       const weft_ep_received *out, weft_stream *stream)
 {
     static const char call[] = "weft_ep_dispatch";
+    WEFT_TRY(check_pairs(route->ep, stream, call));
     WEFT_TRY(check_dispatch(route, fresh, in, out, call));
     const move of = {.kind = WEFTI_CUDA_EP_DISPATCH,
                      .brings_weights = fresh == NULL && route->is_weighed,
                      .weights = route->weights};
-    return dispatch(route, fresh, in, out, &of, stream, call);
+    return made(route->ep, dispatch(route, fresh, in, out, &of, stream, call));
 }
 
 weft_status wefti_ep_between_dispatch_send(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                                            const weft_ep_received *out, weft_stream *stream)
 {
     static const char call[] = "weft_ep_dispatch_send";
-    wefti_ep_between_half *half = &route->between->half;
-    (void)stream;
+    wefti_ep_between_half *half = &route->between->half[route->ep->channel];
+    WEFT_TRY(check_pairs(route->ep, stream, call));
     WEFT_TRY(check_dispatch(route, fresh, in, out, call));
     WEFT_TRY(wefti_ep_between_status(route->ep, call));
     half->is_fresh = fresh != NULL;
@@ -286,7 +311,7 @@ weft_status wefti_ep_between_dispatch_send(weft_ep_route *route, const weft_ep_c
     }
     half->in = *in;
     half->received = *out;
-    return WEFT_OK;
+    return made(route->ep, WEFT_OK);
 }
 
 /* All of a call is made in recv, from what the send's stream has. */
@@ -304,7 +329,7 @@ static weft_status check_recv_stream(const weft_ep_route *route, const weft_stre
 weft_status wefti_ep_between_dispatch_recv(weft_ep_route *route, weft_stream *stream)
 {
     static const char call[] = "weft_ep_dispatch_recv";
-    const wefti_ep_between_half *half = &route->between->half;
+    const wefti_ep_between_half *half = &route->between->half[route->ep->channel];
     WEFT_TRY(check_recv_stream(route, stream, call));
     const move of = {
         .kind = WEFTI_CUDA_EP_DISPATCH_HALVES, .brings_weights = half->is_weighed, .weights = half->choices.weights};
@@ -450,28 +475,29 @@ weft_status wefti_ep_between_combine(weft_ep_route *route, const weft_ep_rows *i
 {
     static const char call[] = "weft_ep_combine";
     const values of = values_of(combining);
+    WEFT_TRY(check_pairs(route->ep, stream, call));
     WEFT_TRY(check_combine(route, out, combining, call));
-    return combine(route, in, out, combining, &of, WEFTI_CUDA_EP_COMBINE, stream, call);
+    return made(route->ep, combine(route, in, out, combining, &of, WEFTI_CUDA_EP_COMBINE, stream, call));
 }
 
 weft_status wefti_ep_between_combine_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
                                           const wefti_ep_combining *combining, weft_stream *stream)
 {
     static const char call[] = "weft_ep_combine_send";
-    wefti_ep_between_half *half = &route->between->half;
-    (void)stream;
+    wefti_ep_between_half *half = &route->between->half[route->ep->channel];
+    WEFT_TRY(check_pairs(route->ep, stream, call));
     WEFT_TRY(check_combine(route, out, combining, call));
     WEFT_TRY(wefti_ep_between_status(route->ep, call));
     half->in = *in;
     half->out = *out;
     half->combining = *combining;
-    return WEFT_OK;
+    return made(route->ep, WEFT_OK);
 }
 
 weft_status wefti_ep_between_combine_recv(weft_ep_route *route, weft_stream *stream)
 {
     static const char call[] = "weft_ep_combine_recv";
-    const wefti_ep_between_half *half = &route->between->half;
+    const wefti_ep_between_half *half = &route->between->half[route->ep->channel];
     const values of = values_of(&half->combining);
     WEFT_TRY(check_recv_stream(route, stream, call));
     return combine(route, &half->in, &half->out, &half->combining, &of, WEFTI_CUDA_EP_COMBINE_HALVES, stream, call);
@@ -484,8 +510,10 @@ weft_status wefti_ep_between_dispatch_bwd(weft_ep_route *route, const weft_ep_ro
     static const char call[] = "weft_ep_dispatch_bwd";
     const wefti_ep_combining none = {0};
     const values of = {.in = grad_weights_received, .out = grad_weights, .of_owners = 1};
+    WEFT_TRY(check_pairs(route->ep, stream, call));
     WEFT_TRY(check_combine(route, grad_in, &none, call));
-    return combine(route, grad_received, grad_in, &none, &of, WEFTI_CUDA_EP_DISPATCH_BWD, stream, call);
+    return made(route->ep,
+                combine(route, grad_received, grad_in, &none, &of, WEFTI_CUDA_EP_DISPATCH_BWD, stream, call));
 }
 
 /* A dispatch on a cached route, whose rows their receiver multiplies. */
@@ -495,6 +523,7 @@ weft_status wefti_ep_between_combine_bwd(weft_ep_route *route, const weft_ep_row
 {
     static const char call[] = "weft_ep_combine_bwd";
     const weft_ep_received received = {.size = sizeof received, .rows = *grad_rows, .rows_capacity = INT32_MAX};
+    WEFT_TRY(check_pairs(route->ep, stream, call));
     WEFT_TRY(wefti_ep_rows_held(grad_out, route->between->tokens_least, call, "grad_out"));
     WEFT_TRY(wefti_ep_between_status(route->ep, call));
     const move of = {.kind = WEFTI_CUDA_EP_COMBINE_BWD,
@@ -504,11 +533,11 @@ weft_status wefti_ep_between_combine_bwd(weft_ep_route *route, const weft_ep_row
     wefti_cuda_ep_hosts_args args = dispatch_args(route, NULL, grad_out, &received, &of);
     WEFT_TRY(run_dispatch(route, &args, stream, call));
     if (grad_weights == NULL) {
-        return wefti_ep_between_count(route, WEFTI_CUDA_EP_COUNTED_NOT, stream, call);
+        return made(route->ep, wefti_ep_between_count(route, WEFTI_CUDA_EP_COUNTED_NOT, stream, call));
     }
     args.rows = rows->data;
     args.rows_pitch = wefti_cuda_ep_pitch(rows);
     const values dots = {.out = grad_weights, .dots = &args};
     WEFT_TRY(run_values(route, WEFTI_CUDA_EP_COMBINE_BWD, &dots, stream, call));
-    return wefti_ep_between_count(route, WEFTI_CUDA_EP_COUNTED_NOT, stream, call);
+    return made(route->ep, wefti_ep_between_count(route, WEFTI_CUDA_EP_COUNTED_NOT, stream, call));
 }

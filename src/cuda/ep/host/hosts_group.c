@@ -27,9 +27,6 @@ static weft_status check_limits(const weft_ep *ep)
     if (ep->config.rows_max != 0) {
         return refuse("rows_max is not 0", "give 0, or route on the host (config.on_device 0)");
     }
-    if (wefti_ep_channels(ep) > 1) {
-        return refuse("pairs_max is 2", "give 1, and make two groups");
-    }
     if ((ep->config.flags & (WEFT_EP_MASK_ON_TIMEOUT | WEFT_EP_NO_STAGING)) != 0) {
         return refuse((ep->config.flags & WEFT_EP_NO_STAGING) != 0 ? "flags has WEFT_EP_NO_STAGING"
                                                                    : "flags has WEFT_EP_MASK_ON_TIMEOUT",
