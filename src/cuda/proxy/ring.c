@@ -1,5 +1,6 @@
 /* cuda/proxy/ring.c: a ring's two ends on the host: the proxy's, and that of host calls. Kernels have theirs in
  * weft/device/far.cuh. */
+#include <stdio.h>
 #include <string.h>
 
 #include "cuda/proxy/far.h"
@@ -221,16 +222,26 @@ static weft_status call_part(wefti_cuda_far *far, const wefti_device_request *as
     return status;
 }
 
-/* Of a call that has met its deadline: until the proxy's copies do not use its memory. That takes as long as copies on
- * this host, or as the transport takes to give up. */
-static void await_let_go(const wefti_dev_entry *entry, uint64_t ticket)
+/* Of a call that has met its deadline: until the proxy's copies do not use its memory, which the caller may have for
+ * something else when the call has returned. Nobody else is waited for: it takes as long as copies of this host that
+ * have begun, mostly less than a millisecond, or as the transport takes to give up. A copy cannot be taken back, so
+ * that no deadline can be the bound; this one is for a GPU that does not copy any more. */
+#define LET_GO_NS UINT64_C(10000000000)
+static weft_status await_let_go(const wefti_dev_entry *entry, uint64_t ticket, weft_status status)
 {
-    const uint64_t patience_ns = UINT64_C(10000000000);
     const uint64_t start = wefti_os_now_ns();
-    for (uint64_t waited = 0; wefti_ld64(&entry->answered, WEFTI_ACQUIRE) != ticket + 1 && waited < patience_ns;
-         waited = wefti_os_now_ns() - start) {
-        wefti_os_pause(&entry->answered, call, waited, patience_ns - waited, 1);
+    uint64_t waited = 0;
+    char why[512];
+    while (wefti_ld64(&entry->answered, WEFTI_ACQUIRE) != ticket + 1) {
+        if (waited >= LET_GO_NS) {
+            (void)snprintf(why, sizeof why, "%s", weft_last_error());
+            return wefti_error(status,
+                               "%s; a copy of its memory has not ended: leave that as it is until the world ends", why);
+        }
+        wefti_os_pause(&entry->answered, call, waited, LET_GO_NS - waited, 1);
+        waited = wefti_os_now_ns() - start;
     }
+    return status;
 }
 
 /* A long put or get, of the caller's memory by the proxy's copies. */
@@ -247,8 +258,7 @@ static weft_status call_long(wefti_cuda_far *far, const wefti_device_request *as
     wefti_st64(&entry->filled, ticket + 1, WEFTI_RELEASE);
     weft_status status = await(far, entry, ticket, asked->pe);
     wefti_st64(&entry->taken, ticket + 1, WEFTI_RELEASE);
-    await_let_go(entry, ticket);
-    return status;
+    return await_let_go(entry, ticket, status);
 }
 
 weft_status wefti_far_call(wefti_device *device, const wefti_device_request *asked)
