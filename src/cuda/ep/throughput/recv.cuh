@@ -240,7 +240,7 @@ EP_DEVICE bool ep_receive_partial(const ep_dispatch &args, const ep_call *call, 
         if (coming.part == 0 && ep_scales_move(args)) {
             ep_replicate_scales(args, record, place + i);
         }
-        ep_replicate(args, record, coming.source, place + i, coming.part, parts);
+        ep_replicate(args, record, ep_came_to_place{coming.source, place + i}, coming.part, parts);
     }
     return true;
 }
@@ -300,9 +300,9 @@ EP_DEVICE bool ep_receive_landed(const ep_dispatch &args, const ep_call *call, c
         if constexpr (LAYOUT::ROWS_OF_CHOICES) {
             const wefti_u32 *record = ep_record_here(args, place);
             if (moves_scales) {
-                ep_replicate_scales_at(args, record, scales);
+                ep_replicate_scales_from(args, record, [&](int) { return scales; });
             }
-            ep_replicate_at(args, record, true, row, coming.part, parts);
+            ep_replicate(args, record, ep_came_with_send{row}, coming.part, parts);
         } else {
             for (int word = ep_lane(); moves_scales && word < (int)args.scale_words; word += 32) {
                 args.out_scales.words[(wefti_u64)place * args.out_scales.row_stride +

@@ -24,10 +24,12 @@ EP_DEVICE void ep_keep_record(const ep_dispatch &args, wefti_u32 place, const we
     }
 }
 
-/* The scales at `from` to all rows of a token. A warp. */
-EP_DEVICE void ep_replicate_scales_at(const ep_dispatch &args, const wefti_u32 *record, const wefti_u32 *from)
+/* The scales of a row, which `from_of` finds by how many words they are, to all rows of its token. A warp. */
+template <class FROM>
+EP_DEVICE void ep_replicate_scales_from(const ep_dispatch &args, const wefti_u32 *record, const FROM &from_of)
 {
     const int words = (int)args.scale_words;
+    const wefti_u32 *from = from_of(words);
     for (int base = 0; base < args.topk && words > 0; base += 32) {
         wefti_u32 row;
         wefti_u32 lanes = __ballot_sync(~0u, ep_has_row(record, args.topk, args.experts.slots != 0, base, &row));
@@ -43,9 +45,10 @@ EP_DEVICE void ep_replicate_scales_at(const ep_dispatch &args, const wefti_u32 *
 
 EP_DEVICE void ep_replicate_scales(const ep_dispatch &args, const wefti_u32 *record, wefti_u32 place)
 {
-    ep_replicate_scales_at(args, record,
-                           (const wefti_u32 *)(args.group.area[args.group.rank] + args.group.at.scales) +
-                               (wefti_u64)place * (wefti_u64)wefti_cuda_ep_padded((int)args.scale_words));
+    ep_replicate_scales_from(args, record, [&](int words) {
+        return (const wefti_u32 *)(args.group.area[args.group.rank] + args.group.at.scales) +
+               (wefti_u64)place * (wefti_u64)wefti_cuda_ep_padded(words);
+    });
 }
 
 /* Into how many parts rows are cut, so that several warps copy the rows of a unit: each part eight looks of a warp. */
@@ -84,15 +87,46 @@ EP_DEVICE void ep_pad_row(const ep_dispatch &args, wefti_u32 row)
     }
 }
 
-/* Part `part` of a row to all of its token's rows: the row at `from` if it is `staged`, else that of the first of them,
- * to the others. A warp. */
-EP_DEVICE void ep_replicate_at(const ep_dispatch &args, const wefti_u32 *record, bool staged, const unsigned char *from,
-                               int part, int parts)
+/* How a row came: to its place in the area, apart from the token's rows here, or straight to the first of these. */
+struct ep_came_to_place {
+    int source;
+    wefti_u32 place;
+
+    __device__ __forceinline__ bool is_apart(const ep_dispatch &args) const
+    {
+        return ep_is(args, WEFTI_CUDA_EP_STAGE) && source != args.group.rank;
+    }
+    __device__ __forceinline__ const unsigned char *row(const ep_dispatch &args) const
+    {
+        return (const unsigned char *)(args.group.area[args.group.rank] + args.group.at.rows) +
+               (wefti_u64)place * args.row_bytes;
+    }
+};
+
+/* The same of one that left with send. */
+struct ep_came_with_send {
+    const unsigned char *at;
+
+    __device__ __forceinline__ bool is_apart(const ep_dispatch &) const
+    {
+        return true;
+    }
+    __device__ __forceinline__ const unsigned char *row(const ep_dispatch &) const
+    {
+        return at;
+    }
+};
+
+/* Part `part` of a row, to all of its token's rows but the one that it came to, if it did. A warp. */
+template <class CAME>
+EP_DEVICE void ep_replicate(const ep_dispatch &args, const wefti_u32 *record, const CAME &came, int part, int parts)
 {
     const int vectors = (int)(args.row_bytes / 16);
     const int each = (vectors + parts - 1) / parts;
     const int first = part * each;
     const int end = first + each < vectors ? first + each : vectors;
+    const bool staged = came.is_apart(args);
+    const unsigned char *from = came.row(args);
     bool found = staged;
     for (int base = 0; base < args.topk; base += 32) {
         wefti_u32 row;
@@ -107,16 +141,6 @@ EP_DEVICE void ep_replicate_at(const ep_dispatch &args, const wefti_u32 *record,
             ep_copy_to<8>(lanes, to, from, first, end);
         }
     }
-}
-
-/* The same of the row of the token at `place`. */
-EP_DEVICE void ep_replicate(const ep_dispatch &args, const wefti_u32 *record, int source, wefti_u32 place, int part,
-                            int parts)
-{
-    const bool staged = ep_is(args, WEFTI_CUDA_EP_STAGE) && source != args.group.rank;
-    const unsigned char *from = (const unsigned char *)(args.group.area[args.group.rank] + args.group.at.rows) +
-                                (wefti_u64)place * args.row_bytes;
-    ep_replicate_at(args, record, staged, from, part, parts);
 }
 
 /* ---- padding ---- */
