@@ -98,6 +98,52 @@ def high_throughput():
     closed(buffer)
 
 
+def low_latency():
+    """Whole calls, asynchronous ones and halves, in turn, on the current stream and on another."""
+    import torch.distributed as dist
+
+    import deep_ep
+
+    buffer = deep_ep.Buffer(opened(), low_latency_mode=True, explicitly_destroy=True)
+    experts, me, second = LOCAL * dist.get_world_size(), dist.get_rank(), torch.cuda.Stream()
+    factors = torch.arange(1, LOCAL + 1).view(LOCAL, 1, 1) + me * LOCAL
+    for turn in range(24):
+        kind, is_beside = ({}, {"async_finish": True}, {"return_recv_hook": True})[turn % 3], turn % 2
+        new, ids, weights = choices(10 * turn + me, experts)
+        new = new.to(torch.bfloat16)
+        here = second if is_beside else torch.cuda.current_stream()
+        here.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(here):
+            x, given = late(new), late(ids)
+            rows, count, handle, event, hook = buffer.low_latency_dispatch(x, given, TOKENS, experts, use_fp8=False, **kind)
+            end(event, hook)
+            x.zero_()
+            seen_count, results = count.clone(), late((rows.float() * factors).to(torch.bfloat16))
+            del rows, count
+            littered()
+            summed, event, hook = buffer.low_latency_combine(results, given, weights, handle, **kind)
+            end(event, hook)
+            results.zero_()
+            seen = summed.clone()
+            del summed, results, handle
+            littered()
+        torch.cuda.synchronize()
+        everyone = [torch.empty_like(ids) for _ in range(dist.get_world_size())]
+        dist.all_gather(everyone, ids)
+        assert seen_count.tolist() == [sum(int((one == me * LOCAL + i).sum()) for one in everyone) for i in range(LOCAL)], turn
+        wanted = new.float() * ((ids + 1) * weights).sum(1, keepdim=True)
+        torch.testing.assert_close(seen.float(), wanted, rtol=1 / 32, atol=4)
+    closed(buffer)
+
+
+def end(event, hook):
+    """Of a call of low latency."""
+    if hook is not None:
+        hook()
+    elif event.event is not None:
+        event.current_stream_wait()
+
+
 def elastic():
     import torch.distributed as dist
 
@@ -181,6 +227,6 @@ def elastic_captured():
 
 
 @pytest.mark.parametrize("count", COUNTS)
-@pytest.mark.parametrize("function", ["high_throughput", "elastic", "elastic_captured"])
+@pytest.mark.parametrize("function", ["high_throughput", "low_latency", "elastic", "elastic_captured"])
 def test_ranks(function, count):
     ranks.run(__file__, function, count)
