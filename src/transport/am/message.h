@@ -66,7 +66,8 @@ static inline size_t wefti_am_small_bytes(size_t bytes)
 
 /* Requests that a PE may have sent another that the other has not taken yet, LEAVE aside: it bounds what a provider
  * keeps for a PE that takes nothing, on both sides. Puts have no reply, so a message of its own says when so many
- * requests have been taken. */
+ * requests have been taken. Every reply gives at least one credit back, so that no more replies are under way, either:
+ * transport/ofi/ring.h has room for so many. */
 #define WEFTI_AM_CREDITS_MAX 64
 #define WEFTI_AM_CREDITS_SOON (WEFTI_AM_CREDITS_MAX / 2)
 
