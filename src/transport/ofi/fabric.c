@@ -131,6 +131,7 @@ static struct fi_info *find_with(const struct fi_info *chosen, uint64_t caps, ui
     }
     hints->addr_format = chosen->addr_format;
     hints->tx_attr->inject_size = inject;
+    hints->domain_attr->data_progress = FI_PROGRESS_MANUAL; /* no thread of the provider's beside the one of weft */
     hints->fabric_attr->prov_name = strdup(chosen->fabric_attr->prov_name);
     hints->domain_attr->name = strdup(chosen->domain_attr->name);
     if (lib.getinfo(VERSION, NULL, NULL, 0, hints, &offered) != 0) {
@@ -152,8 +153,12 @@ static struct fi_info *find_with(const struct fi_info *chosen, uint64_t caps, ui
 /* The same, that takes as much as short messages need, or whatever it takes. */
 static struct fi_info *find_again(const struct fi_info *chosen, uint64_t caps, uint64_t order)
 {
-    struct fi_info *found = find_with(chosen, caps, order, WEFTI_FABRIC_INJECT);
-    return found != NULL ? found : find_with(chosen, caps, order, 0);
+    static const size_t injects[] = {WEFTI_FABRIC_INJECT, sizeof(wefti_ring_slot), 0};
+    struct fi_info *found = NULL;
+    for (size_t i = 0; i < sizeof injects / sizeof *injects && found == NULL; i++) {
+        found = find_with(chosen, caps, order, injects[i]);
+    }
+    return found;
 }
 
 static int has_long_keys(const struct fi_info *info)
