@@ -428,6 +428,7 @@ EP_DEVICE bool ep_many_await_header_passing(const ep_group &group, ep_many_call 
         *value = i < 32 ? one : *value;
     }
     wefti_fence_acq_rel(); /* what came before the header */
+    __syncwarp(); /* votes order no memory */
     return __all_sync(~0u, !ep_many_is_masked(group, rank));
 }
 
@@ -515,7 +516,11 @@ EP_DEVICE bool ep_many_exchange(const ep_group &group, const ep_tables &tables, 
             (void)wefti_ld_acquire(word);
         }
     }
-    return EP_MANY_PASSES ? ep_many_meet(&group, &tables, call) : ep_many_is_well(call);
+    if constexpr (EP_MANY_PASSES) { /* who has not stored it all is left out by all blocks */
+        __syncthreads(); /* behind the acquires */
+        return ep_many_meet(&group, &tables, call);
+    }
+    return ep_many_is_well(call);
 }
 
 /* ---- memory of calls that pass ranks by ---- */
