@@ -339,8 +339,6 @@ void case_lost_peer(void *argument)
 
 /* ---- no deadline ---- */
 
-#define CONNECTED_NS (300 * MS_NS) /* by then nodes have the connections by which they hear of each other's PEs */
-
 /* The lost process dies, or the PE is stalled for longer than it takes until others look who is gone. */
 static void strike(int lost, int dies, int messages)
 {
@@ -415,8 +413,8 @@ static void stand_in_line(case_run *run, weft_world *world, uint64_t common, int
     }
 }
 
-/* Who waits for a PE of its node that has died learns it, and over messages who waits for one of any node; who waits
- * for one that is late goes on waiting, though others that have done their part leave. */
+/* Who waits for a PE of its node that has died learns it; who waits for one that is late, over messages also one of
+ * another node, goes on waiting, though others that have done their part leave. */
 void case_no_deadline(void *argument)
 {
     case_run *run = argument;
@@ -441,8 +439,7 @@ void case_no_deadline(void *argument)
     MUST(weft_uint64_p(world, word, 0, weft_world_pe(world)));
     MUST(weft_team_sync(node));
     run->board[weft_sim_pe()] = 1;
-    weft_team *team = run->messages && common_below(&common, 3) > 0 ? weft_team_world(world) : node;
-    weft_sim_sleep_ns(team == node ? 0 : CONNECTED_NS);
+    weft_team *team = run->messages && !dies && common_below(&common, 3) > 0 ? weft_team_world(world) : node;
     int is_missed = dies && weft_team_translate(weft_team_world(world), lost, team) >= 0;
     weft_status status = WEFT_OK;
     for (int round = 0; (is_missed || round < 8) && status == WEFT_OK; round++) {
