@@ -580,6 +580,7 @@ typedef struct weft_ep_count_arrays {
     void *rows_of_source; /* [2][R] */
     int on_stream;
     void *offset_of_expert; /* [2][L]: by expert the first row of each; by source 0 */
+    int with_dropped; /* 1: `rows` with those that WEFT_EP_OVERFLOW_DROP keeps from this rank: as many as would come */
 } weft_ep_count_arrays;
 
 #define WEFT_EP_COUNT_ARRAYS_INIT WEFTI_SIZED(weft_ep_count_arrays)

@@ -25,6 +25,9 @@ static weft_status check_arrays(const weft_ep_count_arrays *arrays, const char *
     if (arrays->type != WEFT_EP_INT32 && arrays->type != WEFT_EP_INT64) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: arrays.type is %d; give a weft_ep_id_type", call, (int)arrays->type);
     }
+    if (arrays->with_dropped != 0 && arrays->with_dropped != 1) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: arrays.with_dropped is %d; give 0 or 1", call, arrays->with_dropped);
+    }
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if ((uintptr_t)all[i] % bytes != 0) {
             return wefti_error(WEFT_ERR_ARGUMENT, "%s: an array is at %p; align it to its elements of %zu bytes", call,

@@ -523,6 +523,9 @@ CASE(weft_ep_route_counts_to)
     bad.on_stream = 2;
     CHECK_STATUS(weft_ep_route_counts_to(p.route, &bad), WEFT_ERR_ARGUMENT);
     bad.on_stream = 1;
+    bad.with_dropped = 2;
+    CHECK_STATUS(weft_ep_route_counts_to(p.route, &bad), WEFT_ERR_ARGUMENT);
+    bad.with_dropped = 1;
     CHECK_OK(weft_ep_route_counts_to(p.route, &bad));
     CHECK_STATUS(weft_ep_route_counts_wait(p.route, 1), WEFT_ERR_STATE);
     party_fini(&p, s);

@@ -126,13 +126,26 @@ static int add_rows(ep_routing *routing, const token_to *to, int sign)
     return ep_is_by_expert(one->plan.layout) ? rows : 1;
 }
 
-static int64_t rows_with_padding(const ep_case *one, const ep_side *side, int rank)
+static int64_t rows_with_padding(const ep_case *one, int rank, const int *rows_of_expert, int64_t tokens)
 {
     int64_t rows = 0;
     for (int expert = 0; expert < one->setup->table[rank]; expert++) {
-        rows += round_up(side->rows_of_expert[expert], one->plan.alignment);
+        rows += round_up(rows_of_expert[expert], one->plan.alignment);
     }
-    return one->plan.layout == WEFT_EP_EXPERT_MAJOR ? rows : side->tokens;
+    return one->plan.layout == WEFT_EP_EXPERT_MAJOR ? rows : tokens;
+}
+
+/* The token's rows are wanted, whether they are dropped or not. */
+static void want(ep_routing *routing, const token_to *to)
+{
+    const ep_case *one = routing->one;
+    ep_side *side = &routing->side[to->owner];
+    side->wanted_tokens++;
+    for (int k = to->first; k < one->plan.topk && one->plan.layout == WEFT_EP_EXPERT_MAJOR; k++) {
+        if (ep_owner_of(one, to->source, to->token, k) == to->owner) {
+            side->wanted_of_expert[ep_expert_of(one, to->source, to->token, k)]++;
+        }
+    }
 }
 
 /* Whether the token is kept: all are where rows are not dropped; else those before the first that does not fit. */
@@ -141,8 +154,10 @@ static void count(ep_routing *routing, const token_to *to)
     const ep_case *one = routing->one;
     ep_side *side = &routing->side[to->owner];
     int rows = add_rows(routing, to, 1);
+    want(routing, to);
     if (one->setup->config.overflow == WEFT_EP_OVERFLOW_DROP && side->limit >= 0) {
-        side->is_full = side->is_full || rows_with_padding(one, side, to->owner) > side->limit;
+        int64_t all = rows_with_padding(one, to->owner, side->rows_of_expert, side->tokens);
+        side->is_full = side->is_full || all > side->limit;
     }
     if (side->is_full) {
         add_rows(routing, to, -1);
@@ -176,6 +191,9 @@ static void add_up(ep_routing *routing, int rank)
         side->offset_of_expert[expert + 1] = side->offset_of_expert[expert] + rows;
     }
     side->rows = by_expert ? side->offset_of_expert[experts] : side->offset_of_source[ranks];
+    side->wanted_rows = ep_is_slots(one->plan.layout)
+                            ? side->rows
+                            : rows_with_padding(one, rank, side->wanted_of_expert, side->wanted_tokens);
     routing->overflow |= side->limit >= 0 && side->rows > side->limit;
 }
 
@@ -210,6 +228,7 @@ static void create_side(ep_routing *routing, int rank, const int64_t *capacity)
     size_t ranks = (size_t)one->setup->ranks;
     size_t choices = (size_t)one->tokens[rank] * (size_t)one->plan.topk;
     side->rows_of_expert = calloc(experts + 1, sizeof(int));
+    side->wanted_of_expert = calloc(experts + 1, sizeof(int));
     side->offset_of_expert = calloc(experts + 1, sizeof(int));
     side->next_of_expert = calloc(experts + 1, sizeof(int));
     side->rows_of_source = calloc(ranks, sizeof(int));
@@ -265,6 +284,7 @@ void ep_routing_destroy(ep_routing *routing)
     for (int rank = 0; routing != NULL && rank < EP_RANKS_MAX; rank++) {
         free(routing->side[rank].row);
         free(routing->side[rank].rows_of_expert);
+        free(routing->side[rank].wanted_of_expert);
         free(routing->side[rank].offset_of_expert);
         free(routing->side[rank].next_of_expert);
         free(routing->side[rank].rows_of_source);

@@ -26,6 +26,7 @@ typedef struct ep_side {
     int *rows_of_expert_source; /* [L][R] */
     int64_t tokens; /* (source, token) pairs */
     int64_t dropped_rows; /* because they did not fit */
+    int64_t wanted_rows; /* N as it would be, had all fit */
     int out_of_range; /* of this rank's own choices */
     int is_clamped; /* this rank's number of tokens was out of range */
     /* while rows are counted and placed */
@@ -33,6 +34,8 @@ typedef struct ep_side {
     int is_full; /* the rest is dropped */
     int *next_of_source;
     int *next_of_expert;
+    int *wanted_of_expert; /* [L] rows, dropped ones too */
+    int64_t wanted_tokens;
 } ep_side;
 
 typedef struct ep_routing {

@@ -79,6 +79,7 @@ ep_told *ep_told_create(weft_ep_route *route, const ep_setup *setup, int rank, u
     told->arrays.rows_of_expert_aligned = told_array(random, experts);
     told->arrays.rows_of_source = told_array(random, (size_t)setup->ranks);
     told->arrays.offset_of_expert = told_array(random, experts);
+    told->arrays.with_dropped = random_below(random, 2) == 0;
     CHECK_OK(weft_ep_route_counts_to(route, &told->arrays));
     return told;
 }
@@ -120,7 +121,7 @@ static void check_told(const ep_step *step)
                                     : weft_ep_route_counts_wait(step->route, number))) {
         return;
     }
-    check_told_number(step, "rows", arrays->rows, slot, side->rows);
+    check_told_number(step, "rows", arrays->rows, slot, arrays->with_dropped ? side->wanted_rows : side->rows);
     for (size_t i = 0; i < experts; i++) {
         int by_expert = ep_is_by_expert(step->routing->one->plan.layout);
         int aligned = side->offset_of_expert[i + 1] - side->offset_of_expert[i];

@@ -182,6 +182,7 @@ typedef struct wefti_cuda_ep_told {
     wefti_i32 wide; /* elements are 64 bits */
     wefti_i32 experts; /* how many this rank has */
     wefti_i32 has_no_experts; /* a route of destinations does not know them */
+    wefti_i32 with_dropped; /* `rows` with those that are dropped here */
 } wefti_cuda_ep_told;
 
 typedef struct wefti_cuda_ep_dispatch_args {

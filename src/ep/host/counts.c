@@ -127,6 +127,7 @@ wefti_ep_verdict wefti_ep_counts_judge(wefti_ep_routing *route, int owner, int64
     wefti_ep_column_sum sum = wefti_ep_column_add_up(&column);
     if (owner == route->ep->rank) {
         set_counts(route, &column, &sum);
+        route->wanted_rows = *route->rows;
     }
     if (sum.rows > limit && !wefti_ep_plan_is_slots(&route->plan)) {
         if (route->ep->config.overflow == WEFT_EP_OVERFLOW_ERROR) {

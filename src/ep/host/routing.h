@@ -19,6 +19,7 @@ typedef struct wefti_ep_routing {
     int tokens; /* T */
     int received; /* tokens received; 0 after an overflow */
     int64_t wanted; /* rows, padding aside, that would come if none were dropped */
+    int32_t wanted_rows; /* the same with padding */
 
     weft_ep_count_arrays counts_to; /* where counts are told; nowhere if it has neither generation nor on_stream */
     uint64_t counted; /* how many routings have been told there */

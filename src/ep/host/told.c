@@ -28,7 +28,7 @@ void wefti_ep_routing_tell_counts(wefti_ep_routing *route)
     size_t slot = to->on_stream ? 0 : (size_t)(++route->counted % 2);
     size_t experts = (size_t)wefti_ep_local_experts(route->ep);
     size_t ranks = (size_t)route->ep->ranks;
-    tell(to, to->rows, slot, *route->rows);
+    tell(to, to->rows, slot, to->with_dropped ? route->wanted_rows : *route->rows);
     for (size_t i = 0; i < experts; i++) {
         int32_t rows = route->rows_of_expert[i];
         int32_t aligned = route->offset_of_expert[i + 1] - route->offset_of_expert[i];

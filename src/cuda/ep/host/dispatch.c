@@ -71,6 +71,7 @@ wefti_cuda_ep_told wefti_cuda_ep_told_of(const weft_ep_route *route, wefti_u64 *
         .wide = to->type == WEFT_EP_INT64,
         .experts = wefti_ep_local_experts(route->ep),
         .has_no_experts = wefti_ep_plan_is_by_rank(&route->plan),
+        .with_dropped = to->with_dropped,
     };
 }
 

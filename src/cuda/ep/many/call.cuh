@@ -40,6 +40,7 @@ typedef struct ep_many_call {
     int odd_tokens; /* T was given out of range, and clamped */
     int failed; /* some thread of this block waited in vain */
     wefti_u32 found; /* by ep_many_any */
+    wefti_u32 wanted; /* block 0: rows that would come here, padding included, if none were dropped */
 } ep_many_call;
 
 EP_DEVICE wefti_cuda_ep_control *ep_many_control(const ep_group &group)

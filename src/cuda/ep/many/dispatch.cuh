@@ -568,7 +568,7 @@ EP_DEVICE void ep_many_dispatch_finish(const ep_dispatch &args, ep_many_call *ca
         args.tables.route_header->status = call->status != WEFT_OK ? call->status : call->route_status;
     }
     if (blockIdx.x == 0 && fresh && args.told.tells != 0) {
-        ep_many_tell<LAYOUT>(args);
+        ep_many_tell<LAYOUT>(args, call);
     }
     if (call->status != WEFT_OK ||
         (!fresh && (call->route_status == WEFT_ERR_OVERFLOW || call->route_status == WEFT_ERR_MISMATCH))) {

@@ -356,7 +356,9 @@ template <class LAYOUT> EP_DEVICE void ep_many_own(const ep_dispatch &args, ep_m
         call->found = !has_slots && rows > limit;
         route_header->rows = (wefti_i32)ep_many_at_most_int(rows);
         route_header->dropped_rows = 0;
-        if ((call->tag & 1) != 0) {
+        if ((call->tag & 1) == 0) {
+            call->wanted = (wefti_u32)route_header->rows;
+        } else {
             route_header->dropped_rows = LAYOUT::ROWS_OF_CHOICES ? (wefti_i32)(tables.unpadded[0] - tables.unpadded[1])
                                          : has_slots             ? 0
                                                      : (wefti_i32)((wefti_u32)route_header->received - received);
@@ -650,7 +652,7 @@ EP_DEVICE void ep_many_tell_one(const wefti_cuda_ep_told &told, void *array, wef
 }
 
 /* The counts to the caller's arrays, from the route tables. Block 0. */
-template <class LAYOUT> EP_DEVICE void ep_many_tell(const ep_dispatch &args)
+template <class LAYOUT> EP_DEVICE void ep_many_tell(const ep_dispatch &args, const ep_many_call *call)
 {
     const ep_group &group = args.group;
     const wefti_cuda_ep_told &told = args.told;
@@ -672,7 +674,8 @@ template <class LAYOUT> EP_DEVICE void ep_many_tell(const ep_dispatch &args)
                          (wefti_u32)args.tables.rows_of_source[source]);
     }
     if (threadIdx.x == 0) {
-        ep_many_tell_one(told, told.rows, slot, (wefti_u32)args.tables.route_header->rows);
+        const wefti_u32 rows = (wefti_u32)args.tables.route_header->rows;
+        ep_many_tell_one(told, told.rows, slot, told.with_dropped != 0 ? call->wanted : rows);
     }
     if (told.generation == 0) {
         return;

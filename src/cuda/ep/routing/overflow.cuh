@@ -113,6 +113,7 @@ EP_DEVICE_SLOW void ep_drop_by_source(const ep_dispatch *given, ep_call *call, i
             end += accepted;
         }
         call->from[group.ranks] = end;
+        call->wanted = all;
         if (blockIdx.x == 0) {
             args.tables.route_header->dropped_rows = (wefti_i32)(all - end);
         }

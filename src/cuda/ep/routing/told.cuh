@@ -104,8 +104,9 @@ EP_DEVICE_SLOW void ep_tell_counts(const ep_dispatch *args, const ep_call *call,
         return;
     }
     const wefti_u64 all = ep_sum_lanes(takes);
+    const bool drops = group.drops != 0 && args->slots == 0 && args->experts.slots == 0; /* slots hold all */
     if (ep_lane() == 0) {
-        ep_tell(told, told.rows, slot, all);
+        ep_tell(told, told.rows, slot, drops && told.with_dropped != 0 ? call->wanted : all);
     }
     if (ep_lane() < group.ranks) {
         ep_tell(told, told.rows_of_source, slot * (wefti_u64)group.ranks + (wefti_u64)ep_lane(), of_source);
