@@ -440,6 +440,7 @@ ncclResult_t nep_count_to(const char *call, struct ncclEpHandle *handle, const n
     const struct ncclEpGroup *group = handle->group;
     weft_ep_count_arrays arrays = WEFT_EP_COUNT_ARRAYS_INIT;
     int is_ll = nep_is_ll(group);
+    arrays.with_dropped = 1;
     NEP_TRY(
         array_of(call, group, &to->experts, &arrays, is_ll ? &arrays.rows_of_expert : &arrays.rows_of_expert_aligned));
     NEP_TRY(array_of(call, group, &to->offsets, &arrays, &arrays.offset_of_expert));

@@ -145,6 +145,7 @@ static weft_status prepare(layer_call *call, const NVTETensor handle_mem, const 
 {
     weft_ep_choices choices;
     weft_ep_count_arrays counts = WEFT_EP_COUNT_ARRAYS_INIT;
+    counts.with_dropped = 1;
     WEFT_TRY(check_layer(call, handle_mem, layer_cfg));
     WEFT_TRY(read_choices(call, topk_idx, layer_cfg->top_k, &choices));
     WEFT_TRY(read_counts(call, "recv_tokens_per_expert", per_expert, (size_t)call->group->nccl->local_experts, &counts,

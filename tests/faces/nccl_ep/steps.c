@@ -267,13 +267,18 @@ static void check_result(rig *r, int line)
     }
 }
 
-static void choose(rig *r, unsigned seed)
+static int64_t choice_of(const rig *r, unsigned seed, int source, unsigned t, int k)
 {
     unsigned experts = (unsigned)r->ranks * LOCAL;
+    unsigned first = (seed + 3 * t + (unsigned)source) % experts;
+    return k == 0 ? first : t % 3 == 1 ? -1 : (int64_t)((first + 1 + t % (experts - 1)) % experts);
+}
+
+static void choose(rig *r, unsigned seed)
+{
     for (unsigned t = 0; t < MOST; t++) {
-        unsigned first = (seed + 3 * t + (unsigned)r->rank) % experts;
-        r->ids[t][0] = first;
-        r->ids[t][1] = t % 3 == 1 ? -1 : (int64_t)((first + 1 + t % (experts - 1)) % experts);
+        r->ids[t][0] = choice_of(r, seed, r->rank, t, 0);
+        r->ids[t][1] = choice_of(r, seed, r->rank, t, 1);
         r->weights[t][0] = 0.5f;
         r->weights[t][1] = 0.25f * (float)(1 + t % 2);
         for (unsigned h = 0; h < HIDDEN; h++) {
@@ -525,6 +530,53 @@ static void ht_layout(rig *r, ncclEpLayout_t layout)
     EXPECT(ncclEpHandleDestroy(handle), ncclInvalidArgument, "was destroyed");
 }
 
+/* How many rows come to this rank, if all do. */
+static int wanted_rows(const rig *r, ncclEpLayout_t layout, unsigned seed)
+{
+    int rows = 0;
+    for (int source = 0; source < r->ranks; source++) {
+        for (unsigned t = 0; t < MOST - (unsigned)source; t++) {
+            int64_t first = choice_of(r, seed, source, t, 0);
+            int64_t second = choice_of(r, seed, source, t, 1);
+            int here = (first / LOCAL == r->rank) + (second >= 0 && second / LOCAL == r->rank);
+            rows += layout == NCCL_EP_LAYOUT_FLAT ? here != 0 : here;
+        }
+    }
+    return rows;
+}
+
+/* A group that drops what is beyond MOST rows: the total tells how many would have come. */
+static void dropped(rig *r, ncclEpLayout_t layout)
+{
+    size_t one = 1;
+    size_t local = LOCAL;
+    ncclEpGroupConfig_t config = config_of(r, NCCL_EP_ALGO_HIGH_THROUGHPUT);
+    ncclEpTensor_t total = tensor(&r->total, ncclInt32, 1, &one);
+    ncclEpTensor_t experts = tensor(r->experts, ncclInt32, 1, &local);
+    ncclEpLayoutInfo_t info = NCCL_EP_LAYOUT_INFO_INIT;
+    ncclEpHandle_t handle = NULL;
+    step s = step_of(r, layout, 0);
+    fill_tensors(r, &s);
+    config.max_recv_tokens_per_rank = MOST;
+    config.overflow_policy = NCCL_EP_OVERFLOW_DROP;
+    info.recv_total_counter = &total;
+    info.expert_counters = &experts;
+    OK(ncclEpCreateGroup(&r->group, r->comm, &config));
+    choose(r, 3);
+    OK(ncclEpCreateHandle(&handle, r->group, layout, &s.ids, &info, NULL, NULL));
+    int wanted = wanted_rows(r, layout, 3);
+    int kept = r->experts[0] + r->experts[1];
+    if (r->total != wanted || (layout == NCCL_EP_LAYOUT_EXPERT_MAJOR && (kept > MOST || kept < MOST - 1))) {
+        (void)fprintf(stderr, "rank %d: total %d, not %d; %d rows of experts are kept\n", r->rank, (int)r->total,
+                      wanted, kept);
+        r->failures++;
+    }
+    dispatch(r, &s, handle);
+    combine(r, &s, handle);
+    OK(ncclEpHandleDestroy(handle));
+    OK(ncclEpGroupDestroy(r->group));
+}
+
 static void ht(rig *r, unsigned most_rows)
 {
     ncclEpGroupConfig_t config = config_of(r, NCCL_EP_ALGO_HIGH_THROUGHPUT);
@@ -742,6 +794,8 @@ static void *run(void *argument)
     wrong_groups(r);
     ht(r, NCCL_EP_AUTO);
     ht(r, ROWS);
+    dropped(r, NCCL_EP_LAYOUT_FLAT);
+    dropped(r, NCCL_EP_LAYOUT_EXPERT_MAJOR);
     ll(r);
     r->tokens = r->rank == r->ranks - 1 ? 0 : r->tokens; /* a rank without any, or nobody has one */
     ht(r, NCCL_EP_AUTO);

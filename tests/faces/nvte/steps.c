@@ -356,6 +356,72 @@ static void empty_experts(rig *r)
     }
 }
 
+/* The rows, padding included, that would come to this rank if none were dropped, and the most tokens' rows that do. */
+static int64_t wanted_rows(const rig *r, const layer *l, unsigned seed)
+{
+    int64_t rows[LOCAL] = {0};
+    int64_t all = 0;
+    unsigned experts = (unsigned)(r->ranks * LOCAL);
+    for (unsigned source = 0; source < (unsigned)r->ranks; source++) {
+        for (unsigned t = 0; t < TOKENS - source; t++) {
+            for (unsigned k = 0; k < (unsigned)l->topk; k++) {
+                unsigned expert = (seed + 2 * t + k + source) % experts;
+                if ((t + k) % 5 != 4 && expert / LOCAL == (unsigned)r->rank) {
+                    rows[expert % LOCAL]++;
+                }
+            }
+        }
+    }
+    int64_t to = l->alignment > 1 ? (int64_t)l->alignment : 1;
+    for (int e = 0; e < LOCAL; e++) {
+        all += (rows[e] + to - 1) / to * to;
+    }
+    return all;
+}
+
+/* Counts of a rank to which more come than fit: those of experts are of what is kept, the total of what would come. */
+static void check_kept(rig *r, const layer *l, int64_t most)
+{
+    int64_t kept = 0;
+    for (int e = 0; e < LOCAL; e++) {
+        kept += l->experts[e];
+    }
+    CHECK(kept <= most);
+    CHECK(kept > most - (int64_t)l->topk * (l->alignment > 1 ? (int64_t)l->alignment : 1) || kept == l->total);
+    for (int64_t row = 0; row < kept; row++) {
+        CHECK(l->row_weights[row] == 0 ? l->alignment > 1 : l->rows[row][0] >= 1 && l->rows[row][0] <= 7);
+    }
+}
+
+/* A group that drops. */
+static void dropped(rig *r)
+{
+    layer *l = &r->layers[0];
+    weft_nvte_group *group = NULL;
+    NVTEEpGroupConfig config = group_config(r);
+    config.max_recv_tokens_per_rank = TOKENS;
+    config.drop_on_overflow = 1;
+    OK(made(weft_nvte_group_create(r->comm, &config, &group)));
+    OK((void)weft_nvte_group_select(group));
+    for (unsigned seed = 0; seed < 4; seed++) {
+        NVTEEpLayerConfig layer_config;
+        open_layer(r, l, 3, seed % 2 == 0 ? 0 : 2);
+        choose(r, l, seed);
+        layer_config = config_of(l);
+        OK(nvte_ep_prepare(&l->handle_mem, &l->idx, &l->counts, &l->sum, &layer_config, NULL));
+        CHECK(l->total == wanted_rows(r, l, seed));
+        OK(nvte_ep_dispatch(&l->handle_mem, &l->idx, &l->in, none, &l->topk_weights, none, &l->received, none,
+                            &l->received_weights, none, NULL));
+        check_kept(r, l, TOKENS);
+        OK(nvte_ep_combine(&l->handle_mem, &l->received, none, &l->out, NULL));
+        OK(nvte_ep_prepare_and_dispatch(&l->handle_mem, &l->idx, &l->in, none, &l->topk_weights, none, &l->received,
+                                        none, &l->received_weights, none, &l->counts, &layer_config, NULL));
+        check_kept(r, l, TOKENS);
+        close_layer(l);
+    }
+    OK((void)weft_nvte_group_destroy(group));
+}
+
 /* A layer of each of two groups: memory names the group, whichever is selected. */
 static void two_groups(rig *r)
 {
@@ -672,6 +738,7 @@ static void all(rig *r)
     layers(r);
     CHECK(standin_gathers(r->comm) == gathers);
     empty_experts(r);
+    dropped(r);
     two_groups(r);
     scaled(r);
     open_layer(r, l, 1, 0);

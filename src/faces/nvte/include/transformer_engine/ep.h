@@ -75,7 +75,8 @@ void nvte_ep_shutdown(void);
 size_t nvte_ep_handle_mem_size(const NVTEEpLayerConfig *layer_cfg);
 
 /* Agree on a routing. topk_idx [T][K] int32 or int64, -1 for none. recv_tokens_per_expert [L], padding included, and
- * total_recv_tokens_per_rank [1], both int32 or both int64, on the device or in pinned memory, may be NULL. */
+ * total_recv_tokens_per_rank [1], both int32 or both int64, on the device or in pinned memory, may be NULL. With
+ * drop_on_overflow the first count the rows that are kept, the second those that would have come. */
 void nvte_ep_prepare(NVTETensor handle_mem, NVTETensor topk_idx, NVTETensor recv_tokens_per_expert,
                      NVTETensor total_recv_tokens_per_rank, const NVTEEpLayerConfig *layer_cfg, cudaStream_t stream);
 
