@@ -74,7 +74,7 @@ static weft_status make_area(weft_team *team, const char *call)
     1536u /* of all slots of a member together: a small team's are larger, so that what is handed on goes in one step */
 #define CHANNELS_BYTES_MAX ((uint64_t)16 << 20) /* with smaller slots in a large team */
 
-_Static_assert((size_t)CHANNELS_MAX * STREAM_STEP_UNITS * WEFTI_DEV_UNIT >= WEFTI_DEVICE_FORWARD_BYTES,
+_Static_assert((size_t)CHANNELS_MAX *STREAM_STEP_UNITS *WEFTI_DEV_UNIT >= WEFTI_DEVICE_FORWARD_BYTES,
                "a small team's slots hold what is handed on");
 
 static uint32_t stream_slot_units(const weft_team *team)
