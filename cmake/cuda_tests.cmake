@@ -238,20 +238,20 @@ if(TARGET weftrun AND NOT WEFT_SANITIZE)
         ${PROJECT_BINARY_DIR}/tests/ep_modules_on_host -t 2)
 endif()
 # Ranks of several link domains.
-weft_add_on_host_program(ep_hosts)
-weft_add_on_host_test(ep_hosts.threads.1x2 "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=1"
-    ${PROJECT_BINARY_DIR}/tests/ep_hosts_on_host -t 2)
-weft_add_on_host_test(ep_hosts.threads.2x2 "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=2"
-    ${PROJECT_BINARY_DIR}/tests/ep_hosts_on_host -t 4)
+weft_add_on_host_program(ep_domains)
+weft_add_on_host_test(ep_domains.threads.1x2 "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=1"
+    ${PROJECT_BINARY_DIR}/tests/ep_domains_on_host -t 2)
+weft_add_on_host_test(ep_domains.threads.2x2 "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=2"
+    ${PROJECT_BINARY_DIR}/tests/ep_domains_on_host -t 4)
 # Of three domains two go on without the third.
-weft_add_on_host_test(ep_hosts.threads.1x3 "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=1"
-    ${PROJECT_BINARY_DIR}/tests/ep_hosts_on_host -t 3 -c 2)
+weft_add_on_host_test(ep_domains.threads.1x3 "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=1"
+    ${PROJECT_BINARY_DIR}/tests/ep_domains_on_host -t 3 -c 2)
 # Where kernels do not store to the others' host heaps.
-weft_add_on_host_test(ep_hosts.threads.proxy "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=1;WEFT_EP_MAPPED=0;WEFT_EP_CHANNELS=2"
-    ${PROJECT_BINARY_DIR}/tests/ep_hosts_on_host -t 2)
+weft_add_on_host_test(ep_domains.threads.proxy "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=1;WEFT_EP_MAPPED=0;WEFT_EP_CHANNELS=2"
+    ${PROJECT_BINARY_DIR}/tests/ep_domains_on_host -t 2)
 if(TARGET weftrun AND WEFT_OFI AND NOT WEFT_SANITIZE)
-    weft_add_on_host_test(ep_hosts.nodes "WEFT_FAKE_SMS=8;FI_PROVIDER=tcp" $<TARGET_FILE:weftrun> -n 3
-        ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh 2+1 ${PROJECT_BINARY_DIR}/tests/ep_hosts_on_host -c 2)
+    weft_add_on_host_test(ep_domains.nodes "WEFT_FAKE_SMS=8;FI_PROVIDER=tcp" $<TARGET_FILE:weftrun> -n 3
+        ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh 2+1 ${PROJECT_BINARY_DIR}/tests/ep_domains_on_host -c 2)
 endif()
 # Kernels for many ranks, also of few.
 foreach(pes 2 3)

@@ -56,7 +56,7 @@
  *                    domain, else WEFT_ERR_UNREACHABLE; compute capability 9.0 and later whose blocks may have 220 KiB
  *                    of shared memory, which 12.0 has not; at most 256 ranks and 16384 experts. What GPUs do not
  *                    support is WEFT_ERR_UNSUPPORTED: the lists are in docs/expert-parallelism.md, "On GPUs", and, for
- *                    groups of several domains, in docs/ep-gpu-hosts.md
+ *                    groups of several domains, in docs/ep-gpu-domains.md
  *   memory           data pointers are device addresses, and so is tokens_at
  *   order            calls are ordered by their stream and return before their outcome is known: an overflow is the
  *                    route's status, a mismatch or a timeout is returned by the group's next call or query. A call that
@@ -331,7 +331,7 @@ WEFT_API weft_status weft_ep_destroy(weft_ep *ep) WEFT_MUST_CHECK;
  *
  * On GPUs a group of several domains goes on without whole domains, other than this rank's own: calls are
  * WEFT_ERR_STATE while a domain has masked ranks and others. Routings that there were are none any more.
- * WEFT_ERR_UNSUPPORTED there: a rank of the own domain; alive 1 of a rank that is masked. See docs/ep-gpu-hosts.md.
+ * WEFT_ERR_UNSUPPORTED there: a rank of the own domain; alive 1 of a rank that is masked. See docs/ep-gpu-domains.md.
  *
  * Errors: WEFT_ERR_ARGUMENT (NULL, oneself, alive neither 0 nor 1), WEFT_ERR_RANGE (no such rank), WEFT_ERR_STATE
  * (between the halves of a call, or the group is dead for another reason than a timeout). */

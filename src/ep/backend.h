@@ -146,6 +146,6 @@ extern const wefti_ep_backend wefti_ep_host_backend;
 extern const wefti_ep_backend *const wefti_ep_device_backend;
 
 /* The backend of GPUs in groups of several domains; NULL likewise. */
-extern const wefti_ep_backend *const wefti_ep_hosts_backend;
+extern const wefti_ep_backend *const wefti_ep_domains_backend;
 
 #endif

@@ -26,7 +26,7 @@ static inline int wefti_ep_combining_has_choices(const wefti_ep_combining *combi
 static inline unsigned wefti_ep_combining_signature_flags(const wefti_ep_combining *combining)
 {
     return combining->flags | (combining->weights != NULL ? WEFTI_EP_OWN_WEIGHTS : 0) |
-           (combining->ids != NULL ? WEFTI_EP_OWN_IDS : 0) | (combining->values_in != NULL ? WEFTI_EP_GRADIENTS : 0);
+           (combining->ids != NULL ? WEFTI_EP_OWN_IDS : 0) | (combining->values_in != NULL ? WEFTI_EP_VALUES : 0);
 }
 
 /* Whether the choice at `at` of [T][K] takes part. */

@@ -205,7 +205,7 @@ static weft_status set_domains(weft_ep *ep, const weft_ep_config *config)
     for (int rank = 0; rank < ep->ranks && by_link; rank++) {
         int pe = weft_team_translate(ep->team, rank, weft_team_world(ep->world));
         labels[rank] =
-            (config->on_device ? wefti_ep_hosts_backend : &wefti_ep_host_backend)->link_domain(ep->world, pe);
+            (config->on_device ? wefti_ep_domains_backend : &wefti_ep_host_backend)->link_domain(ep->world, pe);
     }
     weft_status status =
         wefti_ep_domains_init(&ep->domains, ep->ranks, by_link ? labels : config->domain_of, config->domain_ranks);
@@ -235,7 +235,7 @@ static weft_status set_limits(weft_ep *ep, const weft_ep_config *config, const w
 static const wefti_ep_backend *backend_of(const weft_ep *ep, const weft_ep_config *config)
 {
     return !config->on_device      ? &wefti_ep_host_backend
-           : ep->domains.count > 1 ? wefti_ep_hosts_backend
+           : ep->domains.count > 1 ? wefti_ep_domains_backend
                                    : wefti_ep_device_backend;
 }
 
@@ -508,7 +508,7 @@ weft_status wefti_ep_enter_half(weft_ep *ep, int channel, const char *call)
     }
 #endif
     ep->channel = channel;
-    ep->host = ep->hosts[channel];
+    ep->host = ep->host_of[channel];
     wefti_ep_take_masks(ep);
     ep->call_span = wefti_span_begin(ep->world, call);
     ep->stage_span = wefti_span_begin(ep->world, "post");

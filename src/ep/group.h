@@ -31,7 +31,7 @@ struct weft_ep {
     const wefti_ep_backend *backend;
     const struct wefti_ep_calls *calls;
     struct wefti_ep_host *host; /* the backend's part, of the channel: of the one that the group has */
-    struct wefti_ep_host *hosts[WEFTI_EP_CHANNELS_MAX];
+    struct wefti_ep_host *host_of[WEFTI_EP_CHANNELS_MAX];
     struct wefti_ep_device *device;
     struct wefti_ep_between *between; /* on GPUs, of a group of several domains, in place of `device` */
     weft_world *world;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cuda/ep/host/hosts.h"
+#include "cuda/ep/host/domains.h"
 #include "gpu/support/ep_rig.h"
 
 /* Whether the rig's groups have the kernels of groups of many ranks. */
@@ -402,7 +402,7 @@ static void after_a_fault_between(weft_world *world, int which)
         wefti_u64 *latched = &rig.ep->between->group.dev.control->fault;
         const weft_status wanted = rank == 0 ? WEFT_ERR_RANGE : WEFT_ERR_TIMEOUT;
         const weft_ep_rows to = ep_rig_rows(out);
-        const wefti_cuda_ep_hosts_control *control = rig.ep->between->group.control;
+        const wefti_cuda_ep_domains_control *control = rig.ep->between->group.control;
         const uint32_t sent = control->sent[0][1];
         CHECK_OK(weft_barrier(world));
         if (rank != rig.rank) {

@@ -39,7 +39,7 @@ static void create_far(weft_world *world, void *context)
 }
 
 /* What groups of several domains do not have. They work after that. */
-static void refuse_hosts(weft_world *world, void *context)
+static void refuse_domains(weft_world *world, void *context)
 {
     weft_ep_config config = ep_rig_config();
     weft_ep_memory memory = WEFT_EP_MEMORY_INIT;
@@ -90,7 +90,7 @@ static void far_gpus(void **state)
     (void)state;
     assert_int_equal(setenv("WEFT_CUDA_DOMAIN", "1", 1), 0);
     pes_run(EP_RIG_PES, create_far, NULL);
-    pes_run(EP_RIG_PES, refuse_hosts, NULL);
+    pes_run(EP_RIG_PES, refuse_domains, NULL);
     assert_int_equal(unsetenv("WEFT_CUDA_DOMAIN"), 0);
 }
 

@@ -44,7 +44,7 @@ EP_ROOMS = {
     "low_latency": {"device", "routing", "low_latency"},
     "backward": {"device", "routing", "throughput", "backward"},
     "many": {"device", "routing", "throughput", "backward", "many"},
-    "hosts": {"device", "hosts"},
+    "domains": {"device", "domains"},
     "host": {"host"},
 }
 ONLY["testing/fake_driver"] = ONLY["cuda"] | {"testing/fake_driver", "testing/sim"}  # its threads are coroutines

@@ -22,7 +22,7 @@
  * Numbers count from 0 in each call. A sender begins when the call header of the forwarder is there, which has taken
  * all of the last call's chunks by then.
  *
- * Groups on GPUs (src/cuda/ep/hosts.h) have the shape, the slots and the credits of this, but numbers of 32 bits that
+ * Groups on GPUs (src/cuda/ep/domains.h) have the shape, the slots and the credits of this, but numbers of 32 bits that
  * count through all calls, alone in flags and credits, and no asks: what comes back is sent as what goes out. */
 #ifndef WEFTI_PROTOCOL_EP_RING_H
 #define WEFTI_PROTOCOL_EP_RING_H

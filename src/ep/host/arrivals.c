@@ -181,7 +181,7 @@ static int has_not_ended_before(const wefti_ep_arrivals *arrivals, int rank, uin
     if (ended + (uint64_t)channels < arrivals->epoch) {
         return 1;
     }
-    const wefti_ep_host *other = ep->hosts[channels - 1 - ep->channel];
+    const wefti_ep_host *other = ep->host_of[channels - 1 - ep->channel];
     return channels == 2 &&
            wefti_ld64(other->peers[rank].near + other->layout.epoch, WEFTI_ACQUIRE) + 1 < arrivals->epoch;
 }

@@ -45,7 +45,7 @@ static uint64_t with_holds(const wefti_ep_call *call, uint64_t route)
     return route | (uint64_t)call->holds << ROUTE_BITS;
 }
 
-void wefti_ep_call_agrees(wefti_ep_call *call, const weft_ep_plan *plan, int tokens)
+void wefti_ep_call_set_plan(wefti_ep_call *call, const weft_ep_plan *plan, int tokens)
 {
     unsigned layout = (unsigned)plan->layout | (unsigned)plan->order << 2 | (wefti_ep_plan_is_by_rank(plan) ? 8u : 0u);
     call->header.plan = wefti_ep_plan_word(
@@ -53,17 +53,17 @@ void wefti_ep_call_agrees(wefti_ep_call *call, const weft_ep_plan *plan, int tok
     call->header.route = wefti_ep_grows(call->ep) ? with_holds(call, (uint64_t)tokens) : 0;
 }
 
-void wefti_ep_call_follows(wefti_ep_call *call, const wefti_ep_routing *route)
+void wefti_ep_call_set_route(wefti_ep_call *call, const wefti_ep_routing *route)
 {
     call->header.route = with_holds(call, route->epoch);
 }
 
-void wefti_ep_call_meets(wefti_ep_call *call, const wefti_ep_meeting *meeting)
+void wefti_ep_call_set_meeting(wefti_ep_call *call, const wefti_ep_meeting *meeting)
 {
     call->header.signature = meeting->signature;
     call->holds = meeting->holds;
     if (meeting->plan != NULL) {
-        wefti_ep_call_agrees(call, meeting->plan, meeting->tokens);
+        wefti_ep_call_set_plan(call, meeting->plan, meeting->tokens);
     } else {
         call->header.route = with_holds(call, ROUTE_UNTOLD);
     }
@@ -234,7 +234,7 @@ static text describe(const wefti_ep_call_header *header)
     if (fields.kind == WEFTI_EP_COMBINE && (fields.flags & WEFTI_EP_OWN_IDS) != 0) {
         append(&to, ", own ids");
     }
-    if ((fields.flags & WEFTI_EP_GRADIENTS) != 0) {
+    if ((fields.flags & WEFTI_EP_VALUES) != 0) {
         append(&to, fields.kind == WEFTI_EP_COMBINE ? ", with values" : ", with weights");
     }
     if (header->plan != 0) {

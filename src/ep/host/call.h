@@ -26,7 +26,7 @@ typedef struct wefti_ep_call {
     unsigned holds;
     int refused_rank; /* one that does not make the call */
     int tokens_most;
-    int mismatched_rank; /* the first rank found whose header differs, or -1 */
+    int mismatched_rank; /* the lowest rank found whose header differs, or -1 */
     wefti_ep_call_header mismatched_header;
 } wefti_ep_call;
 
@@ -34,10 +34,10 @@ wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_
 
 /* Fill in what the call is about: a new routing of a plan that it agrees on, of so many tokens of this rank, or the one
  * that the route has. */
-void wefti_ep_call_agrees(wefti_ep_call *call, const weft_ep_plan *plan, int tokens);
-void wefti_ep_call_follows(wefti_ep_call *call, const wefti_ep_routing *route);
+void wefti_ep_call_set_plan(wefti_ep_call *call, const weft_ep_plan *plan, int tokens);
+void wefti_ep_call_set_route(wefti_ep_call *call, const wefti_ep_routing *route);
 /* Or a call of a group of another backend. */
-void wefti_ep_call_meets(wefti_ep_call *call, const wefti_ep_meeting *meeting);
+void wefti_ep_call_set_meeting(wefti_ep_call *call, const wefti_ep_meeting *meeting);
 
 weft_status wefti_ep_call_post(const wefti_ep_call *call, int rank);
 weft_status wefti_ep_call_post_all(const wefti_ep_call *call);

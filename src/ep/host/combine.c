@@ -33,7 +33,7 @@ static void begin(wefti_ep_pull *pull, const wefti_ep_routing *route, const weft
 {
     wefti_ep_signature_fields fields = fields_of(in, combining);
     wefti_ep_call call = wefti_ep_call_begin(route->ep, call_name, &fields);
-    wefti_ep_call_follows(&call, route);
+    wefti_ep_call_set_route(&call, route);
     wefti_ep_pull_init(pull, route, &call, in, out, (combining->flags & WEFT_EP_WEIGHTED) != 0);
     wefti_ep_pull_combining(pull, combining);
     pull->wait_ns = wefti_ep_stats_waits(route->ep, 1);

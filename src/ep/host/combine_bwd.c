@@ -175,7 +175,7 @@ weft_status wefti_ep_host_combine_bwd(weft_ep_route *handle, const weft_ep_rows 
     wefti_ep_routing *route = handle->host;
     wefti_ep_signature_fields fields = {.kind = WEFTI_EP_COMBINE_BWD,
                                         .dtype = (unsigned)grad_out->dtype,
-                                        .flags = flags | (grad_weights != NULL ? WEFTI_EP_GRADIENTS : 0),
+                                        .flags = flags | (grad_weights != NULL ? WEFTI_EP_VALUES : 0),
                                         .hidden = (unsigned)grad_out->hidden};
     wefti_ep_need need = {.tokens_max = 0};
     backward step = {.weighted = flags != 0, .grad_weights = grad_weights};
@@ -185,7 +185,7 @@ weft_status wefti_ep_host_combine_bwd(weft_ep_route *handle, const weft_ep_rows 
     WEFT_TRY(check(route, grad_out, rows, grad_rows, computes));
     WEFT_TRY(wefti_ep_grow_for_rows(handle, call_name, &fields, &need));
     wefti_ep_call call = wefti_ep_call_begin(route->ep, call_name, &fields);
-    wefti_ep_call_follows(&call, route);
+    wefti_ep_call_set_route(&call, route);
     wefti_ep_span in = wefti_ep_span_of(grad_out);
     wefti_ep_span out = wefti_ep_span_of(grad_rows);
     wefti_ep_push_init(&step.push, route, &call, &in, &out, *route->rows, computes);

@@ -177,9 +177,9 @@ static void begin(wefti_ep_push *push, const weft_ep_route *handle, const weft_e
     wefti_ep_span to = target_of(route, out);
     int64_t rows = fresh != NULL ? rows_held(out) : *route->rows;
     if (fresh != NULL) {
-        wefti_ep_call_agrees(&call, &route->plan, fresh->tokens);
+        wefti_ep_call_set_plan(&call, &route->plan, fresh->tokens);
     } else {
-        wefti_ep_call_follows(&call, route);
+        wefti_ep_call_set_route(&call, route);
     }
     wefti_ep_push_init(push, route, &call, &from, &to, rows, 0);
     push->received = *out;

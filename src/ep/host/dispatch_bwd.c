@@ -34,7 +34,7 @@ weft_status wefti_ep_host_dispatch_bwd(weft_ep_route *handle, const weft_ep_rows
     wefti_ep_need need = {.tokens_max = 0};
     wefti_ep_signature_fields fields = {.kind = WEFTI_EP_DISPATCH_BWD,
                                         .dtype = (unsigned)grad_in->dtype,
-                                        .flags = grad_weights != NULL ? WEFTI_EP_GRADIENTS : 0,
+                                        .flags = grad_weights != NULL ? WEFTI_EP_VALUES : 0,
                                         .hidden = (unsigned)grad_in->hidden};
     (void)stream;
     wefti_ep_need_rows(&need, grad_in);
@@ -42,7 +42,7 @@ weft_status wefti_ep_host_dispatch_bwd(weft_ep_route *handle, const weft_ep_rows
     WEFT_TRY(wefti_ep_grow_for_rows(handle, call_name, &fields, &need));
     wefti_ep_pull *pull = route->ep->host->pull;
     wefti_ep_call call = wefti_ep_call_begin(route->ep, call_name, &fields);
-    wefti_ep_call_follows(&call, route);
+    wefti_ep_call_set_route(&call, route);
     wefti_ep_pull_init(pull, route, &call, grad_received, grad_in, 0);
     pull->each_once = route->plan.layout == WEFT_EP_SLOTS_EXPERT;
     if (grad_weights != NULL) {

@@ -9,12 +9,12 @@ static void number_calls(const weft_ep *ep)
     const uint64_t channels = (uint64_t)wefti_ep_channels(ep);
     *ep->started += channels - 1;
     for (uint64_t i = 0; i < channels && i < *ep->started; i++) {
-        wefti_ep_host *host = ep->hosts[(*ep->started - i) % channels];
+        wefti_ep_host *host = ep->host_of[(*ep->started - i) % channels];
         wefti_st64(host->base + host->layout.epoch, *ep->started - i, WEFTI_RELAXED);
     }
 }
 
-/* Have memory for the limits of the config, in place of what ep->hosts had. */
+/* Have memory for the limits of the config, in place of what ep->host_of had. */
 static weft_status open_memory(weft_ep *ep, const char *call)
 {
     weft_status verdict = ep->backend->group_init(ep);
@@ -22,30 +22,30 @@ static weft_status open_memory(weft_ep *ep, const char *call)
     return ep->backend->group_open(ep);
 }
 
-static void swap_hosts(weft_ep *ep, wefti_ep_host *hosts[WEFTI_EP_CHANNELS_MAX])
+static void swap_host_of(weft_ep *ep, wefti_ep_host *hosts[WEFTI_EP_CHANNELS_MAX])
 {
     for (int i = 0; i < WEFTI_EP_CHANNELS_MAX; i++) {
-        wefti_ep_host *other = ep->hosts[i];
-        ep->hosts[i] = hosts[i];
+        wefti_ep_host *other = ep->host_of[i];
+        ep->host_of[i] = hosts[i];
         hosts[i] = other;
     }
-    ep->host = ep->hosts[ep->channel];
+    ep->host = ep->host_of[ep->channel];
 }
 
 weft_status wefti_ep_host_grow(weft_ep *ep, const char *call)
 {
     wefti_ep_host *hosts[WEFTI_EP_CHANNELS_MAX] = {NULL};
-    swap_hosts(ep, hosts); /* hosts: the old ones */
+    swap_host_of(ep, hosts); /* hosts: the old ones */
     weft_status status = open_memory(ep, call);
     if (status != WEFT_OK) {
         ep->backend->group_fini(ep);
-        swap_hosts(ep, hosts);
+        swap_host_of(ep, hosts);
         return status;
     }
-    swap_hosts(ep, hosts); /* hosts: the new ones */
+    swap_host_of(ep, hosts); /* hosts: the new ones */
     status = ep->backend->group_close(ep);
     ep->backend->group_fini(ep);
-    swap_hosts(ep, hosts);
+    swap_host_of(ep, hosts);
     number_calls(ep);
     return status;
 }
@@ -67,7 +67,7 @@ weft_status wefti_ep_grow_for_rows(weft_ep_route *handle, const char *name, cons
         return WEFT_OK;
     }
     wefti_ep_call call = wefti_ep_call_begin(handle->ep, name, fields);
-    wefti_ep_call_follows(&call, handle->host);
+    wefti_ep_call_set_route(&call, handle->host);
     WEFT_TRY(wefti_ep_call_post_all(&call));
     WEFT_TRY(wefti_ep_call_wait_headers(&call));
     WEFT_TRY(end_without_moving(&call));
@@ -93,7 +93,7 @@ weft_status wefti_ep_host_meet(weft_ep *ep, wefti_ep_meeting *meeting, const cha
 {
     const wefti_ep_signature_fields fields = wefti_ep_signature_split(meeting->signature);
     wefti_ep_call own = wefti_ep_call_begin(ep, call, &fields);
-    wefti_ep_call_meets(&own, meeting);
+    wefti_ep_call_set_meeting(&own, meeting);
     WEFT_TRY(wefti_ep_call_post_all(&own));
     WEFT_TRY(wefti_ep_call_wait_headers(&own));
     meeting->tokens = own.tokens_most > meeting->tokens ? own.tokens_most : meeting->tokens;

@@ -68,7 +68,7 @@ static weft_status channel_init(weft_ep *ep, int channel)
     if (ep->host == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for the group");
     }
-    ep->hosts[channel] = ep->host;
+    ep->host_of[channel] = ep->host;
     set_limits(ep);
     ep->host->push = wefti_alloc_zeroed(1, sizeof *ep->host->push);
     ep->host->pull = wefti_alloc_zeroed(1, sizeof *ep->host->pull);
@@ -104,20 +104,20 @@ static weft_status group_open(weft_ep *ep)
     void *block;
     WEFT_TRY(weft_team_malloc(ep->team, (size_t)wefti_ep_channels(ep) * bytes, &block));
     for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
-        channel_open(ep, ep->hosts[channel], (unsigned char *)block + (size_t)channel * bytes);
+        channel_open(ep, ep->host_of[channel], (unsigned char *)block + (size_t)channel * bytes);
     }
     return weft_team_barrier(ep->team);
 }
 
 static weft_status group_close(weft_ep *ep)
 {
-    return weft_team_free(ep->team, ep->hosts[0]->base);
+    return weft_team_free(ep->team, ep->host_of[0]->base);
 }
 
 static void group_fini(weft_ep *ep)
 {
     for (int channel = 0; channel < WEFTI_EP_CHANNELS_MAX; channel++) {
-        wefti_ep_host *host = ep->hosts[channel];
+        wefti_ep_host *host = ep->host_of[channel];
         if (host != NULL) {
             wefti_ep_scratch_fini(&host->scratch);
             wefti_free(host->peers);
@@ -154,7 +154,7 @@ static weft_status rejoin(weft_ep *ep, uint64_t calls)
     }
     *ep->started = calls;
     for (uint64_t i = 0; i < (uint64_t)wefti_ep_channels(ep) && i < calls; i++) {
-        wefti_ep_host *host = ep->hosts[(calls - i) % (uint64_t)wefti_ep_channels(ep)];
+        wefti_ep_host *host = ep->host_of[(calls - i) % (uint64_t)wefti_ep_channels(ep)];
         wefti_st64(host->base + host->layout.epoch, calls - i, WEFTI_RELAXED);
     }
     return WEFT_OK;

@@ -39,7 +39,7 @@ static weft_status update(weft_ep_route *handle, const weft_ep_choices *choices)
     wefti_ep_need need = wefti_ep_need_of_routing(&route->plan, choices->tokens);
     int again;
     wefti_ep_call call = wefti_ep_call_begin(route->ep, "weft_ep_route_update", &fields);
-    wefti_ep_call_agrees(&call, &route->plan, need.tokens_max);
+    wefti_ep_call_set_plan(&call, &route->plan, need.tokens_max);
     WEFT_TRY(wefti_ep_need_exceeds(route->ep, &need) ? wefti_ep_call_post_all(&call)
                                                      : wefti_ep_exchange_post(route, &call, choices, limit));
     WEFT_TRY(wefti_ep_call_wait_headers(&call));

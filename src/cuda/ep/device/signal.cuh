@@ -1,16 +1,16 @@
 /* cuda/ep/device/signal.cuh: packed words, and waiting for them.
  *
- * A packed word carries its epoch, so that its arrival is its own flag: one store and one poll, where a value and a
- * flag would need a release between them. What else a word announces (rows, records) is ordered by storing it with
- * release. */
+ * A packed word carries its call's tag (call.cuh), so that its arrival is its own flag: one store and one poll, where a
+ * value and a flag would need a release between them. What else a word announces (rows, records) is ordered by storing
+ * it with release. */
 #ifndef WEFTI_CUDA_EP_DEVICE_SIGNAL_CUH
 #define WEFTI_CUDA_EP_DEVICE_SIGNAL_CUH
 
 #include "cuda/ep/device/base.cuh"
 
-EP_DEVICE wefti_u64 ep_packed(wefti_u32 epoch, wefti_u32 value)
+EP_DEVICE wefti_u64 ep_packed(wefti_u32 tag, wefti_u32 value)
 {
-    return (wefti_u64)epoch << 32 | value;
+    return (wefti_u64)tag << 32 | value;
 }
 
 EP_DEVICE wefti_cuda_ep_control *ep_control(const ep_group &group)
@@ -70,14 +70,14 @@ EP_DEVICE bool ep_go_on(const ep_group &group, wefti_dev_waiter *waiter, int ran
     return ep_go_on_slow(&group, waiter->start_ns, rank);
 }
 
-/* Look until the word is of this epoch, or the call has failed; the last word seen. Out of line, because kernels wait
+/* Look until the word is of this tag, or the call has failed; the last word seen. Out of line, because kernels wait
  * in many places. */
-EP_DEVICE_SLOW wefti_u64 ep_look(const ep_group *group, const wefti_u64 *word, wefti_u32 epoch, int rank,
+EP_DEVICE_SLOW wefti_u64 ep_look(const ep_group *group, const wefti_u64 *word, wefti_u32 tag, int rank,
                                  wefti_u32 rest_ns)
 {
     wefti_dev_waiter waiter = {0, 0};
     wefti_u64 seen = wefti_ld_relaxed(word);
-    while ((wefti_u32)(seen >> 32) != epoch && ep_go_on(*group, &waiter, rank)) {
+    while ((wefti_u32)(seen >> 32) != tag && ep_go_on(*group, &waiter, rank)) {
         if (rest_ns != 0) {
             wefti_rest(rest_ns);
         }
@@ -86,25 +86,25 @@ EP_DEVICE_SLOW wefti_u64 ep_look(const ep_group *group, const wefti_u64 *word, w
     return seen;
 }
 
-/* Wait for the word of this epoch, which `rank` writes, and which announces nothing but its value: of a call header,
+/* Wait for the word of this tag, which `rank` writes, and which announces nothing but its value: of a call header,
  * whose reader stores only to addresses that it finds there, and of counts. False: the call has failed. One thread. */
-EP_DEVICE bool ep_await_value(const ep_group &group, const wefti_u64 *word, wefti_u32 epoch, int rank, wefti_u32 *value)
+EP_DEVICE bool ep_await_value(const ep_group &group, const wefti_u64 *word, wefti_u32 tag, int rank, wefti_u32 *value)
 {
     wefti_u64 seen = wefti_ld_relaxed(word);
-    if ((wefti_u32)(seen >> 32) != epoch) {
-        seen = ep_look(&group, word, epoch, rank, 0);
+    if ((wefti_u32)(seen >> 32) != tag) {
+        seen = ep_look(&group, word, tag, rank, 0);
     }
     *value = (wefti_u32)seen;
-    return (wefti_u32)(seen >> 32) == epoch;
+    return (wefti_u32)(seen >> 32) == tag;
 }
 
 /* The same of a word that announces rows or records: acquires, once, when it is there, because each acquire empties the
  * multiprocessor's cache. Rests between looks. */
-EP_DEVICE bool ep_await(const ep_group &group, const wefti_u64 *word, wefti_u32 epoch, int rank, wefti_u32 rest_ns,
+EP_DEVICE bool ep_await(const ep_group &group, const wefti_u64 *word, wefti_u32 tag, int rank, wefti_u32 rest_ns,
                         wefti_u32 *value)
 {
-    if ((wefti_u32)(wefti_ld_relaxed(word) >> 32) != epoch &&
-        (wefti_u32)(ep_look(&group, word, epoch, rank, rest_ns) >> 32) != epoch) {
+    if ((wefti_u32)(wefti_ld_relaxed(word) >> 32) != tag &&
+        (wefti_u32)(ep_look(&group, word, tag, rank, rest_ns) >> 32) != tag) {
         return false;
     }
     *value = (wefti_u32)wefti_ld_acquire(word);
@@ -117,7 +117,7 @@ EP_DEVICE bool ep_await(const ep_group &group, const wefti_u64 *word, wefti_u32 
  * thread. */
 #define EP_AT_ONCE 8
 template <class Word>
-EP_DEVICE bool ep_await_each(const ep_group &group, int count, wefti_u32 epoch, int first_rank, int rank_step,
+EP_DEVICE bool ep_await_each(const ep_group &group, int count, wefti_u32 tag, int first_rank, int rank_step,
                              const Word &word, wefti_u32 *values)
 {
     for (;;) {
@@ -126,28 +126,28 @@ EP_DEVICE bool ep_await_each(const ep_group &group, int count, wefti_u32 epoch, 
 #pragma unroll
         for (int i = 0; i < EP_AT_ONCE; i++) {
             const wefti_u64 *at = i < count ? word(i) : (const wefti_u64 *)0;
-            seen[i] = at != 0 ? wefti_ld_relaxed(at) : ep_packed(epoch, 0);
+            seen[i] = at != 0 ? wefti_ld_relaxed(at) : ep_packed(tag, 0);
         }
 #pragma unroll
         for (int i = EP_AT_ONCE - 1; i >= 0; i--) {
             values[i] = (wefti_u32)seen[i];
-            late = (wefti_u32)(seen[i] >> 32) != epoch ? i : late;
+            late = (wefti_u32)(seen[i] >> 32) != tag ? i : late;
         }
         if (late == EP_AT_ONCE) {
             return true;
         }
-        if ((wefti_u32)(ep_look(&group, word(late), epoch, first_rank + late * rank_step, 0) >> 32) != epoch) {
+        if ((wefti_u32)(ep_look(&group, word(late), tag, first_rank + late * rank_step, 0) >> 32) != tag) {
             return false;
         }
     }
 }
 
 /* The same of `count` words of a table, `stride` apart, which this rank's blocks write. */
-EP_DEVICE bool ep_await_values(const ep_group &group, const wefti_u64 *words, int stride, int count, wefti_u32 epoch,
+EP_DEVICE bool ep_await_values(const ep_group &group, const wefti_u64 *words, int stride, int count, wefti_u32 tag,
                                wefti_u32 *values)
 {
     return ep_await_each(
-        group, count, epoch, group.rank, 0, [&](int i) { return words + (wefti_i64)i * stride; }, values);
+        group, count, tag, group.rank, 0, [&](int i) { return words + (wefti_i64)i * stride; }, values);
 }
 
 /* ---- the words of units ---- */

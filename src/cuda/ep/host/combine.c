@@ -153,7 +153,7 @@ weft_status wefti_cuda_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows 
                                                             .kernel = {.work = work},
                                                             .staging = staging,
                                                             .kind = WEFTI_EP_DISPATCH_BWD,
-                                                            .flags = grad_weights != NULL ? WEFTI_EP_GRADIENTS : 0,
+                                                            .flags = grad_weights != NULL ? WEFTI_EP_VALUES : 0,
                                                             .in = grad_in},
                                  stream, call));
     wefti_cuda_ep_combine_args args = combine_args(route, grad_received, grad_in);

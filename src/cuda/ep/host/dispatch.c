@@ -350,7 +350,7 @@ weft_status wefti_cuda_ep_combine_bwd(weft_ep_route *route, const weft_ep_rows *
                                                        .kernel = {.work = work},
                                                        .staging = staging_of(&to),
                                                        .kind = WEFTI_EP_COMBINE_BWD,
-                                                       .flags = flags | (grad_weights != NULL ? WEFTI_EP_GRADIENTS : 0),
+                                                       .flags = flags | (grad_weights != NULL ? WEFTI_EP_VALUES : 0),
                                                        .in = grad_out,
                                                        .out = grad_rows},
                             stream, call));

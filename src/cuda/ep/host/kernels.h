@@ -38,9 +38,9 @@
     X(many_combine_positions, WEFTI_CUDA_EP_FOR_MANY_POSITIONS)                                                        \
     X(many_dispatch_passing, WEFTI_CUDA_EP_FOR_MANY_PASSING)                                                           \
     X(many_combine_passing, WEFTI_CUDA_EP_FOR_MANY_PASSING)                                                            \
-    X(hosts_crossing, WEFTI_CUDA_EP_FOR_HOSTS)                                                                         \
-    X(hosts_local, WEFTI_CUDA_EP_FOR_HOSTS)                                                                            \
-    X(hosts_values, WEFTI_CUDA_EP_FOR_HOSTS)
+    X(domains_crossing, WEFTI_CUDA_EP_FOR_DOMAINS)                                                                     \
+    X(domains_local, WEFTI_CUDA_EP_FOR_DOMAINS)                                                                        \
+    X(domains_values, WEFTI_CUDA_EP_FOR_DOMAINS)
 
 typedef enum wefti_cuda_ep_family {
     WEFTI_CUDA_EP_FOR_ALL,
@@ -52,7 +52,7 @@ typedef enum wefti_cuda_ep_family {
     WEFTI_CUDA_EP_FOR_MANY, /* groups of more ranks */
     WEFTI_CUDA_EP_FOR_MANY_POSITIONS, /* beside those, with a route of WEFT_EP_DESTINATIONS */
     WEFTI_CUDA_EP_FOR_MANY_PASSING, /* beside those, with WEFT_EP_MASK_ON_TIMEOUT */
-    WEFTI_CUDA_EP_FOR_HOSTS /* groups of several domains, beside those of the groups inside them */
+    WEFTI_CUDA_EP_FOR_DOMAINS /* groups of several domains, beside those of the groups inside them */
 } wefti_cuda_ep_family;
 
 typedef enum wefti_cuda_ep_module {

@@ -1,6 +1,6 @@
 /* cuda/ep/host/kind.h: the kinds of groups inside one domain, as tables of what they have and do. A kind is chosen
  * when a group is created, by its ranks and flags; nothing else asks which it is. Groups of several domains are a
- * backend of their own (cuda/ep/host/hosts.h), with a group of one of these kinds in each domain. */
+ * backend of their own (cuda/ep/host/domains.h), with a group of one of these kinds in each domain. */
 #ifndef WEFTI_CUDA_EP_HOST_KIND_H
 #define WEFTI_CUDA_EP_HOST_KIND_H
 

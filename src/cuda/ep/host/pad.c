@@ -1,6 +1,6 @@
 /* cuda/ep/host/pad.c: weft_ep_route_pad: a kernel after the call, on its stream. */
 #include "cuda/ep/pad.h"
-#include "cuda/ep/host/hosts.h"
+#include "cuda/ep/host/domains.h"
 #include "ep/check.h"
 
 /* In groups of several domains, too: the group inside has the kernel. */

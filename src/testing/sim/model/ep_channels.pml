@@ -1,4 +1,4 @@
-/* The two channels by which a rank sends another's domain its rows (docs/ep-gpu-hosts.md), in CALLS calls of 1 or 2
+/* The two channels by which a rank sends another's domain its rows (docs/ep-gpu-domains.md), in CALLS calls of 1 or 2
  * chunks each: the first goes by channel 0 and says how many there are, the second, if there is one, by channel 1.
  * Chunks of a channel are counted through all calls, so that the sender may be calls ahead, and channel 1 may have a
  * chunk of a later call while the receiver looks for one of this. A flag says the chunk's number and its call. The

@@ -1,4 +1,4 @@
-/* The rings between two ranks of different domains of a group on GPUs (docs/ep-gpu-hosts.md): both send rows and take the
+/* The rings between two ranks of different domains of a group on GPUs (docs/ep-gpu-domains.md): both send rows and take the
  * other's, outward and then back, in each of CALLS calls, CHUNKS chunks each way. Chunks are counted through all calls,
  * so a rank may be a crossing ahead of the other. A kernel fills a slot of its own and posts a descriptor; the proxy,
  * which comes later, copies the chunk to the other's slot and then sets its flag; credits go by the proxy, too. A rank

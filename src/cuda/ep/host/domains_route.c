@@ -1,12 +1,13 @@
-/* cuda/ep/host/hosts_route.c: routes of groups of several domains. */
+/* cuda/ep/host/domains_route.c: routes of groups of several domains. */
 #include <string.h>
 
 #include "base/alloc.h"
-#include "cuda/ep/host/hosts.h"
+#include "cuda/ep/host/domains.h"
 #include "weft.h"
 
 /* Set the pointers of the tables at `memory`, which is not touched and may be 0. Returns their bytes. */
-static size_t lay_out(wefti_cuda_ep_hosts_tables *tables, const weft_ep *ep, const weft_ep_plan *plan, uint64_t memory)
+static size_t lay_out(wefti_cuda_ep_domains_tables *tables, const weft_ep *ep, const weft_ep_plan *plan,
+                      uint64_t memory)
 {
     wefti_u64 end = 0;
     const uint64_t ranks = (uint64_t)ep->ranks;
@@ -53,7 +54,7 @@ static weft_ep_plan inner_plan(const weft_ep *ep, const weft_ep_plan *plan)
 
 size_t wefti_ep_between_route_bytes(const weft_ep *ep, const weft_ep_plan *plan)
 {
-    wefti_cuda_ep_hosts_tables tables = {0};
+    wefti_cuda_ep_domains_tables tables = {0};
     const weft_ep_plan inner = inner_plan(ep, plan);
     return lay_out(&tables, ep, plan, 0) + wefti_cuda_ep_route_bytes(ep->between->inner, &inner);
 }
@@ -71,7 +72,7 @@ weft_status wefti_ep_between_route_open(weft_ep_route *route, void *memory)
 {
     const weft_ep *ep = route->ep;
     const weft_ep_plan inner = inner_plan(ep, &route->plan);
-    wefti_cuda_ep_hosts_tables none = {0};
+    wefti_cuda_ep_domains_tables none = {0};
     const size_t bytes = lay_out(&none, ep, &route->plan, 0);
     weft_ep_counts counts;
     WEFT_TRY(check_plan(&route->plan));
@@ -118,7 +119,7 @@ weft_status wefti_ep_between_route_move(weft_ep_route *route, void *memory, size
 
 weft_status wefti_ep_between_counts(const weft_ep_route *route, weft_ep_counts *counts)
 {
-    const wefti_cuda_ep_hosts_tables *tables = &route->between->tables;
+    const wefti_cuda_ep_domains_tables *tables = &route->between->tables;
     *counts = (weft_ep_counts){
         .rows = &tables->route_header->rows,
         .rows_of_expert = tables->rows_of_expert,

@@ -1,6 +1,6 @@
-/* cuda/ep/hosts/choices.cuh: weights and choices of a combine's own, in groups of several domains. Their owners add up
- * with them, so they go there first, as a dispatch would have them go on the routing that there is: rows of K weights
- * and a bit a choice, to the places that the last dispatch's rows had. They need no tails, and no table changes.
+/* cuda/ep/domains/choices.cuh: weights and choices of a combine's own, in groups of several domains. Their owners add
+ * up with them, so they go there first, as a dispatch would have them go on the routing that there is: rows of K
+ * weights and a bit a choice, to the places that the last dispatch's rows had. They need no tails, and no table changes.
  *
  * Grid, shared memory and flags: as of local.cuh.
  *
@@ -10,21 +10,21 @@
  *
  * Bytes: 4 to 12 a (token, choice) read, and a row of 4 K bytes, and K bits, written. Floor: these bytes over the rate
  * of the GPU's memory. */
-#ifndef WEFTI_CUDA_EP_HOSTS_CHOICES_CUH
-#define WEFTI_CUDA_EP_HOSTS_CHOICES_CUH
+#ifndef WEFTI_CUDA_EP_DOMAINS_CHOICES_CUH
+#define WEFTI_CUDA_EP_DOMAINS_CHOICES_CUH
 
-#include "cuda/ep/hosts/call.cuh"
+#include "cuda/ep/domains/call.cuh"
 
 /* A combine with choices of its own begins. All threads of the grid. */
-EP_DEVICE void ep_hosts_choose(const ep_hosts &args)
+EP_DEVICE void ep_domains_choose(const ep_domains &args)
 {
-    const ep_warp_group warps = ep_hosts_warps();
-    const wefti_cuda_ep_hosts_own &own = args.own;
-    if (!ep_hosts_begins(args.group)) {
+    const ep_warp_group warps = ep_domains_warps();
+    const wefti_cuda_ep_domains_own &own = args.own;
+    if (!ep_domains_begins(args.group)) {
         return;
     }
-    if (ep_hosts_grid().number == 0) {
-        ep_hosts_count_call(args.group);
+    if (ep_domains_grid().number == 0) {
+        ep_domains_count_call(args.group);
     }
     for (int token = warps.number; token < args.tables.route_header->tokens; token += warps.count) {
         wefti_u32 *to = (wefti_u32 *)(args.group.rows + (wefti_u64)token * own.row_bytes);
@@ -46,27 +46,27 @@ EP_DEVICE void ep_hosts_choose(const ep_hosts &args)
 }
 
 /* What came for a received token: K weights, then bits. */
-EP_DEVICE float *ep_hosts_own_weights(const ep_hosts &args, wefti_u64 number)
+EP_DEVICE float *ep_domains_own_weights(const ep_domains &args, wefti_u64 number)
 {
     return (float *)(args.group.received + number * args.own.row_bytes);
 }
 
-EP_DEVICE bool ep_hosts_takes_part(const ep_hosts &args, const float *own, int k)
+EP_DEVICE bool ep_domains_takes_part(const ep_domains &args, const float *own, int k)
 {
     return (((const wefti_u32 *)own)[args.topk + k / 32] >> (k & 31) & 1) != 0;
 }
 
 /* By source one row stands for all choices here: choice 0 comes to have the sum of the weights of those that take part,
  * and takes part if any does. A warp. */
-EP_DEVICE void ep_hosts_fold_own(const ep_hosts &args, wefti_u64 number)
+EP_DEVICE void ep_domains_fold_own(const ep_domains &args, wefti_u64 number)
 {
-    float *own = ep_hosts_own_weights(args, number);
+    float *own = ep_domains_own_weights(args, number);
     if (ep_lane() == 0) {
         float sum = 0.0f;
         bool any = false;
         for (int k = 0; k < args.topk; k++) {
             if (args.tables.here[number * (wefti_u64)args.topk + (wefti_u64)k] != 0 &&
-                ep_hosts_takes_part(args, own, k)) {
+                ep_domains_takes_part(args, own, k)) {
                 sum = __fadd_rn(sum, own[k]);
                 any = true;
             }

@@ -1,7 +1,7 @@
-/* cuda/ep/host/hosts_status.c: what kernels of a group of several domains have found out. */
+/* cuda/ep/host/domains_status.c: what kernels of a group of several domains have found out. */
 #include <stdio.h>
 
-#include "cuda/ep/host/hosts.h"
+#include "cuda/ep/host/domains.h"
 
 uint64_t wefti_ep_between_failed(const weft_ep *ep)
 {

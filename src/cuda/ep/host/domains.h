@@ -1,34 +1,34 @@
-/* cuda/ep/host/hosts.h: the device backend of groups of several domains (cuda/ep/hosts.h): what hangs on a weft_ep and
- * on its routes. */
-#ifndef WEFTI_CUDA_EP_HOST_HOSTS_H
-#define WEFTI_CUDA_EP_HOST_HOSTS_H
+/* cuda/ep/host/domains.h: the device backend of groups of several domains (cuda/ep/domains.h): what hangs on a weft_ep
+ * and on its routes. */
+#ifndef WEFTI_CUDA_EP_HOST_DOMAINS_H
+#define WEFTI_CUDA_EP_HOST_DOMAINS_H
 
+#include "cuda/ep/domains.h"
 #include "cuda/ep/host/calls.h"
-#include "cuda/ep/hosts.h"
 
 /* X(NAME, its length and name, module) */
-#define WEFTI_CUDA_EP_HOSTS_KERNELS(X)                                                                                 \
-    X(BEGIN, "15dispatch_begins", hosts_local)                                                                         \
-    X(NUMBER, "16dispatch_numbers", hosts_local)                                                                       \
-    X(PACK, "14dispatch_packs", hosts_local)                                                                           \
-    X(CROSS, "16dispatch_crosses", hosts_crossing)                                                                     \
-    X(INDEX, "16dispatch_indexes", hosts_local)                                                                        \
-    X(COUNT, "15dispatch_counts", hosts_local)                                                                         \
-    X(SCAN, "14dispatch_scans", hosts_local)                                                                           \
-    X(PLACE, "15dispatch_places", hosts_local)                                                                         \
-    X(CHOOSE, "15combine_chooses", hosts_local)                                                                        \
-    X(RESULTS, "15combine_results", hosts_local)                                                                       \
-    X(CROSS_BACK, "15combine_crosses", hosts_crossing)                                                                 \
-    X(TOTALS, "14combine_totals", hosts_local)                                                                         \
-    X(SPREAD, "15combine_spreads", hosts_values)                                                                       \
-    X(DOTS, "12combine_dots", hosts_values)                                                                            \
-    X(GATHER, "15combine_gathers", hosts_values)                                                                       \
+#define WEFTI_CUDA_EP_DOMAINS_KERNELS(X)                                                                               \
+    X(BEGIN, "15dispatch_begins", domains_local)                                                                       \
+    X(NUMBER, "16dispatch_numbers", domains_local)                                                                     \
+    X(PACK, "14dispatch_packs", domains_local)                                                                         \
+    X(CROSS, "16dispatch_crosses", domains_crossing)                                                                   \
+    X(INDEX, "16dispatch_indexes", domains_local)                                                                      \
+    X(COUNT, "15dispatch_counts", domains_local)                                                                       \
+    X(SCAN, "14dispatch_scans", domains_local)                                                                         \
+    X(PLACE, "15dispatch_places", domains_local)                                                                       \
+    X(CHOOSE, "15combine_chooses", domains_local)                                                                      \
+    X(RESULTS, "15combine_results", domains_local)                                                                     \
+    X(CROSS_BACK, "15combine_crosses", domains_crossing)                                                               \
+    X(TOTALS, "14combine_totals", domains_local)                                                                       \
+    X(SPREAD, "15combine_spreads", domains_values)                                                                     \
+    X(DOTS, "12combine_dots", domains_values)                                                                          \
+    X(GATHER, "15combine_gathers", domains_values)                                                                     \
     X(STATISTICS, "10statistics", routing_after)
 
 typedef enum wefti_ep_between_kernel {
-#define WEFTI_CUDA_EP_HOSTS_KERNEL(NAME, name, module) WEFTI_EP_BETWEEN_##NAME,
-    WEFTI_CUDA_EP_HOSTS_KERNELS(WEFTI_CUDA_EP_HOSTS_KERNEL)
-#undef WEFTI_CUDA_EP_HOSTS_KERNEL
+#define WEFTI_CUDA_EP_DOMAINS_KERNEL(NAME, name, module) WEFTI_EP_BETWEEN_##NAME,
+    WEFTI_CUDA_EP_DOMAINS_KERNELS(WEFTI_CUDA_EP_DOMAINS_KERNEL)
+#undef WEFTI_CUDA_EP_DOMAINS_KERNEL
         WEFTI_EP_BETWEEN_KERNELS
 } wefti_ep_between_kernel;
 
@@ -39,7 +39,7 @@ typedef struct wefti_ep_between {
     int lines_max; /* the most sources that a rank of this domain forwards for */
     weft_team *team; /* the ranks of this domain */
     weft_ep *inner; /* their group */
-    wefti_cuda_ep_hosts_group group; /* as kernels get it */
+    wefti_cuda_ep_domains_group group; /* as kernels get it */
     void *rings; /* symmetric: this rank's block of host memory; behind it the words that kernels tell */
     void *received; /* symmetric in the domain */
     CUdeviceptr owned; /* all other device memory */
@@ -58,7 +58,7 @@ typedef struct wefti_ep_between_half {
 } wefti_ep_between_half;
 
 typedef struct wefti_ep_between_route {
-    wefti_cuda_ep_hosts_tables tables;
+    wefti_cuda_ep_domains_tables tables;
     CUdeviceptr owned; /* the memory, if it is the library's */
     size_t dirty_bytes; /* of the tables, that the first call clears */
     weft_ep_route *inner;

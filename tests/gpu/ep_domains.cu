@@ -10,7 +10,7 @@
 #include "ep/sequence.cuh"
 
 #define CASES 6
-#define HOSTS_DEADLINE_NS (10 * DEADLINE_NS)
+#define DOMAINS_DEADLINE_NS (10 * DEADLINE_NS)
 
 /* Of what plans may have, what groups of several domains offer. */
 static weft_ep_plan draw_plan(const ep_setup *setup, weft_ep_layout layout, uint64_t *common)
@@ -553,7 +553,7 @@ static void test_absence(job *of, arena *all)
     CHECK_OK(weft_device_deadline(of->world, ABSENT_DEADLINE_NS));
     if (!masked[of->pe->pe]) {
         fail_without(of, all, &setup, masked, route);
-        CHECK_OK(weft_device_deadline(of->world, HOSTS_DEADLINE_NS));
+        CHECK_OK(weft_device_deadline(of->world, DOMAINS_DEADLINE_NS));
         mask_domain(of, all, &setup, masked, ep, route);
         weft_ep_rows rows = WEFT_EP_ROWS_INIT;
         rows.data = all->base[PLAIN];
@@ -566,7 +566,7 @@ static void test_absence(job *of, arena *all)
         ep_cover(EP_COVER_MASKED, 1);
         CHECK_OK(weft_ep_destroy(ep));
     }
-    CHECK_OK(weft_device_deadline(of->world, HOSTS_DEADLINE_NS));
+    CHECK_OK(weft_device_deadline(of->world, DOMAINS_DEADLINE_NS));
     CHECK_OK(weft_barrier(of->world)); /* the absent ranks' group ends with their world */
 }
 
@@ -579,8 +579,8 @@ static void test_body(test_pe *pe)
     const int cases = pe->cases > 0 ? pe->cases : CASES;
     check_as_pe(pe->pe);
     of.pe = pe;
-    of.world = test_world(pe, "ep_hosts", (size_t)4 << 30, ON_GPU ? (size_t)512 << 20 : (size_t)128 << 20);
-    CHECK_OK(weft_device_deadline(of.world, HOSTS_DEADLINE_NS));
+    of.world = test_world(pe, "ep_domains", (size_t)4 << 30, ON_GPU ? (size_t)512 << 20 : (size_t)128 << 20);
+    CHECK_OK(weft_device_deadline(of.world, DOMAINS_DEADLINE_NS));
     arena_open(&all, pe, of.world, &of.memory);
     take_memory();
     CHECK_OK(weft_barrier(of.world));

@@ -1,13 +1,13 @@
-/* cuda/ep/host/hosts_masks.c: groups of several domains that go on without a domain.
+/* cuda/ep/host/domains_masks.c: groups of several domains that go on without a domain.
  *
  * A domain is left out once all its ranks are masked: its experts count as -1 then, and crossings have no ends there.
  * What a rank of it sends late comes to rings of its own in this rank's host memory, which nobody reads any more and
  * which stay the group's. Chunks that live ranks sent in the call that failed, and that were not taken, are told by the
- * number of their call, and dropped (hosts/crossing.cuh). The group inside has failed with the call, and is as after a
- * mask that changes nothing. */
+ * number of their call, and dropped (domains/crossing.cuh). The group inside has failed with the call, and is as after
+ * a mask that changes nothing. */
 #include <string.h>
 
-#include "cuda/ep/host/hosts.h"
+#include "cuda/ep/host/domains.h"
 
 /* The domain's ranks that are masked, with `rank`; *left: the lowest that is not. */
 static int count_masked(const weft_ep *ep, int domain, int rank, int *left)
@@ -58,14 +58,14 @@ static weft_status check(const weft_ep *ep, int rank, int alive)
 }
 
 /* A domain has become one that is left out: calls are counted anew. */
-static void leave_out(const weft_ep *ep, int domain, wefti_cuda_ep_hosts_control *control)
+static void leave_out(const weft_ep *ep, int domain, wefti_cuda_ep_domains_control *control)
 {
     uint32_t masks = 0;
     control->masked[domain / 32] |= UINT32_C(1) << domain % 32;
     for (int other = 0; other < ep->domains.count; other++) {
         masks += control->masked[other / 32] >> other % 32 & 1;
     }
-    control->calls = masks << WEFTI_CUDA_EP_HOSTS_COUNT_BITS;
+    control->calls = masks << WEFTI_CUDA_EP_DOMAINS_COUNT_BITS;
 }
 
 /* The group inside is as before the call that failed. */
@@ -82,10 +82,10 @@ weft_status wefti_ep_between_mask(weft_ep *ep, int rank, int alive)
 {
     wefti_ep_between *between = ep->between;
     wefti_device *device = &between->cuda->base;
-    wefti_cuda_ep_hosts_control *there = between->group.control;
-    wefti_cuda_ep_hosts_control control;
+    wefti_cuda_ep_domains_control *there = between->group.control;
+    wefti_cuda_ep_domains_control control;
     uint64_t *told = (uint64_t *)between->group.host_status;
-    const size_t bytes = offsetof(wefti_cuda_ep_hosts_control, sent);
+    const size_t bytes = offsetof(wefti_cuda_ep_domains_control, sent);
     const int domain = ep->domains.of[rank];
     int left;
     WEFT_TRY(check(ep, rank, alive));

@@ -1,6 +1,6 @@
-/* cuda/ep/host/hosts_calls.c: the calls of groups of several domains: kernels of this rank's, the inner group's calls
+/* cuda/ep/host/domains_calls.c: the calls of groups of several domains: kernels of this rank's, the inner group's calls
  * between them, all on the caller's stream. Nothing here waits. */
-#include "cuda/ep/host/hosts.h"
+#include "cuda/ep/host/domains.h"
 #include "ep/check.h"
 #include "weft.h"
 #include "weft/protocol/fp8.h"
@@ -8,7 +8,7 @@
 /* ---- launches ---- */
 
 static weft_status launch(const weft_ep *ep, wefti_ep_between_kernel kernel, int blocks,
-                          const wefti_cuda_ep_hosts_args *args, weft_stream *stream, const char *call)
+                          const wefti_cuda_ep_domains_args *args, weft_stream *stream, const char *call)
 {
     wefti_cuda *cuda = ep->between->cuda;
     void *arguments[] = {(void *)(uintptr_t)args};
@@ -31,7 +31,7 @@ static weft_status find_sms(const weft_ep_route *route, const char *call, int *s
     const wefti_ep_between *between = route->ep->between;
     const int ends = ends_of(between);
     *sms = wefti_cuda_ep_sms_of(route->between->inner);
-    if (*sms * WEFTI_CUDA_EP_HOSTS_ENDS < ends) {
+    if (*sms * WEFTI_CUDA_EP_DOMAINS_ENDS < ends) {
         return wefti_error(WEFT_ERR_STATE,
                            "%s: others have claimed %s multiprocessors of the GPU for kernels that wait; call it again "
                            "when they have given some back, or create the route with a larger plan.sms",
@@ -78,13 +78,13 @@ static uint32_t fold(uint64_t signature)
     return (uint32_t)(signature >> 32) | 1u;
 }
 
-static wefti_cuda_ep_hosts_args args_of(const weft_ep_route *route, unsigned kind, unsigned flags,
-                                        const weft_ep_rows *rows)
+static wefti_cuda_ep_domains_args args_of(const weft_ep_route *route, unsigned kind, unsigned flags,
+                                          const weft_ep_rows *rows)
 {
     const weft_ep_plan *plan = &route->plan;
     const int by_expert = wefti_cuda_ep_is_by_expert(route);
     const int has_slots = wefti_ep_plan_is_slots(plan);
-    wefti_cuda_ep_hosts_args args = {
+    wefti_cuda_ep_domains_args args = {
         .group = route->ep->between->group,
         .tables = route->between->tables,
         .inner_rows = route->between->inner_rows,
@@ -101,7 +101,7 @@ static wefti_cuda_ep_hosts_args args_of(const weft_ep_route *route, unsigned kin
     args.by_rank = wefti_ep_plan_is_by_rank(plan);
     args.inner_ranks = route->ep->between->inner->ranks;
     args.data_bytes = args.row_bytes;
-    args.wide_bytes = wefti_cuda_ep_hosts_row_bytes(args.data_bytes, plan->topk);
+    args.wide_bytes = wefti_cuda_ep_domains_row_bytes(args.data_bytes, plan->topk);
     args.choices.all_weights = (plan->flags & WEFT_EP_ALL_WEIGHTS) != 0;
     args.call =
         fold(wefti_cuda_ep_signature((wefti_cuda_ep_call)kind, flags | wefti_cuda_ep_layout_flags(route),
@@ -122,7 +122,7 @@ static weft_status ended(weft_ep *ep, weft_status status)
 
 /* ---- dispatch ---- */
 
-static void add_choices(wefti_cuda_ep_hosts_args *args, weft_ep_route *route, const weft_ep_choices *fresh)
+static void add_choices(wefti_cuda_ep_domains_args *args, weft_ep_route *route, const weft_ep_choices *fresh)
 {
     if (fresh != NULL) {
         args->choices.ids = fresh->ids;
@@ -139,7 +139,7 @@ static void add_choices(wefti_cuda_ep_hosts_args *args, weft_ep_route *route, co
 }
 
 /* What the forwarders of the domain have, to the owners of experts there. */
-static weft_status dispatch_inside(const weft_ep_route *route, const wefti_cuda_ep_hosts_args *args,
+static weft_status dispatch_inside(const weft_ep_route *route, const wefti_cuda_ep_domains_args *args,
                                    weft_stream *stream)
 {
     const wefti_ep_between *between = route->ep->between;
@@ -163,7 +163,7 @@ static weft_status dispatch_inside(const weft_ep_route *route, const wefti_cuda_
     return route->ep->calls->dispatch(route->between->inner, &in, &received, stream);
 }
 
-static weft_status run_dispatch(weft_ep_route *route, const wefti_cuda_ep_hosts_args *args, weft_stream *stream,
+static weft_status run_dispatch(weft_ep_route *route, const wefti_cuda_ep_domains_args *args, weft_stream *stream,
                                 const char *call)
 {
     weft_ep *ep = route->ep;
@@ -190,19 +190,19 @@ weft_status wefti_ep_between_update(weft_ep_route *route, const weft_ep_choices 
     static const char call[] = "weft_ep_route_update";
     WEFT_TRY(check_pairs(route->ep, stream, call));
     WEFT_TRY(wefti_ep_between_status(route->ep, call));
-    wefti_cuda_ep_hosts_args args = args_of(route, WEFTI_CUDA_EP_DISPATCH, WEFTI_CUDA_EP_FRESH, NULL);
+    wefti_cuda_ep_domains_args args = args_of(route, WEFTI_CUDA_EP_DISPATCH, WEFTI_CUDA_EP_FRESH, NULL);
     add_choices(&args, route, choices);
     WEFT_TRY(run_dispatch(route, &args, stream, call));
     return made(route->ep, wefti_ep_between_count(route, WEFTI_CUDA_EP_COUNTED_NOT, stream, call));
 }
 
 /* Add the scales of fp8 rows, which were given or are made on the way, and those of rows of bytes. */
-static void add_scales(wefti_cuda_ep_hosts_args *args, const weft_ep_route *route, const weft_ep_rows *in,
+static void add_scales(wefti_cuda_ep_domains_args *args, const weft_ep_route *route, const weft_ep_rows *in,
                        const weft_ep_received *out)
 {
     args->scale_words = (uint32_t)wefti_ep_scale_words(&out->rows);
-    args->data_bytes = args->row_bytes + wefti_cuda_ep_hosts_scale_bytes(args->scale_words);
-    args->wide_bytes = wefti_cuda_ep_hosts_row_bytes(args->data_bytes, route->plan.topk);
+    args->data_bytes = args->row_bytes + wefti_cuda_ep_domains_scale_bytes(args->scale_words);
+    args->wide_bytes = wefti_cuda_ep_domains_row_bytes(args->data_bytes, route->plan.topk);
     args->out_scales = wefti_cuda_ep_scales_of(&out->rows);
     if (out->scale_group_stride != 0) {
         args->scale_group_step = out->scale_group_stride - (uint64_t)args->slots * args->out_scales.row_stride;
@@ -226,11 +226,11 @@ typedef struct move {
     const float *weights;
 } move;
 
-static wefti_cuda_ep_hosts_args dispatch_args(weft_ep_route *route, const weft_ep_choices *fresh,
-                                              const weft_ep_rows *in, const weft_ep_received *out, const move *of)
+static wefti_cuda_ep_domains_args dispatch_args(weft_ep_route *route, const weft_ep_choices *fresh,
+                                                const weft_ep_rows *in, const weft_ep_received *out, const move *of)
 {
     const unsigned flags = WEFTI_CUDA_EP_MOVE | of->flags | (fresh != NULL ? WEFTI_CUDA_EP_FRESH : 0);
-    wefti_cuda_ep_hosts_args args = args_of(route, of->kind, flags, &out->rows);
+    wefti_cuda_ep_domains_args args = args_of(route, of->kind, flags, &out->rows);
     if (out->rows.scale_type != WEFT_EP_SCALE_NONE) {
         add_scales(&args, route, in, out);
         args.call ^= (uint32_t)in->dtype << 8 | (uint32_t)out->rows.scale_type << 4;
@@ -261,7 +261,7 @@ static weft_status dispatch(weft_ep_route *route, const weft_ep_choices *fresh, 
                             const weft_ep_received *out, const move *of, weft_stream *stream, const char *call)
 {
     WEFT_TRY(wefti_ep_between_status(route->ep, call));
-    const wefti_cuda_ep_hosts_args args = dispatch_args(route, fresh, in, out, of);
+    const wefti_cuda_ep_domains_args args = dispatch_args(route, fresh, in, out, of);
     WEFT_TRY(run_dispatch(route, &args, stream, call));
     return wefti_ep_between_count(route, WEFTI_CUDA_EP_COUNTED_DISPATCH, stream, call);
 }
@@ -349,7 +349,7 @@ static weft_status combine_inside(const weft_ep_route *route, const weft_ep_rows
 }
 
 /* Rows of `results` back to their sources, and added up there. */
-static weft_status run_back(const weft_ep_route *route, int sms, const wefti_cuda_ep_hosts_args *args,
+static weft_status run_back(const weft_ep_route *route, int sms, const wefti_cuda_ep_domains_args *args,
                             const weft_ep_rows *in, weft_stream *stream, const char *call)
 {
     weft_ep *ep = route->ep;
@@ -359,11 +359,11 @@ static weft_status run_back(const weft_ep_route *route, int sms, const wefti_cud
 }
 
 /* A combine's own weights and choices to the owners of experts. */
-static weft_status run_choices(const weft_ep_route *route, int sms, const wefti_cuda_ep_hosts_args *args,
+static weft_status run_choices(const weft_ep_route *route, int sms, const wefti_cuda_ep_domains_args *args,
                                weft_stream *stream, const char *call)
 {
     weft_ep *ep = route->ep;
-    wefti_cuda_ep_hosts_args rows = *args;
+    wefti_cuda_ep_domains_args rows = *args;
     rows.is_kept = 1;
     rows.wide_bytes = args->own.row_bytes;
     WEFT_TRY(launch(ep, WEFTI_EP_BETWEEN_CHOOSE, sms, &rows, stream, call));
@@ -371,7 +371,7 @@ static weft_status run_choices(const weft_ep_route *route, int sms, const wefti_
     return ended(ep, dispatch_inside(route, &rows, stream));
 }
 
-static weft_status run_combine(weft_ep_route *route, const wefti_cuda_ep_hosts_args *args, const weft_ep_rows *in,
+static weft_status run_combine(weft_ep_route *route, const wefti_cuda_ep_domains_args *args, const weft_ep_rows *in,
                                weft_stream *stream, const char *call)
 {
     int sms;
@@ -390,7 +390,7 @@ typedef struct values {
     const float *in; /* of received rows; NULL with `dots` */
     float *out;
     int of_owners; /* by source: only those of choices of this rank */
-    const wefti_cuda_ep_hosts_args *dots; /* the dispatch that brought gradients, with `rows` beside */
+    const wefti_cuda_ep_domains_args *dots; /* the dispatch that brought gradients, with `rows` beside */
 } values;
 
 /* A sum of rows of K floats, after the rest of the call. */
@@ -400,7 +400,7 @@ static weft_status run_values(const weft_ep_route *route, unsigned kind, const v
     weft_ep *ep = route->ep;
     const weft_ep_rows rows = {
         .size = sizeof rows, .dtype = WEFT_EP_F32, .hidden = (int)wefti_ep_between_places(route->plan.topk)};
-    wefti_cuda_ep_hosts_args args = args_of(route, kind, WEFTI_CUDA_EP_VALUES, &rows);
+    wefti_cuda_ep_domains_args args = args_of(route, kind, WEFTI_CUDA_EP_VALUES, &rows);
     int sms;
     WEFT_TRY(ended(ep, find_sms(route, call, &sms)));
     args.dtype = args.out_dtype = WEFT_EP_F32;
@@ -411,7 +411,7 @@ static weft_status run_values(const weft_ep_route *route, unsigned kind, const v
     args.out = ep->between->group.rows;
     args.out_pitch = args.row_bytes;
     if (of->dots != NULL) {
-        wefti_cuda_ep_hosts_args dots = *of->dots;
+        wefti_cuda_ep_domains_args dots = *of->dots;
         dots.places = args.places;
         WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_DOTS, sms, &dots, stream, call)));
     } else {
@@ -441,14 +441,14 @@ static weft_status combine(weft_ep_route *route, const weft_ep_rows *in, const w
                            (combining->ids != NULL ? WEFTI_CUDA_EP_COMBINE_IDS : 0) |
                            (of->out != NULL ? WEFTI_CUDA_EP_VALUES : 0);
     const int is_once = kind == WEFTI_CUDA_EP_DISPATCH_BWD && route->plan.layout == WEFT_EP_SLOTS_EXPERT;
-    wefti_cuda_ep_hosts_args args = args_of(route, kind, flags | (is_once ? WEFTI_CUDA_EP_ONCE : 0), in);
+    wefti_cuda_ep_domains_args args = args_of(route, kind, flags | (is_once ? WEFTI_CUDA_EP_ONCE : 0), in);
     args.dtype = in->dtype;
     args.out_dtype = out->dtype;
     if (wefti_ep_combining_has_choices(combining)) {
-        args.own = (wefti_cuda_ep_hosts_own){.row_bytes = wefti_cuda_ep_hosts_own_bytes(route->plan.topk),
-                                             .weights = combining->weights,
-                                             .ids = combining->ids,
-                                             .wide = combining->ids_are_wide};
+        args.own = (wefti_cuda_ep_domains_own){.row_bytes = wefti_cuda_ep_domains_own_bytes(route->plan.topk),
+                                               .weights = combining->weights,
+                                               .ids = combining->ids,
+                                               .wide = combining->ids_are_wide};
     }
     args.in = in->data;
     args.in_pitch = wefti_cuda_ep_pitch(in);
@@ -530,7 +530,7 @@ weft_status wefti_ep_between_combine_bwd(weft_ep_route *route, const weft_ep_row
                      .flags = ((flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0) |
                               (grad_weights != NULL ? WEFTI_CUDA_EP_VALUES : 0),
                      .dtype = grad_out->dtype};
-    wefti_cuda_ep_hosts_args args = dispatch_args(route, NULL, grad_out, &received, &of);
+    wefti_cuda_ep_domains_args args = dispatch_args(route, NULL, grad_out, &received, &of);
     WEFT_TRY(run_dispatch(route, &args, stream, call));
     if (grad_weights == NULL) {
         return made(route->ep, wefti_ep_between_count(route, WEFTI_CUDA_EP_COUNTED_NOT, stream, call));

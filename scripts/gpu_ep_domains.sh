@@ -1,13 +1,13 @@
 #!/bin/bash
-# Expert parallelism of several link domains (docs/ep-gpu-hosts.md), on GPUs or, with --fake, without.
-# Usage: scripts/gpu_ep_hosts.sh BUILD [--fake]
+# Expert parallelism of several link domains (docs/ep-gpu-domains.md), on GPUs or, with --fake, without.
+# Usage: scripts/gpu_ep_domains.sh BUILD [--fake]
 #
 # On GPUs: two, each a domain of its own (WEFT_CUDA_DOMAIN=1): PEs as threads and as processes, over the host transport,
-# and as two nodes over libfabric's provider tcp on the loopback, if there is one. BUILD/gpu/test_ep_hosts is what
-# `cmake --build BUILD --target gpu_test_ep_hosts` makes; each run compares random cases with the serial reference, and
-# the bytes that cross with one row a (token, domain) each way. --fake: the larger shapes, which are too long for ctest.
+# and as two nodes over libfabric's provider tcp on the loopback, if there is one. BUILD/gpu/test_ep_domains is what
+# `cmake --build BUILD --target gpu_test_ep_domains` makes; each run compares random cases with the serial reference,
+# and the bytes that cross with one row a (token, domain) each way. --fake: the larger shapes, which are too long for ctest.
 set -u
-build=$(realpath "${1:?usage: gpu_ep_hosts.sh BUILD [--fake]}")
+build=$(realpath "${1:?usage: gpu_ep_domains.sh BUILD [--fake]}")
 root=$(cd "$(dirname "$0")/.." && pwd)
 failed=0
 
@@ -30,7 +30,7 @@ export WEFT_LOG=none
 loopback=(env FI_PROVIDER=tcp FI_TCP_IFACE=lo WEFT_UID_INTERFACE=lo)
 nodes="$root/tests/support/nodes.sh"
 if [ "${2:-}" = --fake ]; then
-    test="$build/tests/ep_hosts_on_host"
+    test="$build/tests/ep_domains_on_host"
     export LD_LIBRARY_PATH="$build/fake" WEFT_DEADLINE=200
     # DOMAINS x RANKS, as processes of one host; multiprocessors, for the ranks' kernels and proxies on two GPUs.
     for shape in "2 2 8" "4 2 16" "2 8 20" "8 4 34"; do
@@ -44,7 +44,7 @@ if [ "${2:-}" = --fake ]; then
             "$build/weftrun" -n $((domains * ranks)) "$nodes" "$ranks" "$test" -c 2
     done
 else
-    test="$build/gpu/test_ep_hosts"
+    test="$build/gpu/test_ep_domains"
     run "2 threads" env WEFT_CUDA_DOMAIN=1 "$test" -t 2
     run "2 threads, by the proxy" env WEFT_CUDA_DOMAIN=1 WEFT_EP_MAPPED=0 "$test" -t 2
     run "4 threads, two a domain" env WEFT_CUDA_DOMAIN=2 "$test" -t 4 -c 4

@@ -1,7 +1,7 @@
-/* cuda/ep/host/hosts_statistics.c: what WEFT_EP_STATISTICS keeps in groups of several domains. It is kept and added up
- * as in one domain (statistics.c), of n waits: those for the S ranks of the own domain, which kernels of the group
- * inside note, by their place there, then those for all R, which crossings note (hosts/crossing.cuh). */
-#include "cuda/ep/host/hosts.h"
+/* cuda/ep/host/domains_statistics.c: what WEFT_EP_STATISTICS keeps in groups of several domains. It is kept and added
+ * up as in one domain (statistics.c), of n waits: those for the S ranks of the own domain, which kernels of the group
+ * inside note, by their place there, then those for all R, which crossings note (domains/crossing.cuh). */
+#include "cuda/ep/host/domains.h"
 
 static uint64_t waits_of(const weft_ep *ep)
 {

@@ -1,8 +1,8 @@
-/* cuda/ep/host/hosts_group.c: groups of several domains: the group inside each, rings, device memory. */
+/* cuda/ep/host/domains_group.c: groups of several domains: the group inside each, rings, device memory. */
 #include <string.h>
 
 #include "base/alloc.h"
-#include "cuda/ep/host/hosts.h"
+#include "cuda/ep/host/domains.h"
 #include "ep/agreement.h"
 #include "weft.h"
 
@@ -42,8 +42,8 @@ static weft_status check_limits(const weft_ep *ep)
 static uint64_t wide_max(const weft_ep *ep)
 {
     const uint64_t row_bytes = ep->config.row_bytes_max;
-    return wefti_cuda_ep_hosts_row_bytes(row_bytes + wefti_cuda_ep_hosts_scale_bytes(wefti_ep_scale_words_max(ep)),
-                                         ep->config.topk_max);
+    return wefti_cuda_ep_domains_row_bytes(row_bytes + wefti_cuda_ep_domains_scale_bytes(wefti_ep_scale_words_max(ep)),
+                                           ep->config.topk_max);
 }
 
 /* Sources that `forwarder` forwards for, to `ends`, if it is not NULL; *most becomes the most of a domain, if more. */
@@ -89,12 +89,12 @@ static void set_shape(weft_ep *ep)
     between->lines_max = lines;
     between->ring = wefti_ep_ring_shape_of((size_t)ep->domains.count, (size_t)lines, (size_t)most, wide_max(ep),
                                            (size_t)ep->config.topk_max, (size_t)ep->config.tokens_max);
-    between->channels = wefti_cuda_ep_hosts_channels(&between->ring, ep->settings.channels);
-    if (between->channels > 1 && between->ring.slots > WEFTI_CUDA_EP_HOSTS_SLOTS) {
-        between->ring.slots = WEFTI_CUDA_EP_HOSTS_SLOTS;
+    between->channels = wefti_cuda_ep_domains_channels(&between->ring, ep->settings.channels);
+    if (between->channels > 1 && between->ring.slots > WEFTI_CUDA_EP_DOMAINS_SLOTS) {
+        between->ring.slots = WEFTI_CUDA_EP_DOMAINS_SLOTS;
     }
     between->ring.tokens = rows > 0 && rows < between->ring.tokens ? rows : between->ring.tokens;
-    between->group.at = wefti_cuda_ep_hosts_rings_of(&between->ring, between->channels);
+    between->group.at = wefti_cuda_ep_domains_rings_of(&between->ring, between->channels);
 }
 
 /* ---- private device memory ---- */
@@ -106,14 +106,14 @@ static uint64_t sum_bytes_max(const weft_ep *ep)
     return values > ep->config.row_bytes_max ? values : ep->config.row_bytes_max;
 }
 
-static size_t lay_out(weft_ep *ep, wefti_cuda_ep_hosts_group *group, uint64_t memory)
+static size_t lay_out(weft_ep *ep, wefti_cuda_ep_domains_group *group, uint64_t memory)
 {
     wefti_u64 end = 0;
     const uint64_t tokens = (uint64_t)ep->config.tokens_max;
     const uint64_t domains = (uint64_t)ep->domains.count;
     const uint64_t received = wefti_ep_between_received_max(ep);
     const uint64_t local = (uint64_t)(ep->owners.local_max > 1 ? ep->owners.local_max : 1);
-    const uint64_t tiles = (received + WEFTI_CUDA_EP_HOSTS_TILE - 1) / WEFTI_CUDA_EP_HOSTS_TILE;
+    const uint64_t tiles = (received + WEFTI_CUDA_EP_DOMAINS_TILE - 1) / WEFTI_CUDA_EP_DOMAINS_TILE;
     const uint64_t wide = wide_max(ep);
     const uint64_t row_bytes = sum_bytes_max(ep);
 #define LAY(field, bytes) group->field = (void *)(uintptr_t)(memory + wefti_cuda_ep_take(&end, bytes))
@@ -204,7 +204,7 @@ static int pe_of(const weft_ep *ep, int rank)
 }
 
 /* Kernels store to the rings of PEs of this host, whose host heaps are mapped here. */
-static weft_status map_end(const weft_ep *ep, wefti_cuda_ep_hosts_end *end)
+static weft_status map_end(const weft_ep *ep, wefti_cuda_ep_domains_end *end)
 {
     weft_world *world = ep->world;
     if (ep->settings.maps == 0 || end->rank == ep->rank || !wefti_pe_is_near(&world->view, end->pe)) {
@@ -240,7 +240,7 @@ static weft_status check_reach(const weft_ep *ep)
 }
 
 /* The ends of this rank's rings. */
-static void find_ends(const weft_ep *ep, wefti_cuda_ep_hosts_end *forwarders, wefti_cuda_ep_hosts_end *sources)
+static void find_ends(const weft_ep *ep, wefti_cuda_ep_domains_end *forwarders, wefti_cuda_ep_domains_end *sources)
 {
     const wefti_ep_domains *domains = &ep->domains;
     int *of = (int *)(void *)(sources + ep->ranks);
@@ -251,16 +251,16 @@ static void find_ends(const weft_ep *ep, wefti_cuda_ep_hosts_end *forwarders, we
         const int is_own = domain == domains->of[ep->rank];
         const int rank = is_own ? ep->rank : wefti_ep_domains_forwarder(domains, ep->rank, domain);
         const int theirs_count = is_own ? 0 : list_sources(domains, rank, theirs, &most);
-        forwarders[domain] = (wefti_cuda_ep_hosts_end){.pe = pe_of(ep, rank),
-                                                       .rank = rank,
-                                                       .domain = domain,
-                                                       .line = (uint32_t)ascending(theirs, theirs_count, ep->rank)};
+        forwarders[domain] = (wefti_cuda_ep_domains_end){.pe = pe_of(ep, rank),
+                                                         .rank = rank,
+                                                         .domain = domain,
+                                                         .line = (uint32_t)ascending(theirs, theirs_count, ep->rank)};
     }
     for (int i = 0; i < count; i++) {
-        sources[ascending(of, count, of[i])] = (wefti_cuda_ep_hosts_end){.pe = pe_of(ep, of[i]),
-                                                                         .rank = of[i],
-                                                                         .domain = domains->of[of[i]],
-                                                                         .line = (uint32_t)domains->of[ep->rank]};
+        sources[ascending(of, count, of[i])] = (wefti_cuda_ep_domains_end){.pe = pe_of(ep, of[i]),
+                                                                           .rank = of[i],
+                                                                           .domain = domains->of[of[i]],
+                                                                           .line = (uint32_t)domains->of[ep->rank]};
     }
     ep->between->group.lines = count;
 }
@@ -286,10 +286,10 @@ static weft_status write_tables(weft_ep *ep)
     const size_t ranks = (size_t)ep->ranks;
     const size_t domains = (size_t)ep->domains.count;
     const size_t experts = (size_t)ep->config.experts;
-    wefti_cuda_ep_hosts_group *group = &between->group;
+    wefti_cuda_ep_domains_group *group = &between->group;
     wefti_device *device = &between->cuda->base;
-    const size_t ends = (domains + ranks) * sizeof(wefti_cuda_ep_hosts_end);
-    wefti_cuda_ep_hosts_end *forwarders = wefti_alloc_zeroed(1, ends + 2 * ranks * sizeof(int));
+    const size_t ends = (domains + ranks) * sizeof(wefti_cuda_ep_domains_end);
+    wefti_cuda_ep_domains_end *forwarders = wefti_alloc_zeroed(1, ends + 2 * ranks * sizeof(int));
     int32_t *numbers = wefti_alloc_zeroed(2 * experts, sizeof *numbers);
     if (forwarders == NULL || numbers == NULL) {
         wefti_free(forwarders);
@@ -327,12 +327,12 @@ static weft_status find_kernels(wefti_ep_between *between)
         wefti_cuda_ep_module module;
     } kernels[] = {
 #define KERNEL(NAME, name, module) {"_ZN4weft" name "C1Ev", WEFTI_CUDA_EP_MODULE_##module},
-        WEFTI_CUDA_EP_HOSTS_KERNELS(KERNEL)
+        WEFTI_CUDA_EP_DOMAINS_KERNELS(KERNEL)
 #undef KERNEL
     };
     wefti_cuda *cuda = between->cuda;
     const wefti_cuda_driver *driver = &cuda->driver;
-    WEFT_TRY(wefti_cuda_ep_load_modules(cuda, 1u << WEFTI_CUDA_EP_FOR_HOSTS));
+    WEFT_TRY(wefti_cuda_ep_load_modules(cuda, 1u << WEFTI_CUDA_EP_FOR_DOMAINS));
     for (int i = 0; i < WEFTI_EP_BETWEEN_KERNELS; i++) {
         CUfunction *function = &between->kernel[i];
         WEFT_TRY(wefti_cuda_check(
@@ -346,7 +346,7 @@ static weft_status find_kernels(wefti_ep_between *between)
 static void set_group(weft_ep *ep)
 {
     wefti_ep_between *between = ep->between;
-    wefti_cuda_ep_hosts_group *group = &between->group;
+    wefti_cuda_ep_domains_group *group = &between->group;
     const wefti_cuda_ep_group *inner = &between->inner->device->group[0];
     wefti_cuda_ep_control *control = (void *)(uintptr_t)(wefti_cuda_ep_own_area(between->inner, 0) + inner->at.control);
     group->memory = (uintptr_t)between->rings;
@@ -511,7 +511,7 @@ static weft_status route_attach(weft_ep_route *route, void *memory, size_t bytes
                        "weft_ep_route_attach: routes of a group of several domains stay where they were made");
 }
 
-static const wefti_ep_backend hosts_backend = {
+static const wefti_ep_backend domains_backend = {
     .name = "device",
     .has_streams = 1,
     .link_domain = link_domain,
@@ -544,4 +544,4 @@ static const wefti_ep_backend hosts_backend = {
     .pad = wefti_cuda_ep_pad,
 };
 
-const wefti_ep_backend *const wefti_ep_hosts_backend = &hosts_backend;
+const wefti_ep_backend *const wefti_ep_domains_backend = &domains_backend;
