@@ -5,7 +5,7 @@
 # On GPUs: two, each a domain of its own (WEFT_CUDA_DOMAIN=1): PEs as threads and as processes, over the host transport,
 # and as two nodes over libfabric's provider tcp on the loopback, if there is one. BUILD/gpu/test_ep_domains is what
 # `cmake --build BUILD --target gpu_test_ep_domains` makes; each run compares random cases with the serial reference,
-# and the bytes that cross with one row a (token, domain) each way. --fake: the larger shapes, which are too long for ctest.
+# and the bytes that cross with one row a (token, domain) each way. --fake: the larger shapes, too long for ctest.
 set -u
 build=$(realpath "${1:?usage: gpu_ep_domains.sh BUILD [--fake]}")
 root=$(cd "$(dirname "$0")/.." && pwd)

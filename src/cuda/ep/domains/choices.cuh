@@ -1,6 +1,7 @@
 /* cuda/ep/domains/choices.cuh: weights and choices of a combine's own, in groups of several domains. Their owners add
  * up with them, so they go there first, as a dispatch would have them go on the routing that there is: rows of K
- * weights and a bit a choice, to the places that the last dispatch's rows had. They need no tails, and no table changes.
+ * weights and a bit a choice, to the places that the last dispatch's rows had. They need no tails, and no table
+ * changes.
  *
  * Grid, shared memory and flags: as of local.cuh.
  *
