@@ -312,25 +312,10 @@ static void attached(weft_world *world, int which)
     free(memory);
 }
 
-/* What the host has and kernels have not: the error names the field, nothing is called, and the group goes on. */
-static void not_in_kernels(weft_world *world, int which)
+/* How much memory a group on GPUs takes, with and without what its flags ask for. */
+static void memory_told(void)
 {
-    ep_rig rig;
-    weft_ep_route *route = NULL;
-    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
-    (void)which;
-    ep_rig_open(&rig, world, WEFT_EP_RANK_MAJOR, 0);
-    ep_rig_expect_step(&rig);
-    CHECK_STATUS(weft_ep_route_move(rig.route, rig.there, SIZE_MAX), WEFT_ERR_ARGUMENT); /* the library's memory */
-    uint64_t generation = 0;
-    CHECK_OK(weft_ep_route_generation(rig.route, &generation));
-    CHECK_OK(weft_ep_route_expect(rig.route, generation));
-    CHECK_STATUS(weft_ep_route_expect(rig.route, generation + 1), WEFT_ERR_STATE);
     weft_ep_config config = ep_rig_config();
-    weft_ep *ep = NULL;
-    const uint64_t *words = NULL;
-    uint64_t calls = 0;
-    int count = -1;
     weft_ep_memory memory = WEFT_EP_MEMORY_INIT;
     CHECK_OK(weft_ep_bytes(&config, EP_RIG_PES, &memory));
     CHECK(memory.low_latency_bytes >= 2 * (size_t)EP_RIG_PES * EP_RIG_TOKENS * sizeof(ep_rig_row));
@@ -352,6 +337,29 @@ static void not_in_kernels(weft_world *world, int which)
     config.pairs_max = 0;
     CHECK_STATUS(weft_ep_bytes(&config, 33, &memory), WEFT_ERR_UNSUPPORTED);
     CHECK(strstr(weft_last_error(), "WEFT_EP_ROWS_WITH_SEND") != NULL);
+}
+
+/* What the host has and kernels have not: the error names the field, nothing is called, and the group goes on. */
+static void not_in_kernels(weft_world *world, int which)
+{
+    ep_rig rig;
+    weft_ep_route *route = NULL;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    (void)which;
+    ep_rig_open(&rig, world, WEFT_EP_RANK_MAJOR, 0);
+    ep_rig_expect_step(&rig);
+    memory_told();
+    CHECK_STATUS(weft_ep_route_move(rig.route, rig.there, SIZE_MAX), WEFT_ERR_ARGUMENT); /* the library's memory */
+    uint64_t generation = 0;
+    CHECK_OK(weft_ep_route_generation(rig.route, &generation));
+    CHECK_OK(weft_ep_route_expect(rig.route, generation));
+    CHECK_STATUS(weft_ep_route_expect(rig.route, generation + 1), WEFT_ERR_STATE);
+    weft_ep_config config = ep_rig_config();
+    weft_ep *ep = NULL;
+    const uint64_t *words = NULL;
+    uint64_t calls = 0;
+    int count = -1;
+    weft_ep_memory memory = WEFT_EP_MEMORY_INIT;
     config.flags = WEFT_EP_MASK_ON_TIMEOUT | WEFT_EP_NO_LOW_LATENCY;
     CHECK_STATUS(weft_ep_create(weft_team_world(world), &config, &ep), WEFT_ERR_UNSUPPORTED);
     CHECK(rig.rank != 0 || strstr(weft_last_error(), "memory for low latency") != NULL);

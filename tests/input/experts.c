@@ -113,7 +113,7 @@ CASE(weft_ep_create)
     bad.pairs_max = 3;
     CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT);
     bad = config;
-    bad.flags = 16;
+    bad.flags = 32;
     CHECK_STATUS(weft_ep_create(s->team, &bad, &ep), WEFT_ERR_ARGUMENT);
     bad = config;
     bad.windows = 2; /* of no bytes */

@@ -77,4 +77,4 @@ for library in libweft_nccl_ep.so nccl_ep/libnccl_ep.so.0 libweft_nvte_ep.so; do
     fi
 done
 test "$(nm -D --defined-only "$libraries/libweft_nccl_ep.so" | wc -l)" -eq 18
-test "$(nm -D --defined-only "$libraries/libweft_nvte_ep.so" | grep -c ' nvte_ep_')" -eq 8
+test "$(nm -D --defined-only "$libraries/libweft_nvte_ep.so" | grep -c ' nvte_ep_')" -eq 9
