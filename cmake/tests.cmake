@@ -341,7 +341,7 @@ endfunction()
 # Random cases by the thousand; fewer where each is slow.
 function(weft_add_property_tests)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/property/*.c)
-    set(cases 6000)
+    set(cases 4000)
     if(WEFT_SANITIZE)
         set(cases 200)
     endif()
