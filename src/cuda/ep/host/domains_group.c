@@ -16,6 +16,15 @@ static weft_status refuse(const char *what, const char *remedy)
                        what, remedy);
 }
 
+static const struct {
+    unsigned flag;
+    const char *text;
+} not_there[] = {
+    {WEFT_EP_MASK_ON_TIMEOUT, "flags has WEFT_EP_MASK_ON_TIMEOUT"},
+    {WEFT_EP_NO_STAGING, "flags has WEFT_EP_NO_STAGING"},
+    {WEFT_EP_ROWS_WITH_SEND, "flags has WEFT_EP_ROWS_WITH_SEND"},
+};
+
 static weft_status check_limits(const weft_ep *ep)
 {
     if (ep->ranks > WEFTI_CUDA_EP_MANY_MAX) {
@@ -27,10 +36,10 @@ static weft_status check_limits(const weft_ep *ep)
     if (ep->config.rows_max != 0) {
         return refuse("rows_max is not 0", "give 0, or route on the host (config.on_device 0)");
     }
-    if ((ep->config.flags & (WEFT_EP_MASK_ON_TIMEOUT | WEFT_EP_NO_STAGING)) != 0) {
-        return refuse((ep->config.flags & WEFT_EP_NO_STAGING) != 0 ? "flags has WEFT_EP_NO_STAGING"
-                                                                   : "flags has WEFT_EP_MASK_ON_TIMEOUT",
-                      "leave it out, or route on the host (config.on_device 0)");
+    for (size_t i = 0; i < sizeof not_there / sizeof *not_there; i++) {
+        if ((ep->config.flags & not_there[i].flag) != 0) {
+            return refuse(not_there[i].text, "leave it out, or route on the host (config.on_device 0)");
+        }
     }
     if (ep->config.claim_with != NULL) {
         return refuse("claim_with is given", "give NULL");
