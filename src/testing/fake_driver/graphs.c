@@ -1,5 +1,6 @@
 /* testing/fake_driver/graphs.c: captured graphs: what a thread launches and fills between fakeCapture(1) and (0) is
  * done at once, as if the graph were launched once, and done again by each fakeReplay, with the arguments of then. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,33 @@ static __thread int is_capturing;
 static __thread CUstreamCaptureMode capture_mode;
 static __thread node *graph;
 
+static void free_nodes(void *first)
+{
+    for (node *at = first; at != NULL;) {
+        node *next = at->next;
+        free(at);
+        at = next;
+    }
+}
+
+/* The thread's graph ends with the thread. */
+static pthread_key_t of_thread;
+
+static void make_key(void)
+{
+    if (pthread_key_create(&of_thread, free_nodes) != 0) {
+        abort();
+    }
+}
+
+static void set_graph(node *first)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, make_key);
+    (void)pthread_setspecific(of_thread, first);
+    graph = first;
+}
+
 int fake_is_recorded(void)
 {
     return is_capturing && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -28,10 +56,14 @@ void *fake_record(void (*run)(const void *args), size_t bytes)
     if (made == NULL) {
         abort();
     }
+    made->run = run;
+    if (graph == NULL) {
+        set_graph(made);
+        return made->args;
+    }
     while (*place != NULL) {
         place = &(*place)->next;
     }
-    made->run = run;
     *place = made;
     return made->args;
 }
@@ -40,10 +72,9 @@ void *fake_record(void (*run)(const void *args), size_t bytes)
 FAKE void fakeCapture(int on);
 FAKE void fakeCapture(int on)
 {
-    while (on && graph != NULL) {
-        node *next = graph->next;
-        free(graph);
-        graph = next;
+    if (on) {
+        free_nodes(graph);
+        set_graph(NULL);
     }
     is_capturing = on;
 }
