@@ -25,9 +25,9 @@ typedef struct ep_call {
     int tokens_of[WEFTI_CUDA_EP_RANKS_MAX]; /* T of each rank */
     wefti_u32 from[WEFTI_CUDA_EP_RANKS_MAX + 1]; /* the first place of each source here; at last N */
     wefti_u32 count[WEFTI_CUDA_EP_RANKS_MAX]; /* tokens from each source */
-    wefti_u32 wanted; /* where rows may be dropped: how many would come here, padding included, if none were */
     wefti_u32 staged; /* by expert: ranks that want rows by their places, as bits */
     wefti_u32 headers[WEFTI_CUDA_EP_RANKS_MAX][WEFTI_CUDA_EP_HEADER_WORDS + WEFTI_CUDA_EP_RANKS_MAX];
+    wefti_u32 wanted; /* where rows may be dropped: how many would come here, padding included, if none were */
 } ep_call;
 
 #endif
