@@ -14,6 +14,7 @@
 /* How long after something has come nobody here sleeps (AWAKE_NS) or yields (ALERT_NS): a PE that asks something next
  * would wait until this one is woken, or until those that have its processor are done. */
 #define AWAKE_NS 200000
+#define AWAKE_INLINE_NS 10000000 /* where nothing wakes a sleeper, and large puts tell nothing until they are here */
 #define ALERT_NS 50000
 
 /* ---- buffers ---- */
@@ -212,10 +213,16 @@ static void sleep_until_woken(const wefti_am *am, int rests)
     wefti_os_bell_hush(am->bell);
 }
 
+/* Who shares its processor with other PEs leaves it to them sooner. */
+static uint64_t awake_ns(const wefti_am *am)
+{
+    return am->setup.progress_inline && *am->setup.pes_per_core == 1 ? AWAKE_INLINE_NS : AWAKE_NS;
+}
+
 void wefti_am_idle(wefti_am *am, uint64_t sleep_ns)
 {
     const uint64_t quiet_ns = am->polled_ns - am->came_ns;
-    const int may_sleep = sleep_ns != 0 && quiet_ns >= AWAKE_NS;
+    const int may_sleep = sleep_ns != 0 && quiet_ns >= awake_ns(am);
     if (may_sleep && am->is_asleep == SLEEPS) {
         wefti_am_wake(am); /* to ask whether one can sleep takes away what would have ended the thread's sleep */
     }
