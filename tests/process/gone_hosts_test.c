@@ -350,6 +350,24 @@ static int run_ip(const char *command)
     return system(command) == 0; /* NOLINT: fixed commands */
 }
 
+/* The system says so some time after both ends are up, and what is not up the library leaves out. */
+static void await_link(int pe)
+{
+    char path[64];
+    char state[8] = "";
+    (void)snprintf(path, sizeof path, "/sys/class/net/weft%d/operstate", pe);
+    for (int look = 0; look < 1000 && strncmp(state, "up", 2) != 0; look++) {
+        FILE *file = fopen(path, "re");
+        if (file == NULL || fgets(state, sizeof state, file) == NULL) {
+            state[0] = '\0';
+        }
+        if (file != NULL) {
+            (void)fclose(file);
+        }
+        wefti_os_sleep_ns(S / 100);
+    }
+}
+
 static void enter_wired(int pe)
 {
     static const char *const commands[2][3] = {
@@ -368,6 +386,7 @@ static void enter_wired(int pe)
     }
     atomic_fetch_add(wired, 1);
     (void)await(wired, 5);
+    await_link(pe);
 }
 
 /* Makes the pair of interfaces, and later switches one off, from a namespace of its own. */
