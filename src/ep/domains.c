@@ -8,17 +8,17 @@
 static weft_status check(int ranks, const int *labels, int each)
 {
     if (labels != NULL && each != 0) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: domain_of is given and domain_ranks is %d; give one",
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_config: domain_of is given and domain_ranks is %d; give one",
                            each);
     }
     if (each < 0 || (each > 0 && ranks % each != 0)) {
         return wefti_error(WEFT_ERR_ARGUMENT,
-                           "weft_ep_create: domain_ranks is %d; give 0 or a divisor of the %d ranks, or domain_of",
+                           "weft_ep_config: domain_ranks is %d; give 0 or a divisor of the %d ranks, or domain_of",
                            each, ranks);
     }
     for (int rank = 0; rank < ranks && labels != NULL; rank++) {
         if (labels[rank] < 0) {
-            return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: domain_of[%d] is %d; give 0 or more", rank,
+            return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_config: domain_of[%d] is %d; give 0 or more", rank,
                                labels[rank]);
         }
     }
@@ -77,7 +77,7 @@ weft_status wefti_ep_domains_init(wefti_ep_domains *domains, int ranks, const in
     domains->first = wefti_alloc((count + 1) * sizeof *domains->first);
     domains->members = wefti_alloc(count * sizeof *domains->members);
     if (domains->of == NULL || domains->slot == NULL || domains->first == NULL || domains->members == NULL) {
-        return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for the domains of %d ranks", ranks);
+        return wefti_error(WEFT_ERR_MEMORY, "weft_ep_config: no memory for the domains of %d ranks", ranks);
     }
     number(domains, labels, each);
     list(domains);

@@ -14,27 +14,27 @@
 static weft_status check_limits(const weft_ep_config *config)
 {
     if (config->experts < 1 || config->experts > WEFTI_EP_EXPERTS_MAX) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: experts is %d; give 1 .. %d", config->experts,
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_config: experts is %d; give 1 .. %d", config->experts,
                            WEFTI_EP_EXPERTS_MAX);
     }
     if (config->tokens_max < 0) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: tokens_max is %d; give 0 or more", config->tokens_max);
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_config: tokens_max is %d; give 0 or more", config->tokens_max);
     }
     if (config->topk_max < 1 || config->topk_max > WEFTI_EP_TOPK_MAX) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: topk_max is %d; give 1 .. %d", config->topk_max,
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_config: topk_max is %d; give 1 .. %d", config->topk_max,
                            WEFTI_EP_TOPK_MAX);
     }
     if (config->row_bytes_max == 0 || config->row_bytes_max % 16 != 0 ||
         config->row_bytes_max > WEFTI_EP_ROW_BYTES_MAX) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: row_bytes_max is %zu; give a multiple of 16, 16 .. %u",
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_config: row_bytes_max is %zu; give a multiple of 16, 16 .. %u",
                            config->row_bytes_max, WEFTI_EP_ROW_BYTES_MAX);
     }
     if (config->slot_tokens_max < 0 || config->slot_tokens_max > config->tokens_max) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: slot_tokens_max is %d; give 0 .. %d, the tokens_max",
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_config: slot_tokens_max is %d; give 0 .. %d, the tokens_max",
                            config->slot_tokens_max, config->tokens_max);
     }
     if (config->overflow != WEFT_EP_OVERFLOW_ERROR && config->overflow != WEFT_EP_OVERFLOW_DROP) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: overflow is %d; give a weft_ep_overflow",
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_config: overflow is %d; give a weft_ep_overflow",
                            (int)config->overflow);
     }
     return WEFT_OK;
@@ -43,17 +43,17 @@ static weft_status check_limits(const weft_ep_config *config)
 static weft_status check_rows_max(const weft_ep_config *config, int ranks)
 {
     if (config->rows_max > INT32_MAX) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: rows_max is %zu; give at most %d", config->rows_max,
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_config: rows_max is %zu; give at most %d", config->rows_max,
                            INT32_MAX);
     }
     if (config->tokens_max > INT32_MAX / config->topk_max) {
         return wefti_error(WEFT_ERR_ARGUMENT,
-                           "weft_ep_create: tokens_max %d times topk_max %d is more than %d choices; lower one",
+                           "weft_ep_config: tokens_max %d times topk_max %d is more than %d choices; lower one",
                            config->tokens_max, config->topk_max, INT32_MAX);
     }
     if (config->rows_max == 0 && (int64_t)ranks * config->tokens_max > INT32_MAX / config->topk_max) {
         return wefti_error(WEFT_ERR_ARGUMENT,
-                           "weft_ep_create: the worst case of %d ranks, %d tokens and %d choices is more than %d rows; "
+                           "weft_ep_config: the worst case of %d ranks, %d tokens and %d choices is more than %d rows; "
                            "give rows_max",
                            ranks, config->tokens_max, config->topk_max, INT32_MAX);
     }
@@ -63,24 +63,23 @@ static weft_status check_rows_max(const weft_ep_config *config, int ranks)
 static weft_status check_on_device(const weft_ep_config *config)
 {
     if (config->on_device != 0 && config->on_device != 1) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: on_device is %d; give 0 or 1", config->on_device);
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_config: on_device is %d; give 0 or 1", config->on_device);
     }
     if (config->on_device && wefti_ep_device_backend == NULL) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "weft_ep_create: this build has no expert parallelism on GPUs; give on_device 0");
+                           "weft_ep_config: this build has no expert parallelism on GPUs; give on_device 0");
     }
     return WEFT_OK;
 }
 
 /* *given becomes what can be read: see base/sized.h. */
-static weft_status read_config(const weft_ep_config **given, weft_ep_config *copy)
+static weft_status read_config(const char *call, const weft_ep_config **given, weft_ep_config *copy)
 {
     static const wefti_sized form = WEFTI_SIZED_FORM(weft_ep_config, row_bytes_max, "WEFT_EP_CONFIG_INIT");
     if (*given == NULL) {
-        return wefti_error(WEFT_ERR_ARGUMENT,
-                           "weft_ep_create: argument 'config' is NULL; start from WEFT_EP_CONFIG_INIT");
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument 'config' is NULL; start from WEFT_EP_CONFIG_INIT", call);
     }
-    WEFTI_SIZED_TRY(&form, "weft_ep_create", "config", *given, copy);
+    WEFTI_SIZED_TRY(&form, call, "config", *given, copy);
     if ((*given)->bytes_max != 0) { /* the least limits, where bytes_max lets them grow */
         *copy = **given;
         copy->topk_max += copy->topk_max == 0;
@@ -96,7 +95,7 @@ static weft_status check_group_flags(const weft_ep_config *config)
                            WEFT_EP_ROWS_WITH_SEND;
     if ((config->flags & ~known) != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT,
-                           "weft_ep_create: flags is 0x%x; give WEFT_EP_MASK_ON_TIMEOUT, WEFT_EP_STATISTICS, "
+                           "weft_ep_config: flags is 0x%x; give WEFT_EP_MASK_ON_TIMEOUT, WEFT_EP_STATISTICS, "
                            "WEFT_EP_NO_LOW_LATENCY, WEFT_EP_NO_STAGING and WEFT_EP_ROWS_WITH_SEND, or 0",
                            config->flags);
     }
@@ -106,7 +105,7 @@ static weft_status check_group_flags(const weft_ep_config *config)
 static weft_status check_pairs(const weft_ep_config *config)
 {
     if (config->pairs_max < 0 || config->pairs_max > 2) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: pairs_max is %d; give 0 .. 2", config->pairs_max);
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_config: pairs_max is %d; give 0 .. 2", config->pairs_max);
     }
     return WEFT_OK;
 }
@@ -115,7 +114,7 @@ static weft_status check_scale_bytes(const weft_ep_config *config)
 {
     if (config->scale_bytes_max < 0 || config->scale_bytes_max % 4 != 0 ||
         config->scale_bytes_max > WEFTI_EP_SCALE_BYTES_MAX) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: scale_bytes_max is %d; give a multiple of 4, 0 .. %d",
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_config: scale_bytes_max is %d; give a multiple of 4, 0 .. %d",
                            config->scale_bytes_max, WEFTI_EP_SCALE_BYTES_MAX);
     }
     return WEFT_OK;
@@ -126,7 +125,7 @@ static weft_status check_windows(const weft_ep_config *config)
     if (config->windows < 0 || (config->windows == 0) != (config->window_bytes == 0) ||
         (config->windows > 0 && config->window_bytes > (SIZE_MAX / 2) / (size_t)config->windows)) {
         return wefti_error(WEFT_ERR_ARGUMENT,
-                           "weft_ep_create: windows is %d and window_bytes %zu; give both, or 0 and 0, and no more "
+                           "weft_ep_config: windows is %d and window_bytes %zu; give both, or 0 and 0, and no more "
                            "together than there can be memory",
                            config->windows, config->window_bytes);
     }
@@ -138,7 +137,7 @@ static weft_status check_growth(const weft_ep *ep)
 {
     if (wefti_ep_grows(ep) && ep->backend->grow == NULL) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "weft_ep_create: bytes_max is %zu; on GPUs, in groups of several domains, limits do not "
+                           "weft_ep_config: bytes_max is %zu; on GPUs, in groups of several domains, limits do not "
                            "grow; give 0 and the limits",
                            ep->config.bytes_max);
     }
@@ -152,7 +151,7 @@ static weft_status check_bytes(weft_ep *ep)
     WEFT_TRY(wefti_ep_grows(ep) ? wefti_ep_memory_of(ep, &memory) : WEFT_OK);
     if (wefti_ep_grows(ep) && memory.symmetric_bytes > ep->config.bytes_max) {
         return wefti_error(WEFT_ERR_ARGUMENT,
-                           "weft_ep_create: bytes_max is %zu, and the limits given take %zu bytes of symmetric memory; "
+                           "weft_ep_config: bytes_max is %zu, and the limits given take %zu bytes of symmetric memory; "
                            "raise it or lower them",
                            ep->config.bytes_max, memory.symmetric_bytes);
     }
@@ -200,7 +199,7 @@ static weft_status set_domains(weft_ep *ep, const weft_ep_config *config)
     int by_link = config->domain_of == NULL && config->domain_ranks == 0 && ep->world != NULL;
     int *labels = by_link ? wefti_alloc((size_t)ep->ranks * sizeof *labels) : NULL;
     if (by_link && labels == NULL) {
-        return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for %d ranks", ep->ranks);
+        return wefti_error(WEFT_ERR_MEMORY, "weft_ep_config: no memory for %d ranks", ep->ranks);
     }
     for (int rank = 0; rank < ep->ranks && by_link; rank++) {
         int pe = weft_team_translate(ep->team, rank, weft_team_world(ep->world));
@@ -284,7 +283,7 @@ weft_status wefti_ep_bytes(const weft_ep_config *config, int ranks, const wefti_
     memset(&ep, 0, sizeof ep);
     ep.ranks = ranks;
     ep.calls = calls;
-    WEFT_TRY(read_config(&config, &copy));
+    WEFT_TRY(read_config("weft_ep_bytes", &config, &copy));
     weft_ep_memory all;
     const size_t first = offsetof(weft_ep_memory, window_bytes); /* what there was at first */
     if (ranks < 1 || memory == NULL || memory->size < first) {
@@ -412,7 +411,7 @@ weft_status wefti_ep_create(weft_team *team, const weft_ep_config *config, const
     }
     weft_ep *ep = wefti_alloc_zeroed(1, sizeof *ep);
     weft_ep_config copy;
-    weft_status verdict = ep != NULL ? read_config(&config, &copy)
+    weft_status verdict = ep != NULL ? read_config("weft_ep_create", &config, &copy)
                                      : wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for the group");
     if (verdict == WEFT_OK) {
         ep->calls = calls;

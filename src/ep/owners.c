@@ -10,14 +10,14 @@ static weft_status check_table(int ranks, int experts, const int *experts_of_ran
     int64_t sum = 0;
     for (int rank = 0; rank < ranks; rank++) {
         if (experts_of_rank[rank] < 0) {
-            return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: experts_of_rank[%d] is %d; give 0 or more", rank,
+            return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_config: experts_of_rank[%d] is %d; give 0 or more", rank,
                                experts_of_rank[rank]);
         }
         sum += experts_of_rank[rank];
     }
     if (sum != experts) {
         return wefti_error(WEFT_ERR_ARGUMENT,
-                           "weft_ep_create: experts_of_rank adds up to %lld over %d ranks; it must be experts, %d",
+                           "weft_ep_config: experts_of_rank adds up to %lld over %d ranks; it must be experts, %d",
                            (long long)sum, ranks, experts);
     }
     return WEFT_OK;
@@ -49,7 +49,7 @@ weft_status wefti_ep_owners_init(wefti_ep_owners *owners, int ranks, int experts
     owners->first = wefti_alloc(((size_t)ranks + 1) * sizeof *owners->first);
     owners->rank_of = wefti_alloc((size_t)experts * sizeof *owners->rank_of);
     if (owners->first == NULL || owners->rank_of == NULL) {
-        return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for the owners of %d experts", experts);
+        return wefti_error(WEFT_ERR_MEMORY, "weft_ep_config: no memory for the owners of %d experts", experts);
     }
     fill(owners, experts_of_rank);
     return WEFT_OK;

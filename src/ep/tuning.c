@@ -19,8 +19,7 @@ static weft_status read_counts(int *direct)
     *direct = strcmp(word, "direct") == 0;
     return *direct || strcmp(word, "owners") == 0
                ? WEFT_OK
-               : wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_create: WEFT_EP_COUNTS is \"%s\"; give owners or direct",
-                             word);
+               : wefti_error(WEFT_ERR_ARGUMENT, "WEFT_EP_COUNTS is \"%s\"; give owners or direct", word);
 }
 
 weft_status wefti_ep_settings_read(wefti_ep_settings *settings, int ranks, const weft_ep_config *config)

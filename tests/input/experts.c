@@ -80,6 +80,7 @@ CASE(weft_ep_bytes)
     weft_ep_memory memory = WEFT_EP_MEMORY_INIT;
     CHECK(s->pes == 2);
     CHECK_STATUS(weft_ep_bytes(NULL, 2, &memory), WEFT_ERR_ARGUMENT);
+    CHECK(strstr(weft_last_error(), "weft_ep_bytes") != NULL);
     CHECK_STATUS(weft_ep_bytes(&config, 0, &memory), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_bytes(&config, INT_MIN, &memory), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_bytes(&config, 2, NULL), WEFT_ERR_ARGUMENT);
