@@ -331,7 +331,7 @@ class Buffer:
             numbers = torch.arange(experts, dtype=torch.int32, device=topk_idx.device).view(experts, 1)
             if self._streams is None or not self._streams.is_captured():  # or they are there only when the graph has run
                 self._numbers[experts] = numbers
-        is_chosen = topk_idx.unsqueeze(1) == numbers
+        is_chosen = topk_idx.contiguous().unsqueeze(1) == numbers  # laid out as the ids are, which the next line needs plain
         in_rank = is_chosen.view(tokens, self.group_size, local * topk).any(2)
         return in_rank.sum(0, dtype=torch.int32), self._per_node(in_rank), is_chosen.sum((0, 2), dtype=torch.int32), in_rank
 

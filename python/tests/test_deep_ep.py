@@ -79,9 +79,9 @@ def check_layout(buffer, group, ids, experts):
     for same in (torch.where(ids < 0, -1000, ids), torch.where(ids < 0, experts, ids), ids.to(torch.int32), ids.T.contiguous().T):
         again = buffer.get_dispatch_layout(same, experts)  # what is no expert is none
         assert torch.equal(again[0], per_rank) and torch.equal(again[2], per_expert) and torch.equal(again[3], in_rank)
-    as_on_gpus = buffer._layout_on_gpu(ids, experts, LOCAL)
-    for got, wanted in zip(as_on_gpus, (per_rank, per_node, per_expert, in_rank)):
-        assert got is wanted or torch.equal(got, wanted) and got.dtype == wanted.dtype
+    for same in (ids, ids.T.contiguous().T):
+        for got, wanted in zip(buffer._layout_on_gpu(same, experts, LOCAL), (per_rank, per_node, per_expert, in_rank)):
+            assert got is wanted or torch.equal(got, wanted) and got.dtype == wanted.dtype
     with pytest.raises(TypeError, match="topk_idx"):
         buffer.get_dispatch_layout(ids.to(torch.int16), experts)
     return per_rank, per_expert, in_rank
