@@ -180,7 +180,7 @@ if(WEFT_SANITIZE)
     weft_add_on_host_test(far.threads.3 "WEFT_CUDA_DOMAIN=1" ${on_host} -t 3 -c 8)
 else()
     weft_add_on_host_test(far.threads.2 "WEFT_CUDA_DOMAIN=1;WEFT_FAKE_LATE=1" ${on_host} -t 2)
-    weft_add_on_host_test(far.threads.mixed "WEFT_CUDA_DOMAIN=2;WEFT_FAKE_DELAY_US=20" ${on_host} -t 4)
+    weft_add_on_host_test(far.threads.mixed "WEFT_CUDA_DOMAIN=2;WEFT_FAKE_DELAY_US=20;WEFT_FAKE_FREE_WAITS=1" ${on_host} -t 4)
     if(TARGET weftrun)
         weft_add_on_host_test(far.processes "WEFT_CUDA_DOMAIN=1;WEFT_FAKE_LATE=1" $<TARGET_FILE:weftrun> -n 3
             ${on_host})

@@ -216,7 +216,7 @@ weft_status wefti_world_look(weft_world *world, const void *variable, wefti_word
 /* come: this PE is there from now on. leave: it is not any more. */
 void wefti_world_come(weft_world *world);
 void wefti_world_leave(weft_world *world); /* safe before `come` */
-/* has_ended: the process of `pe` has ended while it was there. has_left: `pe` has destroyed its world. */
+/* has_ended: the process of `pe` has ended while it was there. has_left: `pe` destroys its world, or has done so. */
 int wefti_world_has_ended(const weft_world *world, int pe);
 int wefti_world_has_left(const weft_world *world, int pe);
 /* is_unreachable: the host of `pe` gives no sign of life. is_lost: that, or `pe` has ended. */

@@ -169,16 +169,22 @@ weft_status wefti_far_open(wefti_cuda *cuda, weft_team *team, const char *call)
     return status;
 }
 
+void wefti_far_stop(wefti_cuda_far *far)
+{
+    if (far != NULL && far->thread != NULL) {
+        __atomic_store_n(&far->is_ending, 1, __ATOMIC_RELEASE);
+        wefti_os_thread_join(far->thread);
+        far->thread = NULL;
+    }
+}
+
 void wefti_far_close(wefti_cuda_far *far)
 {
     if (far == NULL) {
         return;
     }
     const wefti_cuda_driver *driver = &far->cuda->driver;
-    if (far->thread != NULL) {
-        __atomic_store_n(&far->is_ending, 1, __ATOMIC_RELEASE);
-        wefti_os_thread_join(far->thread);
-    }
+    wefti_far_stop(far);
     if (far->has_sm) {
         wefti_cuda_budget_give(&far->cuda->budget, 1);
     }

@@ -190,7 +190,9 @@ static inline int wefti_far_is_long(const wefti_dev_request *request)
 
 /* Make the proxy of a device that has far PEs, and start it. Collective over the world; the same status on all. */
 weft_status wefti_far_open(wefti_cuda *cuda, weft_team *team, const char *call);
-/* End it, once what has been asked for is done or cannot be: local. Safe on NULL and on a half-made one. */
+/* End its thread, once what has been asked for is done or cannot be: local. Safe on NULL and on a half-made one. */
+void wefti_far_stop(wefti_cuda_far *far);
+/* And give its memory back. */
 void wefti_far_close(wefti_cuda_far *far);
 
 /* ---- proxy.c: the thread ---- */

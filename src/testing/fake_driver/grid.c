@@ -170,6 +170,18 @@ static void *take(size_t count, size_t bytes)
     return memory;
 }
 
+static unsigned running; /* kernels of this process */
+
+void fake_kernels_count(int more)
+{
+    (void)__atomic_add_fetch(&running, (unsigned)more, __ATOMIC_ACQ_REL);
+}
+
+unsigned fake_kernels_running(void)
+{
+    return __atomic_load_n(&running, __ATOMIC_ACQUIRE);
+}
+
 void fake_grid_run(void (*body)(const void *args), const void *args, unsigned blocks, unsigned threads,
                    size_t shared_bytes)
 {
@@ -189,8 +201,10 @@ void fake_grid_run(void (*body)(const void *args), const void *args, unsigned bl
     place_all(&grid, blocks, shared_bytes);
     start(&grid, blocks);
     wefti_coroutine_init_thread(&grid.launcher);
+    fake_kernels_count(1);
     self = take_next(&grid);
     wefti_coroutine_switch(&grid.launcher, &self->coroutine);
+    fake_kernels_count(-1);
     for (size_t i = 0; i < count; i++) {
         wefti_coroutine_fini(&grid.all[i].coroutine);
     }

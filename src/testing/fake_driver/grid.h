@@ -32,6 +32,10 @@ typedef struct fake_place {
 void fake_grid_run(void (*body)(const void *args), const void *args, unsigned blocks, unsigned threads,
                    size_t shared_bytes);
 
+/* How many kernels of this process have not returned; and `more` of them: by a program that calls its own itself. */
+unsigned fake_kernels_running(void);
+__attribute__((visibility("default"))) void fake_kernels_count(int more);
+
 /* ---- by a thread of a grid ---- */
 
 const fake_place *fake_here(void);

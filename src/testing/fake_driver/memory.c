@@ -1,6 +1,7 @@
 /* testing/fake_driver/memory.c: device memory: allocations that are mapped, plain memory, pools, and host memory. */
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "testing/fake_driver/fabric.h"
+#include "testing/fake_driver/grid.h"
 #include "testing/fake_driver/libcuda.h"
 
 typedef struct allocation {
@@ -40,6 +42,14 @@ typedef struct mapping {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static plain *plains;
 static mapping *mappings;
+
+/* With WEFT_FAKE_FREE_WAITS, memory is not given back while a kernel of the process runs, as with CUDA. */
+static void wait_for_kernels(void)
+{
+    while (getenv("WEFT_FAKE_FREE_WAITS") != NULL && fake_kernels_running() != 0) {
+        sched_yield();
+    }
+}
 
 static int make_file(size_t bytes)
 {
@@ -152,6 +162,7 @@ FAKE CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGeneric
 /* Unmap exactly one whole mapping; the library asks for nothing else. */
 FAKE CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
 {
+    wait_for_kernels();
     pthread_mutex_lock(&lock);
     mapping **link = find_mapping(at);
     mapping *gone = *link;
@@ -439,6 +450,7 @@ FAKE CUresult cuMemAllocHost(void **at, size_t bytes)
 
 FAKE CUresult cuMemFreeHost(void *at)
 {
+    wait_for_kernels();
     free(at);
     return CUDA_SUCCESS;
 }
