@@ -4,6 +4,7 @@
 # those that are known, why it is none: lines of scripts/gpu_ep_racecheck.txt, which have a pattern of grep -E, a tab,
 # and the reason. Fails if there is any other, or a program fails.
 # Usage: gpu_ep_racecheck.sh BUILD [CALLS [CASES]]   BUILD: a build directory that has gpu/ and weftrun
+# WEFT_RACECHECK_LOGS: a folder for all that racecheck prints, with its addresses.
 set -u
 cd "$(dirname "$0")/.."
 build=${1:-build/release}
@@ -18,10 +19,15 @@ if ! command -v compute-sanitizer >/dev/null; then
 fi
 check="compute-sanitizer --tool racecheck --racecheck-report analysis --print-limit 10000"
 
-# The reports of the last program, without addresses and numbers of threads, which differ from run to run.
+# The reports of the last program, each the line that begins it and those of the other accesses on one line, without
+# addresses and numbers of threads, which differ from run to run.
 reports()
 {
-    sed -n 's/^\(\[[0-9]*\] \)*========= \(\(Error\|Warning\): .*\)/\2/p' "$scratch/log" |
+    sed 's/^\[[0-9]*\] //' "$scratch/log" | awk '
+        /^=========     and / { sub(/^=========    /, ""); report = report $0; next }
+        report { print report; report = "" }
+        /^========= (Error|Warning): / { sub(/^========= /, ""); report = $0 }
+        END { if (report) print report }' |
         sed 's/0x[0-9a-f]*/0x/g; s/block ([0-9,]*)/block/g; s/thread ([0-9,]*)/thread/g; s/\[[0-9]* hazards\]//' |
         sort | uniq -c | sort -rn
 }
@@ -30,6 +36,7 @@ reports()
 racecheck()
 {
     run "$@"
+    [ -z "${WEFT_RACECHECK_LOGS:-}" ] || cp "$scratch/log" "$WEFT_RACECHECK_LOGS/$(echo "$1" | tr -c 'a-z0-9\n' '_').log"
     grep -h 'RACECHECK SUMMARY' "$scratch/log" || fail "$1: racecheck has told nothing" 0
     reports >"$scratch/reports"
     while read -r report; do
