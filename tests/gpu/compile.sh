@@ -28,6 +28,8 @@ calls)
     done
     "$nvcc" -arch=sm_90 $strict -ptx "$root/tests/gpu/calls/calls.cu" -o "$folder/calls.ptx"
     python3 "$root/tests/gpu/ptx_orders.py" "$folder/calls.ptx"
+    "$nvcc" -arch=sm_80 $strict -ptx "$root/tests/gpu/calls/calls.cu" -o "$folder/whole.ptx"
+    python3 "$root/tests/gpu/ptx_orders.py" "$folder/whole.ptx" whole
     ;;
 programs)
     for source in "$root"/tests/gpu/*.cu; do

@@ -1,21 +1,23 @@
 """Goal: the PTX of the device calls has the orders that the protocol needs, and no weaker ones.
 
 Method: for each kernel of tests/gpu/calls/calls.cu, patterns that must occur, in this order, and patterns that must not.
-Usage: ptx_orders.py FILE.ptx. Functions that a kernel calls out of line are not followed.
+Usage: ptx_orders.py FILE.ptx [whole]; whole: of a GPU that has no fences of one direction. Functions that a kernel calls
+out of line are not followed.
 """
 
 import re
 import sys
 
 BLOCK_BARRIER = r"\b(bar|barrier)\.(cta\.)?(sync|red)"
+LOOK = r"ld\.relaxed\.sys\.global\.b64"
 
 # kernel: (instructions that must occur, in this order; instructions that must not occur)
 EXPECTED = {
     "use_put_signal": ([BLOCK_BARRIER, r"st\.global\.v4", BLOCK_BARRIER, r"st\.release\.sys"], []),
     "use_signal_add": ([r"red\.release\.sys\.global\.add\.u64"], [r"red\.relaxed"]),
-    "use_wait": ([r"ld\.acquire\.sys", r"shfl\.sync", r"bar\.warp\.sync"], [r"ld\.relaxed\.sys\.global\.b64 .*\[%rd1\]"]),
+    "use_wait": ([LOOK, r"fence\.acquire\.sys", r"shfl\.sync", r"bar\.warp\.sync"], []),
     "use_sync": (
-        [BLOCK_BARRIER, r"fence\.acq_rel\.sys", r"red\.relaxed\.sys", r"ld\.acquire\.sys", BLOCK_BARRIER],
+        [BLOCK_BARRIER, r"fence\.release\.sys", r"red\.relaxed\.sys", LOOK, r"fence\.acquire\.sys", BLOCK_BARRIER],
         [],
     ),
     "use_bulk": (
@@ -32,7 +34,7 @@ EXPECTED = {
     "use_get": ([r"ld\.relaxed\.sys\.global\.v4"], [r"ld\.global\.nc"]),
     "use_packed": (
         [BLOCK_BARRIER, r"st\.relaxed\.sys\.global\.b128", r"ld\.relaxed\.sys\.global\.b128"],
-        [r"fence\.", r"st\.release"],
+        [r"fence\.(acq_rel|release|sc)", r"st\.release"],
     ),
     "use_plain": (
         [
@@ -43,7 +45,8 @@ EXPECTED = {
             BLOCK_BARRIER,
             r"fence\.acq_rel\.sys",
             r"st\.relaxed\.sys\.global\.b64",
-            r"ld\.acquire\.sys",
+            LOOK,
+            r"fence\.acquire\.sys",
             BLOCK_BARRIER,
         ],
         [],
@@ -51,14 +54,20 @@ EXPECTED = {
     "use_order": ([r"fence\.acq_rel\.sys", r"fence\.sc\.sys"], []),
 }
 
+# Where fences have both directions a look acquires.
+WHOLE = {
+    "use_wait": ([r"ld\.acquire\.sys", r"shfl\.sync", r"bar\.warp\.sync"], [LOOK + r" .*\[%rd1\]"]),
+    "use_sync": ([BLOCK_BARRIER, r"fence\.acq_rel\.sys", r"red\.relaxed\.sys", r"ld\.acquire\.sys", BLOCK_BARRIER], []),
+}
+
 
 def kernels(text):
     return {m.group(1): m.group(2) for m in re.finditer(r"\.entry (\w+)\((?:.*?)^\{(.*?)^\}", text, re.S | re.M)}
 
 
-def faults(bodies):
+def faults(bodies, expected):
     found = []
-    for name, (wanted, banned) in EXPECTED.items():
+    for name, (wanted, banned) in expected.items():
         body = bodies.get(name)
         if body is None:
             found.append(f"{name}: no such kernel")
@@ -75,6 +84,6 @@ def faults(bodies):
 
 
 if __name__ == "__main__":
-    wrong = faults(kernels(open(sys.argv[1]).read()))
+    wrong = faults(kernels(open(sys.argv[1]).read()), WHOLE if sys.argv[2:] == ["whole"] else EXPECTED)
     print("\n".join(wrong) if wrong else "all orders as intended")
     sys.exit(1 if wrong else 0)

@@ -51,6 +51,25 @@ WEFTI_DEVICE void wefti_fence_sc()
 {
 }
 
+#define WEFTI_HAS_HALF_FENCES 0
+
+WEFTI_DEVICE void wefti_fence_rel()
+{
+}
+
+WEFTI_DEVICE void wefti_fence_acq()
+{
+}
+
+template <class T> WEFTI_DEVICE T wefti_ld_look(const T *address)
+{
+    return wefti_ld_acquire(address);
+}
+
+WEFTI_DEVICE void wefti_fence_looked()
+{
+}
+
 WEFTI_DEVICE wefti_u64 wefti_time_ns()
 {
     struct timespec now;

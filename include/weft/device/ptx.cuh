@@ -6,6 +6,9 @@
  *   wefti_fence_acq_rel                   what this thread wrote, or saw written, before is seen before what it writes
  *                                         after; also orders what it reads after behind what it read before
  *   wefti_fence_sc                        ... and before what it reads after
+ *   wefti_fence_rel                       the first half of wefti_fence_acq_rel, for flags that are stored after it
+ *   wefti_fence_acq                       the other half, for what is read after a flag has been
+ *   wefti_ld_look, wefti_fence_looked     a wait: looks, and after the last one the fence; together an acquire
  *
  * Pairing: a flag is stored with release and loaded with acquire, both at system scope. A thread that flags several PEs
  * fences once and stores relaxed: one wait for its earlier writes instead of one a flag.
@@ -84,6 +87,59 @@ WEFTI_DEVICE void wefti_fence_sc()
 {
     asm volatile("fence.sc.sys;" : : : "memory");
 }
+
+/* Fences of one direction are there from sm_90 and CUDA 12.8 on. An acquire alone only empties this multiprocessor's
+ * cache, and waits for nothing; a load that acquires does so each time, which a wait needs once. */
+#if defined(__CUDA_ARCH__) && defined(__CUDACC_VER_MAJOR__)
+#define WEFTI_HAS_HALF_FENCES (__CUDA_ARCH__ >= 900 && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1208)
+#else
+#define WEFTI_HAS_HALF_FENCES 0
+#endif
+
+#if WEFTI_HAS_HALF_FENCES
+
+WEFTI_DEVICE void wefti_fence_rel()
+{
+    asm volatile("fence.release.sys;" : : : "memory");
+}
+
+WEFTI_DEVICE void wefti_fence_acq()
+{
+    asm volatile("fence.acquire.sys;" : : : "memory");
+}
+
+template <class T> WEFTI_DEVICE T wefti_ld_look(const T *address)
+{
+    return wefti_ld_relaxed(address);
+}
+
+WEFTI_DEVICE void wefti_fence_looked()
+{
+    wefti_fence_acq();
+}
+
+#else
+
+WEFTI_DEVICE void wefti_fence_rel()
+{
+    wefti_fence_acq_rel();
+}
+
+WEFTI_DEVICE void wefti_fence_acq()
+{
+    wefti_fence_acq_rel();
+}
+
+template <class T> WEFTI_DEVICE T wefti_ld_look(const T *address)
+{
+    return wefti_ld_acquire(address);
+}
+
+WEFTI_DEVICE void wefti_fence_looked()
+{
+}
+
+#endif
 
 /* ns since some moment; ticks coarsely. */
 WEFTI_DEVICE wefti_u64 wefti_time_ns()

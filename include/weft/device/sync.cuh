@@ -2,7 +2,7 @@
  *
  * Called by one scope of every member, members may use different scopes; one at a time a team, in the same order
  * everywhere. The step's number is read from memory and advanced there, so that a captured graph can be replayed.
- * Each member adds 1 to the arrivals of every other (one fence, then relaxed atomics over all links at once) and waits
+ * Each member adds 1 to the arrivals of every other (a fence, then relaxed atomics over all links at once) and waits
  * for its own to reach step * (members - 1): one hop, one word polled. */
 #ifndef WEFTI_DEVICE_SYNC_CUH
 #define WEFTI_DEVICE_SYNC_CUH
@@ -56,7 +56,7 @@ template <bool FAR> WEFTI_DEVICE int wefti_dev_sync_of(weft_scope scope, const w
     wefti_scope_sync(scope);
     /* Thread r tells member + 1 + r, + 1 + r + size, ... */
     if ((int)scope.rank < team.pes - 1) {
-        wefti_fence_acq_rel();
+        wefti_fence_rel();
         for (int hop = 1 + (int)scope.rank; hop < team.pes; hop += (int)scope.size) {
             int number = team.pe + hop < team.pes ? team.pe + hop : team.pe + hop - team.pes;
             int pe = wefti_dev_member(team, number);

@@ -129,14 +129,23 @@ template <class T> WEFTI_DEVICE T wefti_dev_acquire(const T *variable)
                           : (T)wefti_ld_acquire((const wefti_u32 *)variable);
 }
 
+/* One look at it: wefti_fence_looked follows the last one, and makes it an acquire. */
+template <class T> WEFTI_DEVICE T wefti_dev_look(const T *variable)
+{
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "wait on words of 4 or 8 bytes");
+    return sizeof(T) == 8 ? (T)wefti_ld_look((const wefti_u64 *)variable)
+                          : (T)wefti_ld_look((const wefti_u32 *)variable);
+}
+
 /* The rest of a wait that has not been short; for functions that are out of line, and for all others. */
 template <class T> WEFTI_DEVICE int wefti_dev_wait_here(const weft_dev *dev, const T *variable, weft_cmp cmp, T value)
 {
     int status = WEFT_OK;
     wefti_dev_waiter waiter = {0, 0};
-    while (status == WEFT_OK && !wefti_dev_holds(wefti_dev_acquire(variable), cmp, value)) {
+    while (status == WEFT_OK && !wefti_dev_holds(wefti_dev_look(variable), cmp, value)) {
         status = wefti_dev_pause_flat(*dev, &waiter);
     }
+    wefti_fence_looked();
     return status;
 }
 
@@ -146,17 +155,34 @@ WEFTI_DEVICE_SLOW int wefti_dev_wait_long(const weft_dev *dev, const T *variable
     return wefti_dev_wait_here(dev, variable, cmp, value);
 }
 
-/* One thread waits. As wefti_dev_pause says: WEFT_ERR_TIMEOUT is not latched. The first looks are a loop of nothing
- * else. */
-template <class T> WEFTI_DEVICE int wefti_dev_wait_word(const weft_dev &dev, const T *variable, weft_cmp cmp, T value)
+/* The first looks of a wait, a loop of nothing else: whether one was enough. *seen is what the last one saw. */
+template <class T> WEFTI_DEVICE bool wefti_dev_wait_short(const T *variable, weft_cmp cmp, T value, T *seen)
 {
     WEFTI_UNROLL(1)
     for (wefti_u32 looks = 0; looks < WEFTI_DEV_LOOKS; looks++) {
-        if (wefti_dev_holds(wefti_dev_acquire(variable), cmp, value)) {
-            return WEFT_OK;
+        *seen = wefti_dev_look(variable);
+        if (wefti_dev_holds(*seen, cmp, value)) {
+            wefti_fence_looked();
+            return true;
         }
     }
-    return wefti_dev_wait_long(&dev, variable, cmp, value);
+    return false;
+}
+
+/* One thread waits. As wefti_dev_pause says: WEFT_ERR_TIMEOUT is not latched. */
+template <class T> WEFTI_DEVICE int wefti_dev_wait_word(const weft_dev &dev, const T *variable, weft_cmp cmp, T value)
+{
+    T seen;
+    return wefti_dev_wait_short(variable, cmp, value, &seen) ? WEFT_OK
+                                                             : wefti_dev_wait_long(&dev, variable, cmp, value);
+}
+
+/* The rest of a wait that has not been short, with WEFT_ERR_TIMEOUT latched. */
+template <class T>
+WEFTI_DEVICE int wefti_dev_wait_rest(const weft_dev &dev, const T *variable, weft_cmp cmp, T value, int from)
+{
+    const int status = wefti_dev_wait_long(&dev, variable, cmp, value);
+    return __builtin_expect(status == WEFT_ERR_TIMEOUT, 0) ? wefti_dev_latch(&dev, status, from) : status;
 }
 
 /* Block until the local variable compares so; what its writer ordered before is then visible to every thread of the
@@ -167,11 +193,9 @@ WEFTI_DEVICE int weft_dev_wait_until(weft_scope scope, const weft_dev &dev, cons
                                      int from = -1)
 {
     int status = WEFT_OK;
-    if (scope.rank == 0) {
-        status = wefti_dev_wait_word(dev, variable, cmp, value);
-        if (__builtin_expect(status == WEFT_ERR_TIMEOUT, 0)) {
-            status = wefti_dev_latch(&dev, status, from);
-        }
+    T seen;
+    if (scope.rank == 0 && !wefti_dev_wait_short(variable, cmp, value, &seen)) {
+        status = wefti_dev_wait_rest(dev, variable, cmp, value, from);
     }
     return wefti_dev_share(scope, dev, status);
 }
