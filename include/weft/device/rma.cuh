@@ -93,19 +93,17 @@ WEFTI_DEVICE weft_scope wefti_put_scope(weft_scope scope, wefti_u64 bytes)
 WEFTI_DEVICE int weft_dev_put(weft_scope scope, const weft_dev &dev, void *dest, const void *source, wefti_u64 bytes,
                               int pe)
 {
-    int is_nowhere = 0;
     const weft_scope some = wefti_put_scope(scope, bytes);
-    const wefti_u64 to = some.rank < some.size ? wefti_dev_peer(dev, dest, bytes, pe) : 0; /* while others come */
+    const bool puts = some.rank < some.size;
+    wefti_u64 to = puts ? wefti_dev_peer(dev, dest, bytes, pe) : 0; /* while others come */
     wefti_scope_sync(scope);
-    if (some.rank < some.size) {
-        if (to != 0) {
-            wefti_copy_bytes<wefti_to_remote>(some, (void *)to, source, bytes);
-        } else {
-            is_nowhere = bytes != 0;
-        }
+    if (!puts) {
+        to = wefti_dev_peer(dev, dest, bytes, pe); /* while those put */
+    } else if (to != 0) {
+        wefti_copy_bytes<wefti_to_remote>(some, (void *)to, source, bytes);
     }
-    /* also: the source has been read */
-    return __builtin_expect(wefti_scope_first_says(scope, is_nowhere), 0)
+    wefti_scope_sync(scope); /* the source has been read */
+    return __builtin_expect(to == 0, 0) && bytes != 0
                ? wefti_far_put(scope, &dev, (wefti_u64)dest, (wefti_u64)source, bytes, pe)
                : WEFT_OK;
 }
@@ -226,6 +224,20 @@ WEFTI_DEVICE bool wefti_dev_put_signal_small(weft_scope scope, const weft_dev &d
     return !wefti_scope_first_says(scope, is_nowhere); /* also: the source has been read */
 }
 
+/* The signal of bytes that have been put, where it is not in a plain heap, or the proxy may carry the bytes and the
+ * signal be stored. */
+template <class Signal>
+WEFTI_DEVICE int wefti_dev_signal_after(const weft_dev &dev, Signal *signal, wefti_u64 value, weft_signal_op op, int pe)
+{
+    if (dev.abroad_count != 0 && !wefti_dev_is_far(dev, pe)) {
+        const int status = wefti_far_quiet(&dev);
+        if (status != WEFT_OK) {
+            return status;
+        }
+    }
+    return weft_dev_signal(dev, signal, value, op, pe);
+}
+
 /* weft_dev_put, then the signal: who sees the signal sees the bytes, and all that the scope's threads did before.
  * bytes may be 0. On failure the signal is not given; the bytes may have been. (OpenSHMEM 1.5, 9.8.) */
 template <class Signal>
@@ -238,12 +250,12 @@ WEFTI_DEVICE int weft_dev_put_signal(weft_scope scope, const weft_dev &dev, void
         return WEFT_OK;
     }
     int status = weft_dev_put(scope, dev, dest, source, bytes, pe);
-    if (scope.rank == 0 && status == WEFT_OK && __builtin_expect(dev.abroad_count != 0, 0) &&
-        !wefti_dev_is_far(dev, pe)) {
-        status = wefti_far_quiet(&dev); /* the proxy may carry the bytes, and the signal be stored */
-    }
     if (scope.rank == 0 && status == WEFT_OK) {
-        status = weft_dev_signal(dev, signal, value, op, pe);
+        if (__builtin_expect(dev.abroad_count == 0 && wefti_dev_is_plain(dev, (wefti_u64)signal, 8, pe), 1)) {
+            wefti_dev_signal_at(wefti_dev_plain(dev, (wefti_u64)signal, pe), value, op);
+        } else {
+            status = wefti_dev_signal_after(dev, signal, value, op, pe);
+        }
     }
     return status == WEFT_OK ? WEFT_OK : weft_dev_fault(dev);
 }
