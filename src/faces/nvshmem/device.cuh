@@ -330,7 +330,7 @@ template <class T> WEFTI_DEVICE T wefti_nv_acquire(const T *variable)
 {
     if constexpr (sizeof(T) == 2) {
         const T value = (T)wefti_ld_relaxed((const unsigned short *)variable);
-        wefti_fence_acq_rel();
+        wefti_fence_acq();
         return value;
     } else {
         return wefti_dev_acquire(variable);
@@ -367,8 +367,13 @@ template <class T> WEFTI_DEVICE void wefti_nv_wait_until(const T *variable, int 
 template <class Signal>
 WEFTI_DEVICE wefti_u64 wefti_nv_signal_wait_until(const Signal *signal, int cmp, wefti_u64 value)
 {
-    (void)weft_dev_signal_wait_until(weft_thread(), wefti_nv_world(), signal, wefti_nv_cmp(cmp), value);
-    return weft_dev_signal_fetch(signal);
+    const wefti_u64 *const word = (const wefti_u64 *)signal;
+    wefti_u64 seen;
+    if (!wefti_dev_wait_short(word, wefti_nv_cmp(cmp), value, &seen)) {
+        (void)wefti_dev_wait_rest(wefti_nv_world(), word, wefti_nv_cmp(cmp), value, -1);
+        seen = wefti_ld_acquire(word);
+    }
+    return seen;
 }
 
 /* What variables are compared with: one value, or one each. */
