@@ -32,6 +32,7 @@ EXPECTED = {
         [r"wait_group\.read 0"],
     ),
     "use_get": ([r"ld\.relaxed\.sys\.global\.v4"], [r"ld\.global\.nc"]),
+    "use_get_few": ([r"fence\.acquire\.sys", r"ld\.global\.v4"], [r"ld\.global\.nc"]),
     "use_packed": (
         [BLOCK_BARRIER, r"st\.relaxed\.sys\.global\.b128", r"ld\.relaxed\.sys\.global\.b128"],
         [r"fence\.(acq_rel|release|sc)", r"st\.release"],
@@ -54,10 +55,11 @@ EXPECTED = {
     "use_order": ([r"fence\.acq_rel\.sys", r"fence\.sc\.sys"], []),
 }
 
-# Where fences have both directions a look acquires.
+# Where fences have both directions a look acquires, and a get of a warp asks the other GPU each time.
 WHOLE = {
     "use_wait": ([r"ld\.acquire\.sys", r"shfl\.sync", r"bar\.warp\.sync"], [LOOK + r" .*\[%rd1\]"]),
     "use_sync": ([BLOCK_BARRIER, r"fence\.acq_rel\.sys", r"red\.relaxed\.sys", r"ld\.acquire\.sys", BLOCK_BARRIER], []),
+    "use_get_few": ([r"ld\.relaxed\.sys\.global\.v4"], [r"ld\.global\.nc", r"ld\.global\.v4"]),
 }
 
 

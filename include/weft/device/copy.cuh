@@ -7,7 +7,7 @@
 #include "weft/device/scope.cuh"
 
 /* How a side of a copy is read and written. Local memory is anything the thread can address (shared memory, its stack);
- * remote memory is global, and is never answered from a cache of this multiprocessor. */
+ * remote memory is global, and is answered from a cache of this multiprocessor only where the name says so. */
 struct wefti_to_remote {
     /* Loads in flight a thread: alone or in a warp, and in a block. */
     static const int unroll_few = 8;
@@ -41,6 +41,25 @@ struct wefti_from_remote {
     template <class T> static WEFTI_DEVICE void move(T *to, const T *from)
     {
         *to = wefti_ld_relaxed(from);
+    }
+};
+
+/* By way of the multiprocessor's cache, which the caller's fence has emptied: accesses to what lies together take one
+ * way over the link. For a thread and a warp; a block's accesses fill the link as they are. */
+struct wefti_from_remote_cached {
+    static const int unroll_few = 8;
+    static const int unroll_block = 8;
+    static WEFTI_DEVICE wefti_wide load(const wefti_wide *from)
+    {
+        return wefti_ld_cached(from);
+    }
+    static WEFTI_DEVICE void store(wefti_wide *to, wefti_wide value)
+    {
+        *to = value;
+    }
+    template <class T> static WEFTI_DEVICE void move(T *to, const T *from)
+    {
+        *to = *from;
     }
 };
 

@@ -102,6 +102,11 @@ WEFTI_DEVICE wefti_wide wefti_ld_remote(const wefti_wide *address)
     return *address;
 }
 
+WEFTI_DEVICE wefti_wide wefti_ld_cached(const wefti_wide *address)
+{
+    return *address;
+}
+
 WEFTI_DEVICE void wefti_st_remote(wefti_wide *address, wefti_wide value)
 {
     *address = value;

@@ -187,6 +187,18 @@ WEFTI_DEVICE wefti_wide wefti_ld_remote(const wefti_wide *address)
     return value;
 }
 
+/* The same by way of this multiprocessor's cache: as new as this thread's last acquire, and what lies beside it comes
+ * along. */
+WEFTI_DEVICE wefti_wide wefti_ld_cached(const wefti_wide *address)
+{
+    wefti_wide value;
+    asm volatile("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+                 : "l"(wefti_global(address))
+                 : "memory");
+    return value;
+}
+
 WEFTI_DEVICE void wefti_st_remote(wefti_wide *address, wefti_wide value)
 {
     asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};"

@@ -108,6 +108,19 @@ WEFTI_DEVICE int weft_dev_put(weft_scope scope, const weft_dev &dev, void *dest,
                : WEFT_OK;
 }
 
+/* From near memory, by a thread or a warp: with more than one access a thread by way of the cache, which is emptied
+ * before, so that who asks again sees what has changed. */
+WEFTI_DEVICE void wefti_dev_get_few(weft_scope scope, void *dest, wefti_u64 from, wefti_u64 bytes)
+{
+    const wefti_u32 together = (wefti_u32)(wefti_u64)dest | (wefti_u32)from | (wefti_u32)bytes | 16;
+    if (bytes <= (together & -together) * scope.size) {
+        wefti_copy_uneven<wefti_from_remote>(scope.rank, scope.size, (wefti_u64)dest, from, bytes);
+    } else {
+        wefti_fence_acq();
+        wefti_copy_bytes<wefti_from_remote_cached>(scope, dest, (const void *)from, bytes);
+    }
+}
+
 /* Copy `bytes` bytes from `source` on `pe` to `dest`, local. On return every thread of the scope sees them. */
 WEFTI_DEVICE int weft_dev_get(weft_scope scope, const weft_dev &dev, void *dest, const void *source, wefti_u64 bytes,
                               int pe)
@@ -117,7 +130,11 @@ WEFTI_DEVICE int weft_dev_get(weft_scope scope, const weft_dev &dev, void *dest,
         return bytes == 0 ? WEFT_OK : wefti_far_get(scope, &dev, (wefti_u64)dest, (wefti_u64)source, bytes, pe);
     }
     wefti_scope_sync(scope);
-    wefti_copy_bytes<wefti_from_remote>(scope, dest, (const void *)from, bytes);
+    if (WEFTI_HAS_HALF_FENCES && scope.kind != WEFTI_SCOPE_BLOCK) {
+        wefti_dev_get_few(scope, dest, from, bytes);
+    } else {
+        wefti_copy_bytes<wefti_from_remote>(scope, dest, (const void *)from, bytes);
+    }
     wefti_scope_sync(scope);
     return WEFT_OK;
 }

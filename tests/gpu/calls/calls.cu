@@ -38,6 +38,11 @@ extern "C" __global__ void use_get(const __grid_constant__ weft_dev dev, char *t
     (void)weft_dev_get(weft_block(), dev, to, from, 65536, 1);
 }
 
+extern "C" __global__ void use_get_few(const __grid_constant__ weft_dev dev, char *to, const char *from)
+{
+    (void)weft_dev_get(weft_warp(), dev, to, from, 65536, 1);
+}
+
 extern "C" __global__ void use_order(const __grid_constant__ weft_dev dev)
 {
     weft_dev_fence();
