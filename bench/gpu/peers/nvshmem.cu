@@ -70,6 +70,43 @@ __global__ void put_signal_trips(uint64_t *flag, unsigned char *data, const unsi
     }
 }
 
+/* The same by one thread. */
+__global__ void put_signal_thread_trips(uint64_t *flag, unsigned char *data, const unsigned char *source, size_t bytes,
+                                        int trips, int pe, u64 *ns)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        u64 start = time_ns();
+        for (u64 i = 1 + (u64)round * (u64)trips; i < 1 + (u64)(round + 1) * (u64)trips; i++) {
+#pragma unroll 1
+            for (int side = 0; side < 2; side++) {
+                if (side == pe) {
+                    nvshmem_putmem_signal(data, source, bytes, flag, i, NVSHMEM_SIGNAL_SET, 1 - pe);
+                } else {
+                    nvshmem_signal_wait_until(flag, NVSHMEM_CMP_GE, i);
+                }
+            }
+        }
+        ns[round] = time_ns() - start;
+    }
+}
+
+__global__ void get_trips(unsigned char *dest, const unsigned char *source, size_t bytes, int trips, int pe, u64 *ns)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        u64 start = time_ns();
+        for (int i = 0; i < trips; i++) {
+            if (blockDim.x == 1) {
+                nvshmem_getmem(dest, source, bytes, 1 - pe);
+            } else {
+                nvshmemx_getmem_warp(dest, source, bytes, 1 - pe);
+            }
+        }
+        if (threadIdx.x == 0) {
+            ns[round] = time_ns() - start;
+        }
+    }
+}
+
 __global__ void fetch_add_trips(uint64_t *word, int pe, u64 *ns)
 {
     uint64_t value = 1;
@@ -239,10 +276,38 @@ static void trips(bench *b)
                    ", \"scope\": \"block\", \"threads\": %d", threads);
         }
     }
+    for (size_t i = 0; i < 3; i++) {
+        STEP(b, (put_signal_thread_trips<<<1, 1, 0, b->stream>>>(b->flags, b->data, b->other, sizes[i], TRIPS, b->pe,
+                                                                 b->ns)));
+        if (b->pe == 0) {
+            figure("put_signal", "nvshmem", 2, sizes[i], ns_of(b->ns, 2 * TRIPS) / 1000, "us", ROUNDS - 1,
+                   ", \"scope\": \"thread\"");
+        }
+    }
     STEP(
         b, if (b->pe == 0) { (fetch_add_trips<<<1, 1, 0, b->stream>>>(b->flags + 64, b->pe, b->ns)); });
     if (b->pe == 0) {
         figure("fetch_add", "nvshmem", 2, 8, ns_of(b->ns, TRIPS) / 1000, "us", ROUNDS - 1, ", \"scope\": \"thread\"");
+    }
+}
+
+/* PE 0 gets the same bytes again and again: the peer's loads are answered by the multiprocessor's cache while they fit
+ * there. */
+static void gets(bench *b)
+{
+    static const size_t sizes[] = {4, 64, 1024, 32768, 1048576};
+    for (size_t i = 0; i < 2 * (sizeof sizes / sizeof *sizes); i++) {
+        int threads = i % 2 == 0 ? 1 : 32;
+        size_t bytes = sizes[i / 2];
+        int count = bytes > 100000 ? 1 : bytes > 10000 ? 10 : TRIPS;
+        STEP(
+            b, if (b->pe == 0) {
+                (get_trips<<<1, threads, 0, b->stream>>>(b->data, b->other, bytes, count, b->pe, b->ns));
+            });
+        if (b->pe == 0) {
+            figure("get", "nvshmem", 2, bytes, ns_of(b->ns, count) / 1000, "us", ROUNDS - 1, ", \"scope\": \"%s\"",
+                   threads == 1 ? "thread" : "warp");
+        }
     }
 }
 
@@ -383,6 +448,7 @@ int main()
     bench_init(&b);
     create(&b);
     trips(&b);
+    gets(&b);
     barriers(&b);
     allocations(&b);
     rates(&b);
