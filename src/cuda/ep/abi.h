@@ -156,6 +156,7 @@ typedef enum wefti_cuda_ep_phase {
     WEFTI_CUDA_EP_FUSED,
     WEFTI_CUDA_EP_SEND,
     WEFTI_CUDA_EP_RECV,
+    WEFTI_CUDA_EP_ROWS, /* behind a send: rows that leave with it (eager.h) */
     WEFTI_CUDA_EP_PHASES
 } wefti_cuda_ep_phase;
 

@@ -89,13 +89,11 @@ weft_status wefti_cuda_ep_combine_prepare(weft_ep_route *route, const weft_ep_ro
                                           wefti_cuda_ep_combine_args *args, wefti_cuda_ep_work *work,
                                           weft_stream *stream);
 
-/* The plan of a part of it, which the arguments take over. `leaves`: of the rows behind a send. */
+/* The plan of a phase of it, which the arguments take over. */
 wefti_cuda_ep_launch_plan wefti_cuda_ep_dispatch_plan(const weft_ep_route *route, wefti_cuda_ep_work work,
-                                                      wefti_cuda_ep_phase phase, int leaves,
-                                                      wefti_cuda_ep_dispatch_args *args);
+                                                      wefti_cuda_ep_phase phase, wefti_cuda_ep_dispatch_args *args);
 wefti_cuda_ep_launch_plan wefti_cuda_ep_combine_plan(const weft_ep_route *route, wefti_cuda_ep_work work,
-                                                     wefti_cuda_ep_phase phase, int leaves,
-                                                     wefti_cuda_ep_combine_args *args);
+                                                     wefti_cuda_ep_phase phase, wefti_cuda_ep_combine_args *args);
 
 /* Whether a call that needs the area's rows, unless it is one of low latency or its rows leave with send, has them. */
 weft_status wefti_cuda_ep_check_staging(const weft_ep *ep, const wefti_cuda_ep_launch_plan *plan, const char *why,

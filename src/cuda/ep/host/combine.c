@@ -111,15 +111,13 @@ weft_status wefti_cuda_ep_combine_prepare(weft_ep_route *route, const weft_ep_ro
 }
 
 wefti_cuda_ep_launch_plan wefti_cuda_ep_combine_plan(const weft_ep_route *route, wefti_cuda_ep_work work,
-                                                     wefti_cuda_ep_phase phase, int leaves,
-                                                     wefti_cuda_ep_combine_args *args)
+                                                     wefti_cuda_ep_phase phase, wefti_cuda_ep_combine_args *args)
 {
     const wefti_cuda_ep_kernel kernel = {.work = work,
                                          .phase = phase,
-                                         .row_bytes = phase != WEFTI_CUDA_EP_SEND || leaves ? args->row_bytes : 0,
+                                         .row_bytes = phase != WEFTI_CUDA_EP_SEND ? args->row_bytes : 0,
                                          .may_be_low_latency = may_leave(args->flags, route, phase),
                                          .may_leave = may_leave(args->flags, route, phase),
-                                         .leaves = leaves,
                                          .counted = WEFTI_CUDA_EP_COUNTED_COMBINE};
     const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_plan_launch(route, kernel);
     wefti_cuda_ep_combine_take_plan(args, &plan);
@@ -133,7 +131,7 @@ weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, 
     wefti_cuda_ep_combine_args args;
     wefti_cuda_ep_work work;
     WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, combining, WEFTI_CUDA_EP_COMBINE, &args, &work, stream));
-    const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_combine_plan(route, work, WEFTI_CUDA_EP_FUSED, 0, &args);
+    const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_combine_plan(route, work, WEFTI_CUDA_EP_FUSED, &args);
     WEFT_TRY(wefti_cuda_ep_launch_order(route, work, &args, stream, call));
     return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
 }

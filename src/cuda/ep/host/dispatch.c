@@ -297,18 +297,16 @@ weft_status wefti_cuda_ep_dispatch_prepare(weft_ep_route *route, const weft_ep_c
 }
 
 wefti_cuda_ep_launch_plan wefti_cuda_ep_dispatch_plan(const weft_ep_route *route, wefti_cuda_ep_work work,
-                                                      wefti_cuda_ep_phase phase, int leaves,
-                                                      wefti_cuda_ep_dispatch_args *args)
+                                                      wefti_cuda_ep_phase phase, wefti_cuda_ep_dispatch_args *args)
 {
     const size_t row_bytes = wefti_cuda_ep_quantises(work) ? args->wide.row_bytes : args->row_bytes;
     const int has_new_weights = (args->flags & WEFTI_CUDA_EP_NEW_WEIGHTS) != 0; /* which low-latency kernels lack */
     const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_plan_launch(
         route, (wefti_cuda_ep_kernel){.work = work,
                                       .phase = phase,
-                                      .row_bytes = phase != WEFTI_CUDA_EP_SEND || leaves ? row_bytes : 0,
+                                      .row_bytes = phase != WEFTI_CUDA_EP_SEND ? row_bytes : 0,
                                       .may_be_low_latency = !has_new_weights,
                                       .may_leave = 1,
-                                      .leaves = leaves,
                                       .counted = WEFTI_CUDA_EP_COUNTED_DISPATCH,
                                       .is_fresh = (args->flags & WEFTI_CUDA_EP_FRESH) != 0});
     wefti_cuda_ep_dispatch_take_plan(args, &plan);
@@ -321,7 +319,7 @@ static weft_status dispatch(weft_ep_route *route, const weft_ep_choices *fresh, 
     wefti_cuda_ep_dispatch_args args;
     wefti_cuda_ep_work work;
     WEFT_TRY(wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH, &args, &work, stream));
-    const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_dispatch_plan(route, work, WEFTI_CUDA_EP_FUSED, 0, &args);
+    const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_dispatch_plan(route, work, WEFTI_CUDA_EP_FUSED, &args);
     WEFT_TRY(wefti_cuda_ep_launch_destinations(route, &args, stream, call));
     return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
 }

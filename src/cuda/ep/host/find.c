@@ -160,7 +160,7 @@ static weft_status find_pair(weft_ep *ep, wefti_cuda_ep_set set, wefti_cuda_ep_p
 static weft_status find_set(weft_ep *ep, wefti_cuda_ep_way way, wefti_cuda_ep_set set)
 {
     for (int work = 0; work <= WEFTI_CUDA_EP_WORK_COMBINE_WITH; work++) {
-        const int phases = kernels_of_work[work].has_halves ? WEFTI_CUDA_EP_PHASES : WEFTI_CUDA_EP_FUSED + 1;
+        const int phases = kernels_of_work[work].has_halves ? WEFTI_CUDA_EP_RECV + 1 : WEFTI_CUDA_EP_FUSED + 1;
         for (int phase = 0; phase < phases && kernels_of_work[work].module[set][0] != NO_MODULE; phase++) {
             WEFT_TRY(find_pair(ep, set, phase, work, ep->device->kernel[way][phase][work]));
         }
@@ -212,14 +212,14 @@ static weft_status find_eager(weft_ep *ep)
 #define ARRIVES(WORK) EAGER(RECV, WORK, dispatch, "21dispatch_kernel_eagerC3", "28dispatch_kernel_expert_eagerC3")
 #define COMBINES(PHASE, WORK, VARIANT)                                                                                 \
     EAGER(PHASE, WORK, combine, "20combine_kernel_eager" VARIANT, "27combine_kernel_expert_eager" VARIANT)
-        OF_ALL(SEND, DISPATCH, "21dispatch_kernel_eagerC2"),
-        OF_ALL(SEND, QUANTISE, "31dispatch_kernel_quantised_eagerC2"),
-        OF_ALL(SEND, QUANTISE_MX, "34dispatch_kernel_quantised_mx_eagerC2"),
+        OF_ALL(ROWS, DISPATCH, "21dispatch_kernel_eagerC2"),
+        OF_ALL(ROWS, QUANTISE, "31dispatch_kernel_quantised_eagerC2"),
+        OF_ALL(ROWS, QUANTISE_MX, "34dispatch_kernel_quantised_mx_eagerC2"),
         ARRIVES(DISPATCH),
         ARRIVES(QUANTISE),
         ARRIVES(QUANTISE_MX),
-        COMBINES(SEND, COMBINE, "C2"),
-        COMBINES(SEND, COMBINE_WITH, "C2"),
+        COMBINES(ROWS, COMBINE, "C2"),
+        COMBINES(ROWS, COMBINE_WITH, "C2"),
         COMBINES(RECV, COMBINE, "C3"),
         COMBINES(RECV, COMBINE_WITH, "C5"),
     };

@@ -2,16 +2,38 @@
  * of the call runs between send and recv. */
 #include "cuda/ep/host/calls.h"
 
-/* `leaves`: the rows behind a send. */
-static weft_status launch_dispatch(const weft_ep_route *route, wefti_cuda_ep_phase phase, int leaves,
-                                   weft_stream *stream, const char *call)
+/* A launch of the dispatch or combine that is under way on a route, with the plan that it has. */
+static weft_status launch_phase(const weft_ep_route *route, wefti_cuda_ep_phase phase, weft_stream *stream,
+                                const char *call, wefti_cuda_ep_launch_plan *plan)
 {
-    wefti_cuda_ep_eager_dispatch_args args = {.call = route->device->sent.dispatch, .eager = route->ep->device->eager};
-    const wefti_cuda_ep_launch_plan plan =
-        wefti_cuda_ep_dispatch_plan(route, route->device->sent_work, phase, leaves, &args.call);
-    WEFT_TRY(wefti_cuda_ep_launch(route, &plan, &args, stream, call));
-    return phase == WEFTI_CUDA_EP_SEND && plan.is_eager && !leaves ? launch_dispatch(route, phase, 1, stream, call)
-                                                                   : WEFT_OK;
+    const wefti_ep_device_route *device = route->device;
+    const wefti_cuda_ep_work work = device->sent_work;
+    const wefti_cuda_ep_eager *eager = &route->ep->device->eager;
+    union {
+        wefti_cuda_ep_eager_dispatch_args dispatch;
+        wefti_cuda_ep_eager_combine_args combine;
+    } args;
+    if (work < WEFTI_CUDA_EP_WORK_COMBINE) {
+        args.dispatch = (wefti_cuda_ep_eager_dispatch_args){.call = device->sent.dispatch, .eager = *eager};
+        *plan = wefti_cuda_ep_dispatch_plan(route, work, phase, &args.dispatch.call);
+    } else {
+        args.combine = (wefti_cuda_ep_eager_combine_args){.call = device->sent.combine, .eager = *eager};
+        *plan = wefti_cuda_ep_combine_plan(route, work, phase, &args.combine.call);
+    }
+    return wefti_cuda_ep_launch(route, plan, &args, stream, call);
+}
+
+static weft_status launch_send(const weft_ep_route *route, weft_stream *stream, const char *call)
+{
+    wefti_cuda_ep_launch_plan plan;
+    WEFT_TRY(launch_phase(route, WEFTI_CUDA_EP_SEND, stream, call, &plan));
+    return plan.is_eager ? launch_phase(route, WEFTI_CUDA_EP_ROWS, stream, call, &plan) : WEFT_OK;
+}
+
+static weft_status launch_recv(const weft_ep_route *route, weft_stream *stream, const char *call)
+{
+    wefti_cuda_ep_launch_plan plan;
+    return launch_phase(route, WEFTI_CUDA_EP_RECV, stream, call, &plan);
 }
 
 static weft_status send_dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
@@ -22,7 +44,7 @@ static weft_status send_dispatch(weft_ep_route *route, const weft_ep_choices *fr
     WEFT_TRY(wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH_HALVES, args,
                                             &device->sent_work, stream));
     WEFT_TRY(wefti_cuda_ep_launch_destinations(route, args, stream, call));
-    return launch_dispatch(route, WEFTI_CUDA_EP_SEND, 0, stream, call);
+    return launch_send(route, stream, call);
 }
 
 weft_status wefti_cuda_ep_dispatch_send(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
@@ -35,18 +57,7 @@ weft_status wefti_cuda_ep_dispatch_send(weft_ep_route *route, const weft_ep_choi
 
 weft_status wefti_cuda_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream)
 {
-    return launch_dispatch(route, WEFTI_CUDA_EP_RECV, 0, stream, "weft_ep_dispatch_recv");
-}
-
-static weft_status launch_combine(const weft_ep_route *route, wefti_cuda_ep_phase phase, int leaves,
-                                  weft_stream *stream, const char *call)
-{
-    wefti_cuda_ep_eager_combine_args args = {.call = route->device->sent.combine, .eager = route->ep->device->eager};
-    const wefti_cuda_ep_launch_plan plan =
-        wefti_cuda_ep_combine_plan(route, route->device->sent_work, phase, leaves, &args.call);
-    WEFT_TRY(wefti_cuda_ep_launch(route, &plan, &args, stream, call));
-    return phase == WEFTI_CUDA_EP_SEND && plan.is_eager && !leaves ? launch_combine(route, phase, 1, stream, call)
-                                                                   : WEFT_OK;
+    return launch_recv(route, stream, "weft_ep_dispatch_recv");
 }
 
 weft_status wefti_cuda_ep_combine_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
@@ -58,10 +69,10 @@ weft_status wefti_cuda_ep_combine_send(weft_ep_route *route, const weft_ep_rows 
     WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, combining, WEFTI_CUDA_EP_COMBINE_HALVES, args,
                                            &device->sent_work, stream));
     WEFT_TRY(wefti_cuda_ep_launch_order(route, device->sent_work, args, stream, call));
-    return launch_combine(route, WEFTI_CUDA_EP_SEND, 0, stream, call);
+    return launch_send(route, stream, call);
 }
 
 weft_status wefti_cuda_ep_combine_recv(weft_ep_route *route, weft_stream *stream)
 {
-    return launch_combine(route, WEFTI_CUDA_EP_RECV, 0, stream, "weft_ep_combine_recv");
+    return launch_recv(route, stream, "weft_ep_combine_recv");
 }

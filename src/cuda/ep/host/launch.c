@@ -28,10 +28,11 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep
     wefti_cuda *cuda = ep->device->cuda;
     const wefti_cuda_ep_kernel *kernel = &plan->kernel;
     void *arguments[] = {(void *)(uintptr_t)args};
-    const int begins = kernel->phase != WEFTI_CUDA_EP_RECV && !kernel->leaves;
+    const int begins = kernel->phase == WEFTI_CUDA_EP_FUSED || kernel->phase == WEFTI_CUDA_EP_SEND;
+    const int ends = kernel->phase == WEFTI_CUDA_EP_FUSED || kernel->phase == WEFTI_CUDA_EP_RECV;
     const int is_call = kernel->work < WEFTI_CUDA_EP_WORK_COMBINE_ORDER;
     const int by_expert = wefti_cuda_ep_is_by_expert(route) && kernel->work < WEFTI_CUDA_EP_WORK_DESTINATIONS;
-    const int is_eager = kernel->leaves || (plan->is_eager && kernel->phase == WEFTI_CUDA_EP_RECV);
+    const int is_eager = plan->is_eager && kernel->phase != WEFTI_CUDA_EP_SEND; /* which is as any other */
     const wefti_cuda_ep_way way = plan->low_latency_slots != 0            ? WEFTI_CUDA_EP_WAY_LOW_LATENCY
                                   : is_eager                              ? WEFTI_CUDA_EP_WAY_EAGER
                                   : is_call && route->device->by_position ? WEFTI_CUDA_EP_WAY_POSITIONS
@@ -55,9 +56,8 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep
         ++*ep->started;
     }
     WEFT_TRY(wefti_ep_grows(ep) && is_call ? wefti_cuda_ep_note_launch(ep, stream, call) : WEFT_OK);
-    return ep->stats != NULL && kernel->phase != WEFTI_CUDA_EP_SEND && is_call
-               ? wefti_cuda_ep_launch_statistics(route, kernel->counted, stream, call)
-               : WEFT_OK;
+    return ep->stats != NULL && ends && is_call ? wefti_cuda_ep_launch_statistics(route, kernel->counted, stream, call)
+                                                : WEFT_OK;
 }
 
 /* A kernel that waits for nobody. */

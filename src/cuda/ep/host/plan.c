@@ -205,8 +205,9 @@ static int is_eager(const weft_ep_route *route, const wefti_cuda_ep_launch_plan 
 /* Of eager halves only what comes behind send moves rows, with as many blocks. */
 static void plan_eager(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan)
 {
-    plan->kernel.row_bytes = plan->kernel.leaves ? plan->kernel.row_bytes : 0;
-    plan->blocks = plan->kernel.leaves ? route->device->sent_blocks : plan->blocks;
+    const int moves = plan->kernel.phase == WEFTI_CUDA_EP_ROWS;
+    plan->kernel.row_bytes = moves ? plan->kernel.row_bytes : 0;
+    plan->blocks = moves ? route->device->sent_blocks : plan->blocks;
 }
 
 void wefti_cuda_ep_plan_few(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan)

@@ -12,7 +12,6 @@ typedef struct wefti_cuda_ep_kernel {
     size_t row_bytes; /* of the rows that it moves, before they become fp8; 0: it moves none */
     int may_be_low_latency; /* where the route's slots are of few tokens */
     int may_leave; /* of halves: rows may leave with send, where there is memory for them */
-    int leaves; /* it is what comes behind such a send: the rows */
     int is_fresh; /* it makes a routing, or its send did */
     wefti_cuda_ep_counted counted; /* as what WEFT_EP_STATISTICS counts the call */
 } wefti_cuda_ep_kernel;
