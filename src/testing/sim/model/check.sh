@@ -71,6 +71,10 @@ done
 for order in VERDICT_MEETS VERDICT_FENCE VERDICT_ACQUIRE VERDICT_MEETS_BEHIND; do
     check fails ep_gpu -DVERDICTS -DWITHOUT=$order
 done
+check holds ep_gpu -DEARLY -DCALLS=5
+for order in EARLY_RELEASE EARLY_ACQUIRE EARLY_MEETS EARLY_MEETS_BEHIND EARLY_HEADER EARLY_PARITY; do
+    check fails ep_gpu -DEARLY -DCALLS=5 -DWITHOUT=$order
+done
 for order in CLEAR_MEETS CLEAR_FENCE; do
     check fails ep_gpu -DCLEARED -DWITHOUT=$order
 done

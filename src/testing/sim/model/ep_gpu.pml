@@ -19,10 +19,14 @@
  *   bulk stores of a combine, values of other lanes          store(BULK, SUM), store(LANE, VALUE)
  *   ep_pushed: barrier, fence, several words                 meet, fence(PUSHER), store(.., WORD_1), store(.., WORD_2)
  *   ep_verdict: acquired words, barrier, fence, the verdict  meet, fence(FIRST_A), store(.., VERDICT) .. load(OTHERS_B)
+ *   rows that leave with send, by parity; recv's headers     store(EARLY_B, ROW_..), store(EARLY_A, READY_.., .., 1) ..
+ *                                                            await(EARLY_A, HEADER_..): behind, not before
  *   ep_clear_values, barrier, fence, ep_post_header          clears, header_warp, peer: with a store buffer
  *
  * `meta_ready`, `rows_ready` of a dispatch and of sums by expert, `returned` and low-latency words are all what READY is
- * here: several lanes store, meet, one releases; one acquires, they meet, all read.
+ * here: several lanes store, meet, one releases; one acquires, they meet, all read. So it is with the words of what
+ * leaves with send, but that the sender has the receiver's header of the call before, and not that of this one (EARLY);
+ * and with `meta_ready` of records that a rank completes for its own warps.
  *
  * Checked: who reads what a flag has announced finds this call's, neither older nor newer. WITHOUT=NAME leaves one
  * order out, and each must be missed. Stores do not commit late but where two threads store to one place (CLEARED).
@@ -67,6 +71,12 @@
 #define VERDICT_MEETS_BEHIND 34
 #define CLEAR_MEETS 35
 #define CLEAR_FENCE 36
+#define EARLY_RELEASE 37
+#define EARLY_ACQUIRE 38
+#define EARLY_MEETS 39
+#define EARLY_MEETS_BEHIND 40
+#define EARLY_HEADER 41
+#define EARLY_PARITY 42
 #ifndef WITHOUT
 #define WITHOUT 0
 #endif
@@ -123,6 +133,19 @@
 #define OTHERS_A 3
 #define OTHERS_B 4
 #define THREADS 5
+#elif defined(EARLY) /* between ranks, of what leaves with send: places by parity */
+#define ROW_0 0
+#define ROW_1 1
+#define READY_0 2
+#define READY_1 3
+#define HEADER_0 4
+#define HEADER_1 5
+#define PLACES 6
+#define LATE_A 0 /* of the rank that receives */
+#define LATE_B 1
+#define EARLY_A 2 /* of the rank that sends */
+#define EARLY_B 3
+#define THREADS 4
 #elif !defined(CLEARED) /* between ranks */
 #define OWN 0
 #define HEADER 1
@@ -486,6 +509,55 @@ init
         run source();
         run first_block();
         run other_block()
+    }
+}
+#elif defined(EARLY)
+#define PARITY(call) (WITHOUT == EARLY_PARITY -> 0 : (call) % 2)
+
+proctype receiver()
+{
+    byte call;
+    byte found;
+    byte i;
+    for (call : 1 .. CALLS) {
+        fence(LATE_A);
+        store(LATE_A, HEADER_0 + call % 2, call, 0); /* in send; its kernels before have ended */
+        if
+        :: HAS(EARLY_ACQUIRE) -> await(LATE_A, READY_0 + PARITY(call), call, 1)
+        :: else -> await(LATE_A, READY_0 + PARITY(call), call, 0)
+        fi;
+        meet_if(EARLY_MEETS_BEHIND, LATE_A, LATE_B);
+        load(LATE_B, ROW_0 + PARITY(call), 0);
+        assert(found == call);
+        meet(LATE_A, LATE_B) /* the next kernel */
+    }
+}
+
+proctype sender()
+{
+    byte call;
+    byte found;
+    byte i;
+    for (call : 1 .. CALLS) {
+        store(EARLY_B, ROW_0 + PARITY(call), call, 0);
+        meet_if(EARLY_MEETS, EARLY_A, EARLY_B);
+        if
+        :: HAS(EARLY_RELEASE) -> store(EARLY_A, READY_0 + PARITY(call), call, 1)
+        :: else -> store(EARLY_A, READY_0 + PARITY(call), call, 0)
+        fi;
+        if
+        :: HAS(EARLY_HEADER) -> await(EARLY_A, HEADER_0 + call % 2, call, 0) /* in recv, before the next call's rows */
+        :: else
+        fi;
+        meet(EARLY_A, EARLY_B)
+    }
+}
+
+init
+{
+    atomic {
+        run receiver();
+        run sender()
     }
 }
 #elif defined(CLEARED)
