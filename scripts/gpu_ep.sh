@@ -70,5 +70,7 @@ figures "fp8" --dtype fp8,bf16-fp8 --tokens 4096,512,128 --sms 132,64,16
 figures "slots" --layout slots-source,slots-expert --tokens 1,8,32,64,128 --sms 132
 figures "slots, fp8" --layout slots-source,slots-expert --dtype bf16-fp8 --tokens 128 --sms 132
 figures "slots, halves" --layout slots-source --mode ll --tokens 8,128 --sms 132
+figures "halves, rows with send" --mode ht,ll,eager --layout rank-major,expert-major --tokens 512,4096 --sms 132
+figures "halves, rows with send, fp8" --mode ll,eager --dtype fp8,bf16-fp8 --tokens 512,4096 --sms 132
 keep_record "$record" bench/gpu/ep_table.py
 [ $failed = 0 ]

@@ -50,8 +50,8 @@ class Bench(unittest.TestCase):
     def test_threads_and_every_layout(self):
         figures, _ = self.lines(*SMALL, "--threads", "3", "--layout", "rank-major,expert-major,slots-source,slots-expert",
                                 "--alignment", "4", "--routing", "fresh,cached", "--skew", "uniform,zipf,one-rank",
-                                "--dtype", "bf16,f16,f32,fp8,bf16-fp8", "--mode", "ht,ll", "--repeats", "1")
-        self.assertEqual(len(figures), 7 * 2 * 4 * 2 * 3 * 5 * 2)  # with the floors of dispatch and combine
+                                "--dtype", "bf16,f16,f32,fp8,bf16-fp8", "--mode", "ht,ll,eager", "--repeats", "1")
+        self.assertEqual(len(figures), 7 * 2 * 4 * 2 * 3 * 5 * 3)  # with the floors of dispatch and combine
         for figure in figures:
             self.assertEqual(figure["pes"], 3)
             self.assertEqual((figure["hidden"], figure["topk"], figure["experts"]), (32, 3, 7))
@@ -62,7 +62,7 @@ class Bench(unittest.TestCase):
             self.assertLessEqual(figure["value"], figure["high"])
         self.assertEqual({f["layout"] for f in figures}, {"rank-major", "expert-major", "slots"})
         self.assertEqual({f.get("slots") for f in figures}, {None, "source", "expert"})
-        self.assertEqual({f["mode"] for f in figures}, {"ht", "ll"})
+        self.assertEqual({f["mode"] for f in figures}, {"ht", "ll", "eager"})
 
     def test_backward(self):
         figures, table = self.lines(*SMALL, "--threads", "2", "--backward", "--layout", "expert-major,slots-expert")
@@ -105,6 +105,13 @@ class Bench(unittest.TestCase):
         _, table = self.lines(*shape, "--tokens", "3", "--mode", "ll", "--dtype", "f32", "--buffers", "plain", "--worst-case",
                               launcher=(RUN, "-n", "2", "-q"), fake=True)
         self.assertEqual(len(table.splitlines()), 3)
+        figures, _ = self.lines(*shape, "--tokens", "3", "--threads", "2", "--mode", "ll,eager", "--layout", "rank-major,expert-major",
+                                "--dtype", "fp8,bf16-fp8", "--routing", "fresh,cached", fake=True)
+        memory = {(f["mode"], f["layout"], f["dtype"], f["routing"]): f["value"] for f in figures if f["name"] == "ep_memory"}
+        self.assertEqual(len(memory), 16)
+        for mode, *point in memory:
+            if mode == "ll":  # rows that leave with send have memory of their own
+                self.assertGreater(memory["eager", *point], memory["ll", *point])
 
     def test_no_gpu(self):
         if shutil.which("nvidia-smi") is None:

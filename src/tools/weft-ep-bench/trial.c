@@ -127,6 +127,7 @@ static weft_status create_group(trial *t)
     config.rows_max = t->options->worst_case ? 0 : t->arrays.rows;
     config.slot_tokens_max = is_slots ? t->point->tokens : 0;
     config.on_device = t->backend->on_device;
+    config.flags = t->point->mode == BENCH_EAGER ? WEFT_EP_ROWS_WITH_SEND : 0;
     plan.topk = t->point->topk;
     plan.layout = bench_weft_layout(t->point->layout);
     plan.alignment = t->point->layout == BENCH_EXPERT_MAJOR ? t->options->alignment : 0;
