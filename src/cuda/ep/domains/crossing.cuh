@@ -51,6 +51,7 @@ typedef struct ep_domains_crossing {
     wefti_i32 progress; /* whether any end has gone on in this round */
     wefti_i32 has_begun; /* `of` is set */
     wefti_i32 failed;
+    wefti_i32 ends; /* `failed`, as this round began: it changes while others look */
     wefti_u32 looks;
     wefti_u64 start_ns;
 } ep_domains_crossing;
@@ -469,9 +470,10 @@ template <bool BACK> EP_DEVICE void ep_domains_cross(const ep_domains &args)
         int left = 0;
         if (threadIdx.x == 0) {
             state.progress = 0;
+            state.ends = state.failed;
         }
         __syncthreads();
-        if (state.failed != 0) {
+        if (state.ends != 0) {
             break;
         }
         for (int i = 0, end = (int)blockIdx.x; end < ends; i++, end += (int)gridDim.x) {
