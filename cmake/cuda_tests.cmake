@@ -241,11 +241,16 @@ endif()
 weft_add_on_host_program(ep_domains)
 weft_add_on_host_test(ep_domains.threads.1x2 "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=1"
     ${PROJECT_BINARY_DIR}/tests/ep_domains_on_host -t 2)
-weft_add_on_host_test(ep_domains.threads.2x2 "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=2"
+weft_add_on_host_test(ep_domains.threads.2x2 "WEFT_FAKE_SMS=8;WEFT_CUDA_DOMAIN=2"
     ${PROJECT_BINARY_DIR}/tests/ep_domains_on_host -t 4)
 # Of three domains two go on without the third.
-weft_add_on_host_test(ep_domains.threads.1x3 "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=1"
+weft_add_on_host_test(ep_domains.threads.1x3 "WEFT_FAKE_SMS=8;WEFT_CUDA_DOMAIN=1"
     ${PROJECT_BINARY_DIR}/tests/ep_domains_on_host -t 3 -c 2)
+# Slots of few tokens by forwarders, too; and directly by rings that are full all the time.
+weft_add_on_host_test(ep_domains.threads.forwarded "WEFT_FAKE_SMS=8;WEFT_CUDA_DOMAIN=2;WEFT_EP_DIRECT=0"
+    ${PROJECT_BINARY_DIR}/tests/ep_domains_on_host -t 4 -c 2)
+weft_add_on_host_test(ep_domains.threads.rows "WEFT_FAKE_SMS=8;WEFT_CUDA_DOMAIN=1;WEFT_EP_MAPPED=0;WEFT_EP_CHUNK_ROWS=1"
+    ${PROJECT_BINARY_DIR}/tests/ep_domains_on_host -t 2 -c 3)
 # Where kernels do not store to the others' host heaps.
 weft_add_on_host_test(ep_domains.threads.proxy "WEFT_FAKE_SMS=4;WEFT_CUDA_DOMAIN=1;WEFT_EP_MAPPED=0;WEFT_EP_CHANNELS=2"
     ${PROJECT_BINARY_DIR}/tests/ep_domains_on_host -t 2)

@@ -29,6 +29,7 @@
     X(first_call, "WEFT_EP_FIRST_CALL", ep->settings.first_call)                                                       \
     X(channels, "WEFT_EP_CHANNELS", ep->settings.channels)                                                             \
     X(chunk_rows, "WEFT_EP_CHUNK_ROWS", ep->settings.chunk_rows)                                                       \
+    X(direct, "WEFT_EP_DIRECT", ep->settings.direct)                                                                   \
     X(table, "experts_of_rank", table_digest(ep->owners.first, ep->ranks + 1))                                         \
     X(domains, "domain_of (or domain_ranks)", table_digest(ep->domains.of, ep->ranks))
 

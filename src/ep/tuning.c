@@ -30,5 +30,6 @@ weft_status wefti_ep_settings_read(wefti_ep_settings *settings, int ranks, const
     WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_FIRST_CALL, &settings->first_call));
     WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_CHANNELS, &settings->channels));
     WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_CHUNK_ROWS, &settings->chunk_rows));
+    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_DIRECT, &settings->direct));
     return wefti_env_count(WEFTI_ENV_EP_MAPPED, &settings->maps);
 }

@@ -15,6 +15,7 @@ typedef struct wefti_ep_settings {
     uint64_t first_call; /* calls that count as made */
     uint64_t channels; /* rings between two ranks of different domains */
     uint64_t chunk_rows; /* of these rings; 0: up to 4 */
+    uint64_t direct; /* tokens in slots, times ranks of the largest domain, that go directly between domains */
     uint64_t maps; /* not 0: rings of this host are stored to by kernels */
 } wefti_ep_settings;
 

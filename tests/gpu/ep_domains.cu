@@ -106,15 +106,15 @@ static int32_t bytes_id(int experts, int rank, int token, int k)
     return (int32_t)(next_random(&state) % (uint64_t)(experts + 1)) - 1;
 }
 
-/* Rows that rank `from` has for the domain of rank `to`, if that is another. */
-static uint64_t bytes_rows(const int *domain, int pes, int from, int to)
+/* Rows that rank `from` has for the domain of rank `to`, if that is another; directly, for that rank. */
+static uint64_t bytes_rows(const int *domain, int pes, int from, int to, bool is_direct)
 {
     uint64_t rows = 0;
     for (int token = 0; token < BYTES_TOKENS && domain[from] != domain[to]; token++) {
         bool goes = false;
         for (int k = 0; k < BYTES_TOPK; k++) {
             const int32_t id = bytes_id(2 * pes, from, token, k);
-            goes = goes || (id >= 0 && domain[id / 2] == domain[to]);
+            goes = goes || (id >= 0 && (is_direct ? id / 2 == to : domain[id / 2] == domain[to]));
         }
         rows += goes;
     }
@@ -149,6 +149,19 @@ static uint64_t bytes_moved(job *of)
     return counters.remote_put_bytes;
 }
 
+/* Whether rows of BYTES_TOKENS in slots go directly. */
+static bool goes_directly(const int *domain, int pes)
+{
+    const char *direct = getenv("WEFT_EP_DIRECT");
+    int most = 0;
+    for (int pe = 0; pe < pes; pe++) {
+        int size;
+        (void)place_in_domain(domain, pes, pe, &size);
+        most = size > most ? size : most;
+    }
+    return BYTES_TOKENS * most <= (direct != NULL ? atoi(direct) : 256);
+}
+
 static void check_bytes(const char *call, uint64_t bytes, uint64_t rows, int domains)
 {
     const uint64_t least = rows * BYTES_ROW;
@@ -157,8 +170,8 @@ static void check_bytes(const char *call, uint64_t bytes, uint64_t rows, int dom
                (unsigned long long)BYTES_ROW);
 }
 
-/* One row a (token, domain) each way, where the proxy moves them. */
-static void test_bytes(job *of, arena *all)
+/* One row a (token, domain) each way, directly one a (token, rank), where the proxy moves them. */
+static void test_bytes(job *of, arena *all, weft_ep_layout layout)
 {
     const int pes = of->pe->pes;
     const int pe = of->pe->pe;
@@ -177,6 +190,7 @@ static void test_bytes(job *of, arena *all)
     config.experts = 2 * pes;
     config.tokens_max = BYTES_TOKENS;
     config.topk_max = plan.topk = BYTES_TOPK;
+    plan.layout = layout;
     config.row_bytes_max = BYTES_ROW;
     config.on_device = 1;
     for (int i = 0; i < BYTES_TOKENS * BYTES_TOPK; i++) {
@@ -199,24 +213,26 @@ static void test_bytes(job *of, arena *all)
     void *host_memory = NULL;
     CHECK_OK(weft_malloc(of->world, 64, &host_memory));
     const int place = place_in_domain(domain, pes, pe, &size);
+    const bool is_direct = ep_is_slots(layout) && goes_directly(domain, pes);
     for (int other = 0; other < pes; other++) {
         int theirs;
         if (!goes_by_proxy(of, host_memory, other)) {
             continue;
         }
-        outward += other == domain[other] ? bytes_rows(domain, pes, pe, other) : 0; /* once a domain */
-        back += place_in_domain(domain, pes, other, &theirs) % size == place ? bytes_rows(domain, pes, other, pe) : 0;
+        const bool is_forwarded_here = place_in_domain(domain, pes, other, &theirs) % size == place;
+        outward += is_direct || other == domain[other] ? bytes_rows(domain, pes, pe, other, is_direct) : 0;
+        back += is_direct || is_forwarded_here ? bytes_rows(domain, pes, other, pe, is_direct) : 0;
     }
     uint64_t before = bytes_moved(of);
     CHECK_OK(weft_ep_route_choose(route, &choices));
     CHECK_OK(weft_ep_dispatch(route, &in, &got, stream));
     CHECK_OK(weft_ep_route_query(route, stream, &counts));
     uint64_t after = bytes_moved(of);
-    check_bytes("dispatch", after - before, outward, domains);
+    check_bytes("dispatch", after - before, outward, is_direct ? pes : domains);
     before = after;
     CHECK_OK(weft_ep_combine(route, &got.rows, &in, 0, stream));
     CHECK_OK(weft_ep_route_query(route, stream, &counts));
-    check_bytes("combine", bytes_moved(of) - before, back, (pes + size - 1) / size);
+    check_bytes("combine", bytes_moved(of) - before, back, is_direct ? pes : (pes + size - 1) / size);
     CHECK_OK(weft_free(of->world, host_memory));
     ep_group_close(ep, route);
 }
@@ -420,7 +436,8 @@ static weft_ep_choices absence_choices(const arena *all, const ep_setup *setup)
 
 /* The call in which the domain is missed: it names ranks of that domain where such send here. Ranks of a third domain
  * come to it once the first have given it up, and leave them chunks that nobody takes. */
-static void fail_without(job *of, const arena *all, const ep_setup *setup, const int *masked, weft_ep_route *route)
+static void fail_without(job *of, const arena *all, const ep_setup *setup, const int *masked, weft_ep_route *route,
+                         bool is_direct)
 {
     const int pes = of->pe->pes;
     const int *domain = setup->domain;
@@ -437,7 +454,7 @@ static void fail_without(job *of, const arena *all, const ep_setup *setup, const
     CHECK_STATUS(weft_ep_route_query(route, gpu_stream_of(of->pe), &counts), WEFT_ERR_TIMEOUT);
     check_that(strstr(weft_last_error(), "waited in vain for rank") != NULL, __FILE__, __LINE__, "names no rank: %s",
                weft_last_error());
-    check_that(place >= size_there || names_one_of(masked, pes), __FILE__, __LINE__,
+    check_that((place >= size_there && !is_direct) || names_one_of(masked, pes), __FILE__, __LINE__,
                "names no rank of the domain that does not come: %s", weft_last_error());
     CHECK_STATUS(weft_ep_route_update(route, &choices, gpu_stream_of(of->pe)), WEFT_ERR_TIMEOUT);
 }
@@ -472,7 +489,7 @@ static void mask_domain(job *of, const arena *all, const ep_setup *setup, const 
 /* Tokens whose only expert is in the last domain: they come back as they are; once it is masked nobody gets them, and
  * they come back as 0. */
 static void choose_last(job *of, arena *all, const ep_setup *setup, const int *masked, weft_ep_route *route,
-                        bool is_masked)
+                        bool is_masked, bool has_slots)
 {
     weft_stream *stream = gpu_stream_of(of->pe);
     weft_ep_choices choices = absence_choices(all, setup);
@@ -493,16 +510,16 @@ static void choose_last(job *of, arena *all, const ep_setup *setup, const int *m
     in.data = all->base[PLAIN] + (1 << 20);
     got.rows = in;
     got.rows.data = all->base[HEAP];
-    got.rows_capacity = (size_t)choices.tokens * (size_t)of->pe->pes;
+    got.rows_capacity = (size_t)setup->config.tokens_max * (size_t)of->pe->pes;
     const size_t bytes = (size_t)choices.tokens * (size_t)in.hidden * 2;
     gpu_set(of->pe, in.data, 0x3c, bytes);
     CHECK_OK(weft_ep_route_choose(route, &choices));
     CHECK_OK(weft_ep_dispatch(route, &in, &got, stream));
     CHECK_OK(weft_ep_combine(route, &got.rows, &in, 0, stream));
     CHECK_OK(weft_ep_route_query(route, stream, &counts));
-    check_that((counts.rows == 0 || !is_masked) && counts.status == WEFT_OK && counts.dropped == 0, __FILE__, __LINE__,
-               "%lld rows of experts of a masked domain, %lld dropped, status %d", (long long)counts.rows,
-               (long long)counts.dropped, counts.status);
+    check_that((counts.rows == 0 || !is_masked || has_slots) && counts.status == WEFT_OK && counts.dropped == 0,
+               __FILE__, __LINE__, "%lld rows of experts of a masked domain, %lld dropped, status %d",
+               (long long)counts.rows, (long long)counts.dropped, counts.status);
     gpu_copy(of->pe, read, in.data, bytes);
     size_t at = 0;
     while (at < bytes && read[at] == (is_masked ? 0 : 0x3c)) {
@@ -526,8 +543,8 @@ static uint64_t find_absence(uint64_t common, int pes)
 }
 
 /* The last domain makes calls, and then none. The others say so, mask it, and go on without it, with the bits of the
- * reference. A routing that there was is none any more. */
-static void test_absence(job *of, arena *all)
+ * reference. A routing that there was is none any more. In slots the call that fails is a direct one. */
+static void test_absence(job *of, arena *all, weft_ep_layout layout)
 {
     uint64_t common = find_absence(of->pe->seed, of->pe->pes);
     ep_setup setup;
@@ -536,6 +553,7 @@ static void test_absence(job *of, arena *all)
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
     int masked[EP_RANKS_MAX] = {};
     plan.topk = 1;
+    plan.layout = layout;
     weft_ep *ep = open_group(of, &ep_size_small, &common, &setup);
     if (ep == NULL || !CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &route))) {
         return;
@@ -544,15 +562,16 @@ static void test_absence(job *of, arena *all)
     for (int rank = 0; rank < of->pe->pes; rank++) {
         masked[rank] = setup.domain[rank] == setup.domain[of->pe->pes - 1];
     }
-    choose_last(of, all, &setup, masked, route, false);
+    choose_last(of, all, &setup, masked, route, false, ep_is_slots(layout));
     gpu_set(of->pe, all->base[PLAIN], 0, 1024);
     const weft_ep_choices choices = absence_choices(all, &setup);
     CHECK_OK(weft_ep_route_update(route, &choices, gpu_stream_of(of->pe)));
     CHECK_OK(weft_ep_route_query(route, gpu_stream_of(of->pe), &counts));
     CHECK_OK(weft_barrier(of->world)); /* nobody waits for whoever is last with the shorter deadline */
+    const unsigned salt = of->salt; /* as all ranks have it: those that are absent make no more calls */
     CHECK_OK(weft_device_deadline(of->world, ABSENT_DEADLINE_NS));
     if (!masked[of->pe->pe]) {
-        fail_without(of, all, &setup, masked, route);
+        fail_without(of, all, &setup, masked, route, ep_is_slots(layout));
         CHECK_OK(weft_device_deadline(of->world, DOMAINS_DEADLINE_NS));
         mask_domain(of, all, &setup, masked, ep, route);
         weft_ep_rows rows = WEFT_EP_ROWS_INIT;
@@ -560,7 +579,7 @@ static void test_absence(job *of, arena *all)
         rows.dtype = WEFT_EP_BF16;
         rows.hidden = 8;
         CHECK_STATUS(weft_ep_combine(route, &rows, &rows, 0, gpu_stream_of(of->pe)), WEFT_ERR_STATE);
-        choose_last(of, all, &setup, masked, route, true);
+        choose_last(of, all, &setup, masked, route, true, ep_is_slots(layout));
         CHECK_OK(weft_ep_route_destroy(route));
         run_layouts(of, ep, &setup, &ep_size_small, masked, &common);
         ep_cover(EP_COVER_MASKED, 1);
@@ -568,6 +587,7 @@ static void test_absence(job *of, arena *all)
     }
     CHECK_OK(weft_device_deadline(of->world, DOMAINS_DEADLINE_NS));
     CHECK_OK(weft_barrier(of->world)); /* the absent ranks' group ends with their world */
+    of->salt = salt;
 }
 
 static void test_body(test_pe *pe)
@@ -594,7 +614,8 @@ static void test_body(test_pe *pe)
         }
     }
     if (check_failures() == 0) {
-        test_bytes(&of, &all);
+        test_bytes(&of, &all, WEFT_EP_RANK_MAJOR);
+        test_bytes(&of, &all, WEFT_EP_SLOTS_SOURCE);
         test_positions(&of, &all, false);
         test_positions(&of, &all, true);
         test_pairs(&of, &all);
@@ -602,7 +623,10 @@ static void test_body(test_pe *pe)
     CHECK_OK(weft_barrier(of.world));
     arena_deregister(&all, of.world);
     if (check_failures() == 0) {
-        test_absence(&of, &all);
+        test_absence(&of, &all, WEFT_EP_RANK_MAJOR);
+    }
+    if (check_failures() == 0) {
+        test_absence(&of, &all, WEFT_EP_SLOTS_SOURCE);
     }
     CHECK_OK(weft_world_destroy(of.world));
     give_memory();

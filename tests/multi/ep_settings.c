@@ -13,7 +13,7 @@ static const struct {
     const char *value; /* not the default's effect */
 } variables[] = {
     {"WEFT_EP_COUNTS", "owners"}, {"WEFT_EP_FEW_RANKS", "1"},  {"WEFT_EP_FIRST_CALL", "7"},
-    {"WEFT_EP_CHANNELS", "4"},    {"WEFT_EP_CHUNK_ROWS", "1"},
+    {"WEFT_EP_CHANNELS", "4"},    {"WEFT_EP_CHUNK_ROWS", "1"}, {"WEFT_EP_DIRECT", "1"},
 };
 
 static weft_status create(weft_world *world, weft_ep **ep)

@@ -20,6 +20,7 @@
 #define WEFTI_CUDA_EP_DOMAINS_H
 
 #include "cuda/ep/abi.h"
+#include "cuda/ep/direct.h"
 #include "cuda/ep/many.h"
 #include "weft/protocol/ep_ring.h"
 
@@ -257,6 +258,7 @@ typedef struct wefti_cuda_ep_domains_args {
     float *values_out; /* [T][K] */
     const unsigned char *rows; /* of a backward of a combine: what that was given, for dot products */
     wefti_u64 rows_pitch;
+    wefti_cuda_ep_direct direct; /* of a route whose calls go directly */
 } wefti_cuda_ep_domains_args;
 
 #endif

@@ -30,6 +30,8 @@
     X(15combine_spreads, C1, domains)                                                                                  \
     X(12combine_dots, C1, domains)                                                                                     \
     X(15combine_gathers, C1, domains)                                                                                  \
+    X(15dispatch_direct, C1, domains)                                                                                  \
+    X(14combine_direct, C1, domains)                                                                                   \
     X(21dispatch_kernel_eager, C2, eager_dispatch)                                                                     \
     X(31dispatch_kernel_quantised_eager, C2, eager_dispatch)                                                           \
     X(34dispatch_kernel_quantised_mx_eager, C2, eager_dispatch)                                                        \

@@ -146,6 +146,21 @@ EP_DEVICE wefti_u64 ep_domains_fill_at(const ep_domains_group &group, int back, 
                : group.memory + ep_domains_chunk_at(group, group.at.out[back], side.ring, number);
 }
 
+/* Have the proxy move a chunk to `to` of PE `pe`, and set its flag there once all of it is there; all are offsets in
+ * host heaps. False: it cannot be moved. One thread. */
+EP_DEVICE_SLOW bool ep_domains_move(const ep_domains_group *group, int pe, wefti_u64 to, wefti_dev_move chunk)
+{
+    const wefti_u64 ticket = wefti_far_claim(&group->dev);
+    if (ticket == WEFTI_NO_TICKET) {
+        return false;
+    }
+    wefti_dev_entry *entry = wefti_far_entry(&group->dev, ticket);
+    *(wefti_dev_move *)entry->request.data = chunk;
+    wefti_far_fill(entry, WEFTI_DEV_REQUEST_MOVE, WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_HOST, to), chunk.bytes);
+    wefti_far_post(entry, ticket, pe);
+    return true;
+}
+
 /* The other end may have the chunk: its flag is set once all of it is there. False: it cannot be moved. */
 EP_DEVICE_SLOW bool ep_domains_post(const ep_domains_group *group, int back, const ep_domains_side *side,
                                     wefti_u64 bytes, wefti_u32 number)
@@ -158,22 +173,10 @@ EP_DEVICE_SLOW bool ep_domains_post(const ep_domains_group *group, int back, con
                          ep_domains_flag(*group, number));
         return true;
     }
-    const wefti_u64 ticket = wefti_far_claim(&group->dev);
-    if (ticket == WEFTI_NO_TICKET) {
-        return false;
-    }
-    wefti_dev_entry *entry = wefti_far_entry(&group->dev, ticket);
-    wefti_dev_move *what = (wefti_dev_move *)entry->request.data;
-    what->from = base + ep_domains_chunk_at(*group, group->at.out[back], side->ring, number);
-    what->bytes = bytes;
-    what->signal = base + at;
-    what->value = ep_domains_flag(*group, number);
-    wefti_far_fill(
-        entry, WEFTI_DEV_REQUEST_MOVE,
-        WEFTI_DEV_PLACE(WEFTI_DEV_SPACE_HOST, base + ep_domains_chunk_at(*group, group->at.in[back], ring, number)),
-        bytes);
-    wefti_far_post(entry, ticket, side->to.pe);
-    return true;
+    const wefti_dev_move chunk = {base + ep_domains_chunk_at(*group, group->at.out[back], side->ring, number), bytes,
+                                  base + at, ep_domains_flag(*group, number)};
+    return ep_domains_move(group, side->to.pe, base + ep_domains_chunk_at(*group, group->at.in[back], ring, number),
+                           chunk);
 }
 
 /* So many chunks have been taken, half of the slots more than at the last credit: by the proxy that is added, since

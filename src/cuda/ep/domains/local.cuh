@@ -254,8 +254,31 @@ EP_DEVICE void ep_domains_list(const ep_domains &args, int token)
     }
 }
 
-/* This rank's own tokens: rows, scales and tails as they go, their choices for the inner group, and where they go.
- * Warps take tokens. */
+/* One of this rank's own tokens: its choices, its row, scales and tail as they go. A warp. */
+EP_DEVICE void ep_domains_pack_token(const ep_domains &args, int token)
+{
+    unsigned char *to = args.group.rows + (wefti_u64)token * args.wide_bytes;
+    wefti_cuda_ep_domains_tail *tail = ep_domains_tail(args, to);
+    const wefti_u64 first = (wefti_u64)token * (wefti_u64)args.topk;
+    if ((args.flags & WEFTI_CUDA_EP_FRESH) != 0 && args.by_rank != 0) {
+        ep_domains_take_ranks(args, token);
+    } else if ((args.flags & WEFTI_CUDA_EP_FRESH) != 0) {
+        ep_domains_take_choices(args, token);
+    }
+    if ((args.flags & WEFTI_CUDA_EP_MOVE) != 0) {
+        ep_domains_pack_row(args, to, token);
+    }
+    if (ep_lane() == 0) {
+        tail->source = args.group.rank;
+        tail->token = token;
+    }
+    for (int k = ep_lane(); k < args.topk; k += 32) {
+        ep_domains_ids(tail)[k] = args.tables.ids[first + (wefti_u64)k];
+        ep_domains_weights(args, tail)[k] = args.tables.weights[first + (wefti_u64)k];
+    }
+}
+
+/* This rank's own tokens as they go, their choices for the inner group, and where they go. Warps take tokens. */
 EP_DEVICE void ep_domains_pack(const ep_domains &args)
 {
     const ep_warp_group warps = ep_domains_warps();
@@ -263,26 +286,9 @@ EP_DEVICE void ep_domains_pack(const ep_domains &args)
         return;
     }
     for (int token = warps.number; token < args.tables.route_header->tokens; token += warps.count) {
-        unsigned char *to = args.group.rows + (wefti_u64)token * args.wide_bytes;
-        wefti_cuda_ep_domains_tail *tail = ep_domains_tail(args, to);
-        const wefti_u64 first = (wefti_u64)token * (wefti_u64)args.topk;
-        if ((args.flags & WEFTI_CUDA_EP_FRESH) != 0 && args.by_rank != 0) {
-            ep_domains_take_ranks(args, token);
-        } else if ((args.flags & WEFTI_CUDA_EP_FRESH) != 0) {
-            ep_domains_take_choices(args, token);
-        }
-        if ((args.flags & WEFTI_CUDA_EP_MOVE) != 0) {
-            ep_domains_pack_row(args, to, token);
-        }
-        if (ep_lane() == 0) {
-            tail->source = args.group.rank;
-            tail->token = token;
-        }
-        for (int k = ep_lane(); k < args.topk; k += 32) {
-            ep_domains_ids(tail)[k] = args.tables.ids[first + (wefti_u64)k];
-            ep_domains_weights(args, tail)[k] = args.tables.weights[first + (wefti_u64)k];
-        }
-        ep_domains_choose_inner(args, ep_domains_lanes(), (wefti_u32)token, args.tables.ids + first);
+        ep_domains_pack_token(args, token);
+        ep_domains_choose_inner(args, ep_domains_lanes(), (wefti_u32)token,
+                                args.tables.ids + (wefti_u64)token * (wefti_u64)args.topk);
         ep_domains_list(args, token);
     }
 }

@@ -23,6 +23,8 @@
     X(SPREAD, "15combine_spreads", domains_values)                                                                     \
     X(DOTS, "12combine_dots", domains_values)                                                                          \
     X(GATHER, "15combine_gathers", domains_values)                                                                     \
+    X(DISPATCH_DIRECT, "15dispatch_direct", domains_direct)                                                            \
+    X(COMBINE_DIRECT, "14combine_direct", domains_direct)                                                              \
     X(STATISTICS, "10statistics", routing_after)
 
 typedef enum wefti_ep_between_kernel {
@@ -40,8 +42,9 @@ typedef struct wefti_ep_between {
     weft_team *team; /* the ranks of this domain */
     weft_ep *inner; /* their group */
     wefti_cuda_ep_domains_group group; /* as kernels get it */
-    void *rings; /* symmetric: this rank's block of host memory; behind it the words that kernels tell */
-    void *received; /* symmetric in the domain */
+    wefti_cuda_ep_direct direct; /* of calls that go directly, as kernels get it */
+    void *rings; /* symmetric: this rank's block of host memory; behind it the words that kernels tell, direct rings */
+    void *received; /* symmetric in the domain; behind it direct rings */
     CUdeviceptr owned; /* all other device memory */
     CUfunction kernel[WEFTI_EP_BETWEEN_KERNELS];
 } wefti_ep_between;
@@ -60,9 +63,10 @@ typedef struct wefti_ep_between_half {
 typedef struct wefti_ep_between_route {
     wefti_cuda_ep_domains_tables tables;
     CUdeviceptr owned; /* the memory, if it is the library's */
+    int is_direct; /* calls go from rank to rank */
     size_t dirty_bytes; /* of the tables, that the first call clears */
     weft_ep_route *inner;
-    const int32_t *inner_rows; /* of the inner routing: how many have been received */
+    const int32_t *inner_rows; /* of the inner routing, or of a direct one: how many have been received */
     int tokens_least; /* T of the last routing is at least so much */
     wefti_ep_between_half half[WEFTI_EP_CHANNELS_MAX]; /* by the channel of the send */
 } wefti_ep_between_route;
@@ -89,6 +93,17 @@ static inline uint32_t wefti_ep_between_places(int topk)
 weft_status wefti_ep_between_status(weft_ep *ep, const char *call);
 /* Why no call works any more, of the group or the one inside: 0, or the word that says it. */
 uint64_t wefti_ep_between_failed(const weft_ep *ep);
+
+/* Calls that go directly (domains_direct.c). The shape of their rings, of rows of so many bytes at most. */
+void wefti_ep_direct_shape(weft_ep *ep, uint64_t row_bytes);
+/* Bytes of rings that come behind what else is symmetric, of device memory (block INSIDE) or host memory. */
+size_t wefti_ep_direct_bytes(const weft_ep *ep, int block);
+/* Set the pointers of tables in private device memory, from *end on of what begins at `memory`. */
+void wefti_ep_direct_lay_out(weft_ep *ep, uint64_t memory, wefti_u64 *end);
+/* Write the tables, and empty the rings, which begin at these addresses. */
+weft_status wefti_ep_direct_open(weft_ep *ep, void *inside, void *outside);
+/* Whether calls of such a route go directly; slot_tokens is as resolved. */
+int wefti_ep_direct_takes(const weft_ep *ep, const weft_ep_plan *plan);
 
 /* What WEFT_EP_STATISTICS keeps: words of device memory, and what comes after a call. */
 uint64_t wefti_ep_between_stats_words(const weft_ep *ep);

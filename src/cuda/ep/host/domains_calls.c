@@ -25,11 +25,16 @@ static int ends_of(const wefti_ep_between *between)
     return (between->group.lines + between->group.domains) * (int)between->channels;
 }
 
+/* The most ends of a call of such a route. */
+static int ends_of_route(const weft_ep_route *route)
+{
+    return route->between->is_direct ? 2 * route->ep->ranks : ends_of(route->ep->between);
+}
+
 /* Find how many multiprocessors a call takes; fewer than its rings need are an error. */
 static weft_status find_sms(const weft_ep_route *route, const char *call, int *sms)
 {
-    const wefti_ep_between *between = route->ep->between;
-    const int ends = ends_of(between);
+    const int ends = ends_of_route(route);
     *sms = wefti_cuda_ep_sms_of(route->between->inner);
     if (*sms * WEFTI_CUDA_EP_DOMAINS_ENDS < ends) {
         return wefti_error(WEFT_ERR_STATE,
@@ -44,6 +49,19 @@ static int cross_blocks(const weft_ep *ep, int sms)
 {
     const int ends = ends_of(ep->between);
     return sms < ends ? sms : ends;
+}
+
+#define DIRECT_BLOCKS_MAX 32 /* beyond its ends: all of them meet, several times */
+
+/* Of a call that goes directly: a block an end, or a tile of received rows, if there are more. */
+static int direct_blocks(const weft_ep_route *route, int sms)
+{
+    const int ends = ends_of_route(route);
+    const int tiles =
+        (route->ep->ranks * route->plan.slot_tokens + WEFTI_CUDA_EP_DOMAINS_TILE - 1) / WEFTI_CUDA_EP_DOMAINS_TILE;
+    const int most = tiles < DIRECT_BLOCKS_MAX ? tiles : DIRECT_BLOCKS_MAX;
+    const int wanted = ends > most ? ends : most;
+    return sms < wanted ? sms : wanted;
 }
 
 /* ---- two pairs ---- */
@@ -87,6 +105,7 @@ static wefti_cuda_ep_domains_args args_of(const weft_ep_route *route, unsigned k
     wefti_cuda_ep_domains_args args = {
         .group = route->ep->between->group,
         .tables = route->between->tables,
+        .direct = route->ep->between->direct,
         .inner_rows = route->between->inner_rows,
         .flags = flags,
         .topk = plan->topk,
@@ -172,6 +191,9 @@ static weft_status run_dispatch(weft_ep_route *route, const wefti_cuda_ep_domain
     WEFT_TRY(find_sms(route, call, &sms));
     wefti_ep_between_route *of = route->between;
     WEFT_TRY(wefti_cuda_ep_clear_dirty(ep->between->cuda, of->tables.route_header, &of->dirty_bytes, stream));
+    if (of->is_direct) {
+        return launch(ep, WEFTI_EP_BETWEEN_DISPATCH_DIRECT, direct_blocks(route, sms), args, stream, call);
+    }
     WEFT_TRY(launch(ep, WEFTI_EP_BETWEEN_BEGIN, sms, args, stream, call));
     if (args->positions != NULL) {
         WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_NUMBER, sms, args, stream, call)));
@@ -353,6 +375,12 @@ static weft_status run_back(const weft_ep_route *route, int sms, const wefti_cud
                             const weft_ep_rows *in, weft_stream *stream, const char *call)
 {
     weft_ep *ep = route->ep;
+    if (route->between->is_direct) {
+        wefti_cuda_ep_domains_args only_back = *args;
+        only_back.direct.only_back = 1;
+        return ended(ep,
+                     launch(ep, WEFTI_EP_BETWEEN_COMBINE_DIRECT, direct_blocks(route, sms), &only_back, stream, call));
+    }
     WEFT_TRY(ended(ep, combine_inside(route, in, stream)));
     WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_CROSS_BACK, cross_blocks(ep, sms), args, stream, call)));
     return ended(ep, launch(ep, WEFTI_EP_BETWEEN_TOTALS, sms, args, stream, call));
@@ -366,6 +394,9 @@ static weft_status run_choices(const weft_ep_route *route, int sms, const wefti_
     wefti_cuda_ep_domains_args rows = *args;
     rows.is_kept = 1;
     rows.wide_bytes = args->own.row_bytes;
+    if (route->between->is_direct) {
+        return launch(ep, WEFTI_EP_BETWEEN_DISPATCH_DIRECT, direct_blocks(route, sms), &rows, stream, call);
+    }
     WEFT_TRY(launch(ep, WEFTI_EP_BETWEEN_CHOOSE, sms, &rows, stream, call));
     WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_CROSS, cross_blocks(ep, sms), &rows, stream, call)));
     return ended(ep, dispatch_inside(route, &rows, stream));
@@ -380,9 +411,11 @@ static weft_status run_combine(weft_ep_route *route, const wefti_cuda_ep_domains
     if (args->own.row_bytes != 0) {
         WEFT_TRY(run_choices(route, sms, args, stream, call));
     }
-    weft_status status = launch(route->ep, WEFTI_EP_BETWEEN_RESULTS, sms, args, stream, call);
+    const int is_direct = route->between->is_direct;
+    weft_status status = launch(route->ep, is_direct ? WEFTI_EP_BETWEEN_COMBINE_DIRECT : WEFTI_EP_BETWEEN_RESULTS,
+                                is_direct ? direct_blocks(route, sms) : sms, args, stream, call);
     WEFT_TRY(args->own.row_bytes != 0 ? ended(route->ep, status) : status);
-    return run_back(route, sms, args, in, stream, call);
+    return is_direct ? WEFT_OK : run_back(route, sms, args, in, stream, call);
 }
 
 /* What goes back beside rows, to each choice. */

@@ -104,6 +104,7 @@ static void set_shape(weft_ep *ep)
     }
     between->ring.tokens = rows > 0 && rows < between->ring.tokens ? rows : between->ring.tokens;
     between->group.at = wefti_cuda_ep_domains_rings_of(&between->ring, between->channels);
+    wefti_ep_direct_shape(ep, wide_max(ep));
 }
 
 /* ---- private device memory ---- */
@@ -141,17 +142,29 @@ static size_t lay_out(weft_ep *ep, wefti_cuda_ep_domains_group *group, uint64_t 
     LAY(sums, wefti_ep_between_tokens_max(ep) * row_bytes);
     LAY(domain_sums, domains * tokens * row_bytes);
 #undef LAY
+    wefti_ep_direct_lay_out(ep, memory, &end);
     return end;
+}
+
+/* Before the direct rings. */
+static size_t rows_received_bytes(const weft_ep *ep)
+{
+    return ((size_t)(wefti_ep_between_received_max(ep) * wide_max(ep)) + 16 + 255) / 256 * 256;
 }
 
 static size_t received_bytes(const weft_ep *ep)
 {
-    return (size_t)(wefti_ep_between_received_max(ep) * wide_max(ep)) + 16;
+    return rows_received_bytes(ep) + wefti_ep_direct_bytes(ep, WEFTI_CUDA_EP_DIRECT_INSIDE);
+}
+
+static size_t words_bytes(const weft_ep *ep)
+{
+    return (size_t)ep->between->group.at.bytes + WEFTI_CUDA_EP_HOST_STATUS_ALL_WORDS * sizeof(uint64_t);
 }
 
 static size_t rings_bytes(const weft_ep *ep)
 {
-    return (size_t)ep->between->group.at.bytes + WEFTI_CUDA_EP_HOST_STATUS_ALL_WORDS * sizeof(uint64_t);
+    return words_bytes(ep) + wefti_ep_direct_bytes(ep, WEFTI_CUDA_EP_DIRECT_OUTSIDE);
 }
 
 /* ---- the group inside ---- */
@@ -389,6 +402,8 @@ static weft_status prepare(weft_ep *ep)
     WEFT_TRY(weft_world_dev(ep->world, &between->group.dev));
     set_group(ep);
     WEFT_TRY(write_tables(ep));
+    WEFT_TRY(wefti_ep_direct_open(ep, (unsigned char *)between->received + rows_received_bytes(ep),
+                                  (unsigned char *)between->rings + words_bytes(ep)));
     WEFT_TRY(wefti_ep_between_stats_open(ep));
     WEFT_TRY(wefti_cuda_enter(between->cuda));
     weft_status status = find_kernels(between);
@@ -416,8 +431,8 @@ static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
     }
     wefti_free(counts);
     memory->symmetric_bytes = inner.symmetric_bytes + received_bytes(ep);
-    memory->staging_bytes = inner.staging_bytes + received_bytes(ep);
-    memory->low_latency_bytes = 0;
+    memory->staging_bytes = inner.staging_bytes + rows_received_bytes(ep);
+    memory->low_latency_bytes = wefti_ep_direct_bytes(ep, WEFTI_CUDA_EP_DIRECT_INSIDE);
     memory->private_bytes = rings_bytes(ep);
     ep->between = NULL;
     return status;

@@ -14,8 +14,9 @@ static size_t lay_out(wefti_cuda_ep_domains_tables *tables, const weft_ep *ep, c
     const uint64_t local = (uint64_t)wefti_ep_local_experts(ep);
     const uint64_t tokens = (uint64_t)ep->config.tokens_max;
     const uint64_t topk = (uint64_t)plan->topk;
-    const uint64_t lines = (uint64_t)ep->between->lines_max;
-    const uint64_t domains = (uint64_t)ep->domains.count;
+    const int is_direct = wefti_ep_direct_takes(ep, plan);
+    const uint64_t lines = is_direct ? ranks : (uint64_t)ep->between->lines_max;
+    const uint64_t domains = is_direct ? ranks : (uint64_t)ep->domains.count;
 #define LAY(field, count)                                                                                              \
     tables->field = (void *)(uintptr_t)(memory + wefti_cuda_ep_take(&end, (count) * sizeof *tables->field))
     LAY(route_header, 1);
@@ -93,7 +94,8 @@ weft_status wefti_ep_between_route_open(weft_ep_route *route, void *memory)
         return status;
     }
     WEFT_TRY(wefti_cuda_ep_counts(of->inner, &counts));
-    of->inner_rows = counts.rows;
+    of->is_direct = wefti_ep_direct_takes(ep, &route->plan);
+    of->inner_rows = of->is_direct ? of->tables.inner_tokens : counts.rows;
     return WEFT_OK;
 }
 

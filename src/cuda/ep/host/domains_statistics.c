@@ -60,7 +60,7 @@ weft_status wefti_ep_between_stats_fetch(const weft_ep *ep)
         WEFT_TRY(wefti_cuda_copy(device, inside, from, (size_t)size * sizeof *inside));
         WEFT_TRY(wefti_cuda_copy(device, to, from + size, (size_t)ep->ranks * sizeof *to));
         for (int i = 0; i < size; i++) {
-            to[domains->members[domains->first[own] + i]] = inside[i];
+            to[domains->members[domains->first[own] + i]] += inside[i]; /* beside calls that go directly */
         }
     }
     WEFT_TRY(wefti_cuda_copy(device, ep->stats, ep->between->group.stats,

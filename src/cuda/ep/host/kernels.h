@@ -39,6 +39,7 @@
     X(many_dispatch_passing, WEFTI_CUDA_EP_FOR_MANY_PASSING)                                                           \
     X(many_combine_passing, WEFTI_CUDA_EP_FOR_MANY_PASSING)                                                            \
     X(domains_crossing, WEFTI_CUDA_EP_FOR_DOMAINS)                                                                     \
+    X(domains_direct, WEFTI_CUDA_EP_FOR_DOMAINS)                                                                       \
     X(domains_local, WEFTI_CUDA_EP_FOR_DOMAINS)                                                                        \
     X(domains_values, WEFTI_CUDA_EP_FOR_DOMAINS)
 
