@@ -61,6 +61,8 @@ typedef struct wefti_cuda_ep_direct_control {
     wefti_u32 met; /* how often all have, ever */
     wefti_u32 sent[WEFTI_CUDA_EP_MANY_MAX]; /* chunks to each rank, ever */
     wefti_u32 taken[WEFTI_CUDA_EP_MANY_MAX]; /* and from each */
+    wefti_i32 left[WEFTI_CUDA_EP_MANY_MAX]; /* chunks of the call whose recv is to come, that its send has sent to each
+                                               rank; of this rank itself, whether its own rows are in their places */
 } wefti_cuda_ep_direct_control;
 
 /* What kernels of direct calls have beside what the group has. Of a route of such calls `sent_count` and `sent_token`
@@ -71,6 +73,7 @@ typedef struct wefti_cuda_ep_direct {
     wefti_u64 chunk_bytes;
     wefti_u32 slots; /* of a ring; 0: the group has none */
     wefti_i32 only_back; /* of a combine: `results` are there */
+    wefti_i32 phase; /* a wefti_cuda_ep_phase */
     const wefti_cuda_ep_direct_end *ends; /* [R]; of this rank itself only the domain */
     const wefti_i32 *rank_of; /* [E] of each expert */
     const wefti_i32 *order; /* [R] the ranks in ascending domain, in that in ascending rank */

@@ -51,7 +51,7 @@ typedef struct ep_domains_crossing {
     wefti_i32 progress; /* whether any end has gone on in this round */
     wefti_i32 has_begun; /* `of` is set */
     wefti_i32 failed;
-    wefti_i32 ends; /* `failed`, as this round began: it changes while others look */
+    wefti_i32 ends; /* whether to end, as of when the round began: `failed` changes while others look */
     wefti_u32 looks;
     wefti_u64 start_ns;
 } ep_domains_crossing;

@@ -18,6 +18,8 @@
  *                       cross
  *     combine_direct    results; they cross, into `received`, by (rank, token); totals
  *
+ * Of halves the send goes as far as rows are sent for which slots are free; the recv sends the rest, and goes on.
+ *
  * Bytes: a row a (token, rank) each way, outward with its scales and tail: written to the other's memory and read from
  * there, of another host's put by the transport between; packed, and copied to its place, as in local.cuh. Floor: one
  * flight of a row to another domain, and its copies. */
@@ -283,6 +285,7 @@ EP_DEVICE void ep_direct_keep(const ep_domains &args, ep_domains_crossing *state
                          (BACK ? args.tables.line_row : args.tables.sent_token) + at);
     __syncthreads();
     if (threadIdx.x == 0) {
+        of->chunk = 1;
         of->is_done = 1;
         state->progress = 1;
     }
@@ -413,10 +416,12 @@ template <bool BACK> EP_DEVICE ep_domains_progress ep_direct_start(const ep_doma
                : BACK != sends ? args.tables.sent_count[peer]
                : BACK          ? args.tables.line_count[peer]
                                : -1;
-    of.is_done = is_own ? !sends : ep_domains_is_masked(args.group, args.direct.ends[peer].domain);
+    of.chunk = sends && args.direct.phase == WEFTI_CUDA_EP_RECV ? control->left[peer] : 0;
+    of.is_done = is_own ? !sends || of.chunk != 0 : ep_domains_is_masked(args.group, args.direct.ends[peer].domain);
     if (!of.is_done && !is_own && of.total >= 0) {
-        of.is_done = ep_domains_is_behind<BACK>(0, ep_direct_chunk_rows<BACK>(args), of.total);
+        of.is_done = ep_domains_is_behind<BACK>(of.chunk, ep_direct_chunk_rows<BACK>(args), of.total);
     }
+    of.is_done = of.is_done || (!sends && args.direct.phase == WEFTI_CUDA_EP_SEND);
     return of;
 }
 
@@ -447,8 +452,11 @@ template <bool BACK> EP_DEVICE void ep_direct_cross(const ep_domains &args)
 {
     EP_SHARED(ep_domains_crossing, state);
     const ep_domains_group &group = args.group;
+    wefti_cuda_ep_direct_control *control = args.direct.control;
     const int ends = 2 * group.ranks;
+    const bool is_send = args.direct.phase == WEFTI_CUDA_EP_SEND; /* which waits for no slot */
     if (threadIdx.x == 0) {
+        state.progress = 1;
         state.failed = ep_domains_is_well(group) ? 0 : -(int)WEFT_ERR_TIMEOUT;
         state.looks = 0;
         state.has_begun = state.failed == 0;
@@ -459,8 +467,8 @@ template <bool BACK> EP_DEVICE void ep_direct_cross(const ep_domains &args)
     }
     for (;;) {
         if (threadIdx.x == 0) {
+            state.ends = state.failed != 0 || (is_send && state.progress == 0);
             state.progress = 0;
-            state.ends = state.failed;
         }
         __syncthreads();
         if (state.ends != 0 || ep_direct_serve<BACK>(args, &state) == 0) {
@@ -468,7 +476,7 @@ template <bool BACK> EP_DEVICE void ep_direct_cross(const ep_domains &args)
         }
         if (threadIdx.x == 0 && state.progress != 0) {
             state.start_ns = 0;
-        } else if (threadIdx.x == 0 && state.failed == 0) {
+        } else if (threadIdx.x == 0 && state.failed == 0 && !is_send) {
             ep_direct_rest(&args, &state);
         }
         __syncthreads();
@@ -481,8 +489,11 @@ template <bool BACK> EP_DEVICE void ep_direct_cross(const ep_domains &args)
     }
     /* Also of a call that failed: what was sent is in the ring, and is dropped there. */
     for (int i = 0, end = (int)blockIdx.x; end < ends && state.has_begun != 0; i++, end += (int)gridDim.x) {
-        (end < group.ranks ? args.direct.control->sent : args.direct.control->taken)[ep_direct_peer(group, end)] =
-            state.of[i].number;
+        const int peer = ep_direct_peer(group, end);
+        (end < group.ranks ? control->sent : control->taken)[peer] = state.of[i].number;
+        if (is_send && end < group.ranks) {
+            control->left[peer] = state.of[i].chunk;
+        }
     }
 }
 
@@ -563,8 +574,8 @@ EP_DEVICE void ep_direct_totals(const ep_domains &args)
 
 /* ---- calls ---- */
 
-/* A routing, with its rows or not, or rows of one that there is. All threads of the grid. */
-EP_DEVICE void ep_direct_route(const ep_domains &args)
+/* A routing begins, or a dispatch on one that there is: rows as they go, and to whom. */
+EP_DEVICE void ep_direct_prepare(const ep_domains &args)
 {
     wefti_cuda_ep_direct_control *control = args.direct.control;
     ep_direct_begin(args);
@@ -575,8 +586,12 @@ EP_DEVICE void ep_direct_route(const ep_domains &args)
     }
     ep_direct_pack(args);
     ep_direct_meet(control);
-    ep_direct_cross<false>(args);
-    ep_direct_meet(control);
+}
+
+/* What has been received, to its places. */
+EP_DEVICE void ep_direct_arrange(const ep_domains &args)
+{
+    wefti_cuda_ep_direct_control *control = args.direct.control;
     ep_domains_index(args);
     ep_direct_meet(control);
     ep_domains_count(args);
@@ -590,24 +605,31 @@ EP_DEVICE void ep_direct_route(const ep_domains &args)
 
 EP_DEVICE void ep_direct_dispatch(const ep_domains &args)
 {
-    if (args.is_kept == 0) {
-        ep_direct_route(args);
-        return;
+    const bool begins = args.direct.phase != WEFTI_CUDA_EP_RECV;
+    if (begins && args.is_kept != 0) {
+        ep_domains_choose(args);
+        ep_direct_meet(args.direct.control);
+    } else if (begins) {
+        ep_direct_prepare(args);
     }
-    ep_domains_choose(args);
-    ep_direct_meet(args.direct.control);
     ep_direct_cross<false>(args);
+    if (args.direct.phase != WEFTI_CUDA_EP_SEND && args.is_kept == 0) {
+        ep_direct_meet(args.direct.control);
+        ep_direct_arrange(args);
+    }
 }
 
 EP_DEVICE void ep_direct_combine(const ep_domains &args)
 {
-    if (args.direct.only_back == 0) {
+    if (args.direct.only_back == 0 && args.direct.phase != WEFTI_CUDA_EP_RECV) {
         ep_domains_add<false>(args);
         ep_direct_meet(args.direct.control);
     }
     ep_direct_cross<true>(args);
-    ep_direct_meet(args.direct.control);
-    ep_direct_totals(args);
+    if (args.direct.phase != WEFTI_CUDA_EP_SEND) {
+        ep_direct_meet(args.direct.control);
+        ep_direct_totals(args);
+    }
 }
 
 #endif

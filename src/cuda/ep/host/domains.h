@@ -49,8 +49,9 @@ typedef struct wefti_ep_between {
     CUfunction kernel[WEFTI_EP_BETWEEN_KERNELS];
 } wefti_ep_between;
 
-/* A dispatch or combine whose recv is to come: all of it is made then. */
+/* A dispatch or combine whose recv is to come: all of it is made then, or, if it has left, what its send has not. */
 typedef struct wefti_ep_between_half {
+    int has_left;
     int is_fresh;
     int is_weighed; /* choices.weights are new ones of the routing that there is */
     weft_ep_choices choices;

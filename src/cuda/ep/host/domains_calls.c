@@ -80,6 +80,19 @@ static weft_status check_pairs(const weft_ep *ep, const weft_stream *stream, con
     return WEFT_OK;
 }
 
+/* Whether the send of a pair of halves sends rows. Of two pairs the recvs may come in another order than the sends, and
+ * in the order of these rows come. */
+static int leaves_with_send(const weft_ep_route *route)
+{
+    return route->between->is_direct && wefti_ep_channels(route->ep) == 1;
+}
+
+/* What is left of a pair of halves for its recv. */
+static wefti_cuda_ep_phase phase_of_recv(const wefti_ep_between_half *half)
+{
+    return half->has_left ? WEFTI_CUDA_EP_RECV : WEFTI_CUDA_EP_FUSED;
+}
+
 /* A call but a recv has been made: the next one is on the other channel, if there are two. */
 static weft_status made(const weft_ep *ep, weft_status status)
 {
@@ -246,6 +259,7 @@ typedef struct move {
     weft_ep_dtype dtype; /* of a backward of a combine; else 0 */
     int brings_weights; /* `weights`, of a routing that is there */
     const float *weights;
+    wefti_cuda_ep_phase phase; /* of a direct one */
 } move;
 
 static wefti_cuda_ep_domains_args dispatch_args(weft_ep_route *route, const weft_ep_choices *fresh,
@@ -258,6 +272,7 @@ static wefti_cuda_ep_domains_args dispatch_args(weft_ep_route *route, const weft
         args.call ^= (uint32_t)in->dtype << 8 | (uint32_t)out->rows.scale_type << 4;
     }
     args.dtype = (int)of->dtype;
+    args.direct.phase = (wefti_i32)of->phase;
     add_choices(&args, route, fresh);
     if (of->brings_weights) {
         args.flags |= WEFTI_CUDA_EP_NEW_WEIGHTS;
@@ -285,7 +300,9 @@ static weft_status dispatch(weft_ep_route *route, const weft_ep_choices *fresh, 
     WEFT_TRY(wefti_ep_between_status(route->ep, call));
     const wefti_cuda_ep_domains_args args = dispatch_args(route, fresh, in, out, of);
     WEFT_TRY(run_dispatch(route, &args, stream, call));
-    return wefti_ep_between_count(route, WEFTI_CUDA_EP_COUNTED_DISPATCH, stream, call);
+    return of->phase == WEFTI_CUDA_EP_SEND
+               ? WEFT_OK
+               : wefti_ep_between_count(route, WEFTI_CUDA_EP_COUNTED_DISPATCH, stream, call);
 }
 
 static weft_status check_dispatch(const weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
@@ -333,10 +350,15 @@ weft_status wefti_ep_between_dispatch_send(weft_ep_route *route, const weft_ep_c
     }
     half->in = *in;
     half->received = *out;
-    return made(route->ep, WEFT_OK);
+    half->has_left = leaves_with_send(route);
+    const move of = {.kind = WEFTI_CUDA_EP_DISPATCH_HALVES,
+                     .brings_weights = half->is_weighed,
+                     .weights = half->choices.weights,
+                     .phase = WEFTI_CUDA_EP_SEND};
+    return made(route->ep, half->has_left ? dispatch(route, fresh, in, out, &of, stream, call) : WEFT_OK);
 }
 
-/* All of a call is made in recv, from what the send's stream has. */
+/* Recv takes what the send's stream has. */
 static weft_status check_recv_stream(const weft_ep_route *route, const weft_stream *stream, const char *call)
 {
     const weft_ep *ep = route->ep;
@@ -353,8 +375,10 @@ weft_status wefti_ep_between_dispatch_recv(weft_ep_route *route, weft_stream *st
     static const char call[] = "weft_ep_dispatch_recv";
     const wefti_ep_between_half *half = &route->between->half[route->ep->channel];
     WEFT_TRY(check_recv_stream(route, stream, call));
-    const move of = {
-        .kind = WEFTI_CUDA_EP_DISPATCH_HALVES, .brings_weights = half->is_weighed, .weights = half->choices.weights};
+    const move of = {.kind = WEFTI_CUDA_EP_DISPATCH_HALVES,
+                     .brings_weights = half->is_weighed,
+                     .weights = half->choices.weights,
+                     .phase = phase_of_recv(half)};
     return dispatch(route, half->is_fresh ? &half->choices : NULL, &half->in, &half->received, &of, stream, call);
 }
 
@@ -463,11 +487,18 @@ static weft_status check_combine(const weft_ep_route *route, const weft_ep_rows 
     return wefti_ep_rows_held(out, route->between->tokens_least, call, "out");
 }
 
-/* `of`: what goes back beside; its `out` NULL: nothing. */
+/* What kind of combine a call is. */
+typedef struct sum {
+    unsigned kind; /* a wefti_cuda_ep_call */
+    wefti_cuda_ep_phase phase; /* of a direct one */
+    values of; /* what goes back beside; its `out` NULL: nothing */
+} sum;
+
 static weft_status combine(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
-                           const wefti_ep_combining *combining, const values *of, unsigned kind, weft_stream *stream,
-                           const char *call)
+                           const wefti_ep_combining *combining, const sum *what, weft_stream *stream, const char *call)
 {
+    const unsigned kind = what->kind;
+    const values *of = &what->of;
     WEFT_TRY(wefti_ep_between_status(route->ep, call));
     const unsigned flags = ((combining->flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0) |
                            (combining->weights != NULL ? WEFTI_CUDA_EP_COMBINE_WEIGHTS : 0) |
@@ -477,6 +508,7 @@ static weft_status combine(weft_ep_route *route, const weft_ep_rows *in, const w
     wefti_cuda_ep_domains_args args = args_of(route, kind, flags | (is_once ? WEFTI_CUDA_EP_ONCE : 0), in);
     args.dtype = in->dtype;
     args.out_dtype = out->dtype;
+    args.direct.phase = (wefti_i32)what->phase;
     if (wefti_ep_combining_has_choices(combining)) {
         args.own = (wefti_cuda_ep_domains_own){.row_bytes = wefti_cuda_ep_domains_own_bytes(route->plan.topk),
                                                .weights = combining->weights,
@@ -492,6 +524,9 @@ static weft_status combine(weft_ep_route *route, const weft_ep_rows *in, const w
         args.bias_pitch[i] = wefti_cuda_ep_pitch(&combining->bias[i]);
     }
     WEFT_TRY(run_combine(route, &args, in, stream, call));
+    if (what->phase == WEFTI_CUDA_EP_SEND) {
+        return WEFT_OK;
+    }
     WEFT_TRY(of->out != NULL ? run_values(route, kind, of, stream, call) : WEFT_OK);
     return wefti_ep_between_count(
         route, kind == WEFTI_CUDA_EP_DISPATCH_BWD ? WEFTI_CUDA_EP_COUNTED_NOT : WEFTI_CUDA_EP_COUNTED_COMBINE, stream,
@@ -507,10 +542,10 @@ weft_status wefti_ep_between_combine(weft_ep_route *route, const weft_ep_rows *i
                                      const wefti_ep_combining *combining, weft_stream *stream)
 {
     static const char call[] = "weft_ep_combine";
-    const values of = values_of(combining);
+    const sum what = {.kind = WEFTI_CUDA_EP_COMBINE, .of = values_of(combining)};
     WEFT_TRY(check_pairs(route->ep, stream, call));
     WEFT_TRY(check_combine(route, out, combining, call));
-    return made(route->ep, combine(route, in, out, combining, &of, WEFTI_CUDA_EP_COMBINE, stream, call));
+    return made(route->ep, combine(route, in, out, combining, &what, stream, call));
 }
 
 weft_status wefti_ep_between_combine_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
@@ -524,16 +559,20 @@ weft_status wefti_ep_between_combine_send(weft_ep_route *route, const weft_ep_ro
     half->in = *in;
     half->out = *out;
     half->combining = *combining;
-    return made(route->ep, WEFT_OK);
+    half->has_left =
+        leaves_with_send(route) && !wefti_ep_combining_has_choices(combining) && combining->values_in == NULL;
+    const sum what = {.kind = WEFTI_CUDA_EP_COMBINE_HALVES, .phase = WEFTI_CUDA_EP_SEND};
+    return made(route->ep, half->has_left ? combine(route, in, out, combining, &what, stream, call) : WEFT_OK);
 }
 
 weft_status wefti_ep_between_combine_recv(weft_ep_route *route, weft_stream *stream)
 {
     static const char call[] = "weft_ep_combine_recv";
     const wefti_ep_between_half *half = &route->between->half[route->ep->channel];
-    const values of = values_of(&half->combining);
+    const sum what = {
+        .kind = WEFTI_CUDA_EP_COMBINE_HALVES, .phase = phase_of_recv(half), .of = values_of(&half->combining)};
     WEFT_TRY(check_recv_stream(route, stream, call));
-    return combine(route, &half->in, &half->out, &half->combining, &of, WEFTI_CUDA_EP_COMBINE_HALVES, stream, call);
+    return combine(route, &half->in, &half->out, &half->combining, &what, stream, call);
 }
 
 weft_status wefti_ep_between_dispatch_bwd(weft_ep_route *route, const weft_ep_rows *grad_received,
@@ -542,11 +581,11 @@ weft_status wefti_ep_between_dispatch_bwd(weft_ep_route *route, const weft_ep_ro
 {
     static const char call[] = "weft_ep_dispatch_bwd";
     const wefti_ep_combining none = {0};
-    const values of = {.in = grad_weights_received, .out = grad_weights, .of_owners = 1};
+    const sum what = {.kind = WEFTI_CUDA_EP_DISPATCH_BWD,
+                      .of = {.in = grad_weights_received, .out = grad_weights, .of_owners = 1}};
     WEFT_TRY(check_pairs(route->ep, stream, call));
     WEFT_TRY(check_combine(route, grad_in, &none, call));
-    return made(route->ep,
-                combine(route, grad_received, grad_in, &none, &of, WEFTI_CUDA_EP_DISPATCH_BWD, stream, call));
+    return made(route->ep, combine(route, grad_received, grad_in, &none, &what, stream, call));
 }
 
 /* A dispatch on a cached route, whose rows their receiver multiplies. */
