@@ -5,7 +5,8 @@
 # On GPUs: two, each a domain of its own (WEFT_CUDA_DOMAIN=1): PEs as threads and as processes, over the host transport,
 # and as two nodes over libfabric's provider tcp on the loopback, if there is one. BUILD/gpu/test_ep_domains is what
 # `cmake --build BUILD --target gpu_test_ep_domains` makes; each run compares random cases with the serial reference,
-# and the bytes that cross with one row a (token, domain) each way. --fake: the larger shapes, too long for ctest.
+# and the bytes that cross with one row a (token, domain) each way, of slots that go directly one a (token, rank).
+# --fake: the larger shapes, too long for ctest.
 set -u
 build=$(realpath "${1:?usage: gpu_ep_domains.sh BUILD [--fake]}")
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -46,6 +47,7 @@ if [ "${2:-}" = --fake ]; then
 else
     test="$build/gpu/test_ep_domains"
     run "2 threads" env WEFT_CUDA_DOMAIN=1 "$test" -t 2
+    run "2 threads, slots by forwarders" env WEFT_CUDA_DOMAIN=1 WEFT_EP_DIRECT=0 "$test" -t 2
     run "2 threads, by the proxy" env WEFT_CUDA_DOMAIN=1 WEFT_EP_MAPPED=0 "$test" -t 2
     run "4 threads, two a domain" env WEFT_CUDA_DOMAIN=2 "$test" -t 4 -c 4
     run "2 processes" env WEFT_CUDA_DOMAIN=1 "$build/weftrun" -n 2 "$test"

@@ -20,6 +20,8 @@
  *
  * Of halves the send goes as far as rows are sent for which slots are free; the recv sends the rest, and goes on.
  *
+ * Of few rows more warps have something where they take parts of rows: those that are packed as they are, and sums.
+ *
  * Bytes: a row a (token, rank) each way, outward with its scales and tail: written to the other's memory and read from
  * there, of another host's put by the transport between; packed, and copied to its place, as in local.cuh. Floor: one
  * flight of a row to another domain, and its copies. */
@@ -82,16 +84,43 @@ EP_DEVICE void ep_direct_begin(const ep_domains &args)
     }
 }
 
+enum { EP_DIRECT_PART = 32 * EP_DOMAINS_SUMS }; /* vectors of a row that a warp takes at a time */
+
+/* How many parts a row has: of few rows more warps have something. */
+EP_DEVICE int ep_direct_parts(const ep_domains &args)
+{
+    return ((int)(args.row_bytes / 16) + EP_DIRECT_PART - 1) / EP_DIRECT_PART;
+}
+
+/* Rows that go as they are. Warps take parts. */
+EP_DEVICE void ep_direct_pack_rows(const ep_domains &args)
+{
+    const ep_warp_group warps = ep_domains_warps();
+    const int parts = ep_direct_parts(args);
+    for (int unit = warps.number; unit < args.tables.route_header->tokens * parts; unit += warps.count) {
+        const wefti_u64 token = (wefti_u64)(unit / parts);
+        const wefti_u32 first = (wefti_u32)(unit % parts) * EP_DIRECT_PART * 16;
+        const wefti_u32 left = args.row_bytes - first;
+        ep_copy_row(args.group.rows + token * args.wide_bytes + first, args.in + token * args.in_pitch + first,
+                    left < EP_DIRECT_PART * 16 ? left : EP_DIRECT_PART * 16);
+    }
+}
+
 /* This rank's own tokens as they go, and to which ranks. Warps take tokens. */
 EP_DEVICE void ep_direct_pack(const ep_domains &args)
 {
     const ep_domains_group &group = args.group;
     const ep_warp_group warps = ep_domains_warps();
+    const bool moves = (args.flags & WEFTI_CUDA_EP_MOVE) != 0;
+    const bool by_parts = moves && args.wide.row_bytes == 0 && args.scale_words == 0;
     if (!ep_domains_is_well(group)) {
         return;
     }
+    if (by_parts) {
+        ep_direct_pack_rows(args);
+    }
     for (int token = warps.number; token < args.tables.route_header->tokens; token += warps.count) {
-        ep_domains_pack_token(args, token);
+        ep_domains_pack_token(args, token, moves && !by_parts);
         for (int first = 0; first < group.ranks; first += 32) {
             if ((ep_direct_goes(args, token, first) >> ep_lane() & 1) != 0) {
                 const wefti_i32 rank = args.direct.order[first + ep_lane()];
@@ -531,44 +560,69 @@ EP_DEVICE void ep_direct_total(const ep_domains &args, int token, wefti_u32 vect
     }
 }
 
-/* Warps take parts of rows, EP_DOMAINS_SUMS vectors a lane. */
-template <int DTYPE> EP_DEVICE void ep_direct_add(const ep_domains &args)
+/* Sums of all received tokens' results, or totals. Warps take parts of rows, EP_DOMAINS_SUMS vectors a lane. */
+template <int DTYPE, bool TOTAL> EP_DEVICE void ep_direct_add(const ep_domains &args)
 {
-    enum { PART = 32 * EP_DOMAINS_SUMS };
     const ep_warp_group warps = ep_domains_warps();
+    const int rows = TOTAL ? args.tables.route_header->tokens : *args.inner_rows;
     const int vectors = (int)(args.row_bytes / 16);
-    const int parts = (vectors + PART - 1) / PART;
-    for (int unit = warps.number; unit < args.tables.route_header->tokens * parts; unit += warps.count) {
-        const int token = unit / parts;
-        const int at = unit % parts * PART + ep_lane();
-        const wefti_u32 goes = ep_direct_goes(args, token, 0);
-        unsigned char *out = args.out + (wefti_u64)token * args.out_pitch;
+    const int parts = ep_direct_parts(args);
+    for (int unit = warps.number; unit < rows * parts; unit += warps.count) {
+        const int row = unit / parts;
+        const int at = unit % parts * EP_DIRECT_PART + ep_lane();
+        const wefti_u32 goes = TOTAL ? ep_direct_goes(args, row, 0) : 0;
+        unsigned char *out =
+            TOTAL ? args.out + (wefti_u64)row * args.out_pitch : args.group.results + (wefti_u64)row * args.row_bytes;
         float sums[EP_DOMAINS_SUMS][ep_type<DTYPE>::ELEMENTS] = {};
 #pragma unroll
         for (int i = 0; i < EP_DOMAINS_SUMS; i++) { /* without a condition, as in ep_include */
-            const int vector = at + i * 32 < vectors ? at + i * 32 : vectors - 1;
-            ep_direct_total<DTYPE>(args, token, (wefti_u32)vector, goes, sums[i]);
+            const wefti_u32 vector = (wefti_u32)(at + i * 32 < vectors ? at + i * 32 : vectors - 1);
+            if (TOTAL) {
+                ep_direct_total<DTYPE>(args, row, vector, goes, sums[i]);
+            } else {
+                ep_domains_result<DTYPE, false>(args, (wefti_u64)row, vector, sums[i]);
+            }
         }
 #pragma unroll
         for (int i = 0; i < EP_DOMAINS_SUMS; i++) {
             if (at + i * 32 < vectors) {
-                ep_domains_store<DTYPE, true>(args, out, (wefti_u32)(at + i * 32), sums[i]);
+                ep_domains_store<DTYPE, TOTAL>(args, out, (wefti_u32)(at + i * 32), sums[i]);
             }
         }
     }
 }
 
-EP_DEVICE void ep_direct_totals(const ep_domains &args)
+template <bool TOTAL> EP_DEVICE void ep_direct_add_as(const ep_domains &args)
 {
-    if (!ep_domains_is_well(args.group)) {
+    if (args.dtype == WEFT_EP_F32) {
+        ep_direct_add<WEFT_EP_F32, TOTAL>(args);
+    } else if (args.dtype == WEFT_EP_BF16) {
+        ep_direct_add<WEFT_EP_BF16, TOTAL>(args);
+    } else {
+        ep_direct_add<WEFT_EP_F16, TOTAL>(args);
+    }
+}
+
+/* A combine begins: received tokens' results. With choices of its own those are made once a row. */
+EP_DEVICE void ep_direct_results(const ep_domains &args)
+{
+    if (args.own.row_bytes != 0) {
+        ep_domains_add<false>(args);
         return;
     }
-    if (args.dtype == WEFT_EP_F32) {
-        ep_direct_add<WEFT_EP_F32>(args);
-    } else if (args.dtype == WEFT_EP_BF16) {
-        ep_direct_add<WEFT_EP_BF16>(args);
-    } else {
-        ep_direct_add<WEFT_EP_F16>(args);
+    if (!ep_domains_begins(args.group)) {
+        return;
+    }
+    if (ep_domains_grid().number == 0) {
+        ep_domains_count_call(args.group);
+    }
+    ep_direct_add_as<false>(args);
+}
+
+EP_DEVICE void ep_direct_totals(const ep_domains &args)
+{
+    if (ep_domains_is_well(args.group)) {
+        ep_direct_add_as<true>(args);
     }
 }
 
@@ -622,7 +676,7 @@ EP_DEVICE void ep_direct_dispatch(const ep_domains &args)
 EP_DEVICE void ep_direct_combine(const ep_domains &args)
 {
     if (args.direct.only_back == 0 && args.direct.phase != WEFTI_CUDA_EP_RECV) {
-        ep_domains_add<false>(args);
+        ep_direct_results(args);
         ep_direct_meet(args.direct.control);
     }
     ep_direct_cross<true>(args);

@@ -254,8 +254,8 @@ EP_DEVICE void ep_domains_list(const ep_domains &args, int token)
     }
 }
 
-/* One of this rank's own tokens: its choices, its row, scales and tail as they go. A warp. */
-EP_DEVICE void ep_domains_pack_token(const ep_domains &args, int token)
+/* One of this rank's own tokens: its choices, its tail as it goes, and, if it moves, its row and scales. A warp. */
+EP_DEVICE void ep_domains_pack_token(const ep_domains &args, int token, bool moves)
 {
     unsigned char *to = args.group.rows + (wefti_u64)token * args.wide_bytes;
     wefti_cuda_ep_domains_tail *tail = ep_domains_tail(args, to);
@@ -265,7 +265,7 @@ EP_DEVICE void ep_domains_pack_token(const ep_domains &args, int token)
     } else if ((args.flags & WEFTI_CUDA_EP_FRESH) != 0) {
         ep_domains_take_choices(args, token);
     }
-    if ((args.flags & WEFTI_CUDA_EP_MOVE) != 0) {
+    if (moves) {
         ep_domains_pack_row(args, to, token);
     }
     if (ep_lane() == 0) {
@@ -286,7 +286,7 @@ EP_DEVICE void ep_domains_pack(const ep_domains &args)
         return;
     }
     for (int token = warps.number; token < args.tables.route_header->tokens; token += warps.count) {
-        ep_domains_pack_token(args, token);
+        ep_domains_pack_token(args, token, (args.flags & WEFTI_CUDA_EP_MOVE) != 0);
         ep_domains_choose_inner(args, ep_domains_lanes(), (wefti_u32)token,
                                 args.tables.ids + (wefti_u64)token * (wefti_u64)args.topk);
         ep_domains_list(args, token);

@@ -350,7 +350,7 @@ weft_status wefti_ep_between_dispatch_send(weft_ep_route *route, const weft_ep_c
     }
     half->in = *in;
     half->received = *out;
-    half->has_left = leaves_with_send(route);
+    half->has_left = fresh != NULL && leaves_with_send(route); /* else counts would be gone until recv */
     const move of = {.kind = WEFTI_CUDA_EP_DISPATCH_HALVES,
                      .brings_weights = half->is_weighed,
                      .weights = half->choices.weights,
