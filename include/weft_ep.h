@@ -128,7 +128,8 @@ typedef enum weft_ep_scale_type {
     /* As UE8M0, of groups of 32 elements (MXFP8): as many words as there are groups of 128. */
     WEFT_EP_SCALE_UE8M0_32 = 3,
     /* Of WEFT_EP_BYTES rows: scale_bytes bytes a row, which the library does not read either. */
-    WEFT_EP_SCALE_BYTES = 4
+    WEFT_EP_SCALE_BYTES = 4,
+    WEFT_EP_SCALE_F32_POW2 = 5 /* as F32, each the power of two that UE8M0 has */
 } weft_ep_scale_type;
 
 typedef enum weft_ep_layout {
@@ -608,7 +609,7 @@ typedef struct weft_ep_rows {
     int hidden; /* H; H times the element's bytes is a multiple of 16, at most row_bytes_max */
     size_t stride_bytes; /* 0: packed; else at least the row, a multiple of 16 */
     void *scales; /* aligned to 4 bytes; NULL with WEFT_EP_SCALE_NONE */
-    weft_ep_scale_type scale_type; /* fp8: F32, UE8M0 or UE8M0_32; WEFT_EP_BYTES: BYTES or NONE; else NONE */
+    weft_ep_scale_type scale_type; /* fp8: F32.., UE8M0 or UE8M0_32; WEFT_EP_BYTES: BYTES or NONE; else NONE */
     int scale_bytes; /* WEFT_EP_SCALE_BYTES: of a row, a multiple of 4, 4 .. scale_bytes_max; else not read */
     /* In words; both 0: row-major and packed, W and 1. Column-major: 1, and at least the number of rows. No two scales
      * may share a place. */

@@ -31,12 +31,14 @@ class Layout(enum.IntEnum):
 
 
 class Scale(enum.IntEnum):
-    """Scales of fp8 rows, one for 128 elements (UE8M0_32: for 32): float32, or powers of two, four to an int32."""
+    """Scales of fp8 rows, one for 128 elements (UE8M0_32: for 32): float32, or powers of two, four to an int32 (F32_POW2: as
+    float32)."""
 
     NONE = 0
     F32 = 1
     UE8M0 = 2
     UE8M0_32 = 3
+    F32_POW2 = 5
 
 
 WEIGHTED = 1  #: combine: apply weights while adding

@@ -158,10 +158,11 @@ static weft_status check_scales(const weft_ep_rows *rows, int scale_bytes_max, c
     if (!is_fp8) {
         WEFT_TRY(check_scale_bytes(rows, scale_bytes_max, call, which));
     }
-    if (is_fp8 && (rows->scale_type < WEFT_EP_SCALE_F32 || rows->scale_type > WEFT_EP_SCALE_UE8M0_32)) {
+    if (is_fp8 && (rows->scale_type < WEFT_EP_SCALE_F32 || rows->scale_type > WEFT_EP_SCALE_UE8M0_32) &&
+        rows->scale_type != WEFT_EP_SCALE_F32_POW2) {
         return wefti_error(WEFT_ERR_ARGUMENT,
-                           "%s: %s.scale_type is %d; fp8 rows need WEFT_EP_SCALE_F32, _UE8M0 or _UE8M0_32", call, which,
-                           (int)rows->scale_type);
+                           "%s: %s.scale_type is %d; fp8 rows need WEFT_EP_SCALE_F32, _F32_POW2, _UE8M0 or _UE8M0_32",
+                           call, which, (int)rows->scale_type);
     }
     if ((uintptr_t)rows->scales % sizeof(uint32_t) != 0) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: %s.scales is %p; give memory aligned to 4 bytes", call, which,

@@ -10,6 +10,17 @@ size_t wefti_ep_element_bytes(weft_ep_dtype dtype);
 /* The words of scales of a row, 0: it has none. Of rows that have been checked. */
 size_t wefti_ep_scale_words(const weft_ep_rows *rows);
 
+/* Of rows that become fp8: whether their scales are powers of two, and whether those are kept as bytes. */
+static inline int wefti_ep_rounds_scales_up(weft_ep_scale_type type)
+{
+    return type != WEFT_EP_SCALE_F32;
+}
+
+static inline int wefti_ep_has_byte_scales(weft_ep_scale_type type)
+{
+    return type == WEFT_EP_SCALE_UE8M0 || type == WEFT_EP_SCALE_UE8M0_32;
+}
+
 /* What signatures say of a row's width, less than 2^31: H; of WEFT_EP_BYTES with the bytes of its scales. And what it
  * says. */
 unsigned wefti_ep_width(const weft_ep_rows *rows);

@@ -35,7 +35,9 @@ static int draw_hidden(uint64_t *state, const ep_payload *payload, size_t row_by
 
 static weft_ep_scale_type draw_scale_type(uint64_t *state)
 {
-    return (weft_ep_scale_type)(WEFT_EP_SCALE_F32 + random_below(state, 3));
+    static const weft_ep_scale_type types[] = {WEFT_EP_SCALE_F32, WEFT_EP_SCALE_UE8M0, WEFT_EP_SCALE_UE8M0_32,
+                                               WEFT_EP_SCALE_F32_POW2};
+    return types[random_below(state, 4)];
 }
 
 static int scale_words_most(const ep_setup *setup)
@@ -105,6 +107,7 @@ int ep_scale_words(const ep_payload *payload)
     int groups = ep_scale_groups(payload->hidden);
     switch (payload->scale_type) {
     case WEFT_EP_SCALE_F32:
+    case WEFT_EP_SCALE_F32_POW2:
     case WEFT_EP_SCALE_UE8M0_32: /* four bytes a word */
         return groups;
     case WEFT_EP_SCALE_UE8M0:

@@ -33,8 +33,9 @@ int ep_reference_labels(const ep_routing *routing, int rank, int64_t row, float 
 
 /* ---- quantising ---- */
 
-/* What a group's elements are divided by, as protocol/fp8.h states it: its bits, and what they are multiplied by. */
-static float scale_of(const ep_payload *payload, int rank, int row, int group, int each, int is_ue8m0, uint32_t *bits)
+/* What a group's elements are divided by, as protocol/fp8.h states it: its bits, of a power of two the byte of ue8m0,
+ * and what they are multiplied by. */
+static float scale_of(const ep_payload *payload, int rank, int row, int group, int each, int rounds_up, uint32_t *bits)
 {
     float amax = 1e-4f;
     for (int i = each * group; i < payload->hidden && i < each * (group + 1); i++) {
@@ -44,7 +45,7 @@ static float scale_of(const ep_payload *payload, int rank, int row, int group, i
     }
     float scale = (float)((double)amax / 448.0);
     int exponent;
-    if (!is_ue8m0) {
+    if (!rounds_up) {
         memcpy(bits, &scale, sizeof *bits);
         return (float)(448.0 / (double)amax);
     }
@@ -56,13 +57,15 @@ static float scale_of(const ep_payload *payload, int rank, int row, int group, i
 void ep_reference_quantise(const ep_payload *payload, int rank, int row, const ep_payload *to, unsigned char *elements,
                            uint32_t *scales)
 {
-    int is_ue8m0 = to->scale_type != WEFT_EP_SCALE_F32;
+    int rounds_up = to->scale_type != WEFT_EP_SCALE_F32;
     int each = to->scale_type == WEFT_EP_SCALE_UE8M0_32 ? 32 : 128;
     memset(scales, 0, (size_t)ep_scale_words(to) * sizeof *scales);
     for (int group = 0; group < (payload->hidden + each - 1) / each; group++) {
         uint32_t bits;
-        float inverse = scale_of(payload, rank, row, group, each, is_ue8m0, &bits);
-        if (is_ue8m0) {
+        float inverse = scale_of(payload, rank, row, group, each, rounds_up, &bits);
+        if (to->scale_type == WEFT_EP_SCALE_F32_POW2) {
+            scales[group] = bits << 23;
+        } else if (rounds_up) {
             scales[group / 4] |= bits << group % 4 * 8;
         } else {
             scales[group] = bits;

@@ -620,6 +620,18 @@ static void ue8m0_scales_round_up_and_lie_four_to_a_word(void **state)
     CHECK(row.q[0] == 0x76 && row.q[128] == 0xfe); /* 225 becomes 224; -448 */
 }
 
+/* As ue8m0_scales_.., but each in its own word. */
+static void float32_scales_may_be_powers_of_two(void **state)
+{
+    quantised row = {.scale_type = WEFT_EP_SCALE_F32_POW2};
+    (void)state;
+    row.in[0] = 450.0f;
+    row.in[128] = -448.0f;
+    quantise(&row);
+    CHECK(scale_at(&row, 0) == 2.0f && scale_at(&row, 1) == 1.0f);
+    CHECK(row.q[0] == 0x76 && row.q[128] == 0xfe); /* 225 becomes 224; -448 */
+}
+
 /* ---- T in memory ---- */
 
 static void the_number_of_tokens_may_lie_in_memory(void **state)
@@ -669,6 +681,7 @@ int main(void)
         CHECKED_TEST(small_groups_have_the_scale_of_one_ten_thousandth),
         CHECKED_TEST(quantisation_saturates_and_keeps_nan),
         CHECKED_TEST(ue8m0_scales_round_up_and_lie_four_to_a_word),
+        CHECKED_TEST(float32_scales_may_be_powers_of_two),
         CHECKED_TEST(the_number_of_tokens_may_lie_in_memory),
     };
     (void)setenv("WEFT_LOG", "none", 0); /* errors are expected */

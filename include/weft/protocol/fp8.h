@@ -9,7 +9,7 @@
  *     amax = min(max(1e-4, |x| ...), FLT_MAX), where a NaN is not looked at
  *     WEFT_EP_SCALE_F32     scale = amax / 448                                inverse = 448 / amax
  *     WEFT_EP_SCALE_UE8M0   scale = the least power of two >= amax / 448      inverse = 1 / scale
- *                           (likewise WEFT_EP_SCALE_UE8M0_32, in groups of 32)
+ *                           (likewise WEFT_EP_SCALE_F32_POW2, and WEFT_EP_SCALE_UE8M0_32, in groups of 32)
  *     q = the nearest e4m3 of x * inverse, ties to even, magnitudes beyond 448 to 448; of a NaN 0x7f
  *
  * so that x is about q * scale. A ue8m0 scale is kept as the byte b of 2^(b - 127). */

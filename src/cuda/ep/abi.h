@@ -134,12 +134,19 @@ typedef struct wefti_cuda_ep_experts {
     wefti_u32 zeroes; /* padding is zeroed */
 } wefti_cuda_ep_experts;
 
+/* How the scales of rows that become fp8 are kept. */
+typedef enum wefti_cuda_ep_made_scales {
+    WEFTI_CUDA_EP_MADE_F32,
+    WEFTI_CUDA_EP_MADE_F32_POW2,
+    WEFTI_CUDA_EP_MADE_UE8M0
+} wefti_cuda_ep_made_scales;
+
 /* Rows that become fp8 on their way. */
 typedef struct wefti_cuda_ep_wide {
     wefti_u32 row_bytes; /* before */
     wefti_u32 element_bytes;
     wefti_i32 dtype; /* a weft_ep_dtype */
-    wefti_u32 is_ue8m0;
+    wefti_u32 scales; /* a wefti_cuda_ep_made_scales */
 } wefti_cuda_ep_wide;
 
 /* What only backward calls have. */

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ep/check.h"
 #include "weft/protocol/bf16.h"
 #include "weft/protocol/dot.h"
 #include "weft/protocol/f16.h"
@@ -182,13 +183,13 @@ INLINE float dot_rows(weft_ep_dtype dtype, const void *x, const void *y, size_t 
 }
 
 INLINE wefti_fp8_scale quantise_group(weft_ep_dtype dtype, uint8_t *out, const void *row, size_t at, size_t n,
-                                      int is_ue8m0)
+                                      int rounds_up)
 {
     float amax = WEFTI_FP8_AMAX_LEAST;
     for (size_t i = 0; i < n; i++) {
         amax = wefti_fp8_amax(amax, element(dtype, row, at + i));
     }
-    wefti_fp8_scale scale = is_ue8m0 ? wefti_fp8_scale_ue8m0(amax) : wefti_fp8_scale_f32(amax);
+    wefti_fp8_scale scale = rounds_up ? wefti_fp8_scale_ue8m0(amax) : wefti_fp8_scale_f32(amax);
     for (size_t i = 0; i < n; i++) {
         out[at + i] = wefti_fp8_quantise(element(dtype, row, at + i), scale.inverse);
     }
@@ -198,18 +199,18 @@ INLINE wefti_fp8_scale quantise_group(weft_ep_dtype dtype, uint8_t *out, const v
 INLINE void quantise_row(weft_ep_dtype dtype, uint8_t *out, uint32_t *scales, const void *row, size_t elements,
                          weft_ep_scale_type type)
 {
-    int is_ue8m0 = type != WEFT_EP_SCALE_F32;
+    int rounds_up = wefti_ep_rounds_scales_up(type);
     size_t each = type == WEFT_EP_SCALE_UE8M0_32 ? WEFTI_FP8_GROUP_MX : WEFTI_FP8_GROUP;
     size_t groups = (elements + each - 1) / each;
     memset(scales, 0, wefti_fp8_scale_words(elements, type == WEFT_EP_SCALE_UE8M0) * sizeof *scales);
     for (size_t group = 0; group < groups; group++) {
         size_t at = group * each;
         size_t n = elements - at < each ? elements - at : each;
-        wefti_fp8_scale scale = n == WEFTI_FP8_GROUP ? quantise_group(dtype, out, row, at, WEFTI_FP8_GROUP, is_ue8m0)
+        wefti_fp8_scale scale = n == WEFTI_FP8_GROUP ? quantise_group(dtype, out, row, at, WEFTI_FP8_GROUP, rounds_up)
                                 : n == WEFTI_FP8_GROUP_MX
-                                    ? quantise_group(dtype, out, row, at, WEFTI_FP8_GROUP_MX, is_ue8m0)
-                                    : quantise_group(dtype, out, row, at, n, is_ue8m0);
-        if (is_ue8m0) {
+                                    ? quantise_group(dtype, out, row, at, WEFTI_FP8_GROUP_MX, rounds_up)
+                                    : quantise_group(dtype, out, row, at, n, rounds_up);
+        if (wefti_ep_has_byte_scales(type)) {
             scales[group / 4] |= scale.bits >> 23 << (8 * (group % 4));
         } else {
             scales[group] = scale.bits;

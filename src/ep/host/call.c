@@ -216,8 +216,8 @@ static text describe(const wefti_ep_call_header *header)
     if (fields.scale_type == WEFT_EP_SCALE_BYTES) {
         append(&to, " with %u of scales", wefti_ep_width_scale_bytes((weft_ep_dtype)fields.dtype, fields.hidden));
     } else if (fields.scale_type != 0) {
-        static const char *const names[] = {"no", "float32", "ue8m0", "ue8m0 (of 32)"};
-        append(&to, ", %s scales", names[fields.scale_type & 3]);
+        static const char *const names[] = {"no", "float32", "ue8m0", "ue8m0 (of 32)", "no", "float32 (powers of two)"};
+        append(&to, ", %s scales", names[fields.scale_type < sizeof names / sizeof *names ? fields.scale_type : 0]);
     }
     if ((fields.flags & WEFT_EP_WEIGHTED) != 0) {
         append(&to, ", weighted");

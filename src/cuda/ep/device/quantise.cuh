@@ -102,11 +102,11 @@ typedef struct ep_quantised {
 } ep_quantised;
 
 /* Quantise the groups of a step. Called by a warp. */
-template <int GROUP> EP_DEVICE ep_quantised ep_quantise_steps(const float (*values)[EP_EIGHT], bool is_ue8m0)
+template <int GROUP> EP_DEVICE ep_quantised ep_quantise_steps(const float (*values)[EP_EIGHT], bool rounds_up)
 {
     const float amax = ep_amax<GROUP>(values);
     wefti_fp8_scale scale = wefti_fp8_scale_by(amax, ep_reciprocal(amax * WEFTI_FP8_SCALED));
-    scale = is_ue8m0 ? wefti_fp8_scale_up(scale) : scale;
+    scale = rounds_up ? wefti_fp8_scale_up(scale) : scale;
     ep_quantised made;
     made.scale = scale.bits;
 #pragma unroll
@@ -139,7 +139,7 @@ EP_DEVICE wefti_u32 ep_mx_word(wefti_u32 scale, int base, int count)
 
 /* `count` elements at `piece`. Returns, to lane i, the bits of the scale of group i; of groups of 32, the i-th word of
  * four scales. A warp. */
-template <int DTYPE, int GROUP> EP_DEVICE wefti_u32 ep_quantise(unsigned char *piece, int count, bool is_ue8m0)
+template <int DTYPE, int GROUP> EP_DEVICE wefti_u32 ep_quantise(unsigned char *piece, int count, bool rounds_up)
 {
     enum { GROUPS = EP_STEPS * EP_STEP / WEFTI_FP8_GROUP };
     wefti_u32 held = 0;
@@ -149,7 +149,7 @@ template <int DTYPE, int GROUP> EP_DEVICE wefti_u32 ep_quantise(unsigned char *p
         float values[EP_STEPS][EP_EIGHT];
         ep_load_steps<DTYPE>(piece, at, count, &raw);
         ep_widen_steps<DTYPE>(raw, values);
-        const ep_quantised made = ep_quantise_steps<GROUP>(values, is_ue8m0);
+        const ep_quantised made = ep_quantise_steps<GROUP>(values, rounds_up);
         __syncwarp(); /* all have been read that are written now */
 #pragma unroll
         for (int i = 0; i < EP_STEPS; i++) {
@@ -168,15 +168,15 @@ template <int DTYPE, int GROUP> EP_DEVICE wefti_u32 ep_quantise(unsigned char *p
     return held;
 }
 
-template <int GROUP> EP_DEVICE wefti_u32 ep_quantise_as(int dtype, unsigned char *piece, int count, bool is_ue8m0)
+template <int GROUP> EP_DEVICE wefti_u32 ep_quantise_as(int dtype, unsigned char *piece, int count, bool rounds_up)
 {
     switch (dtype) {
     case WEFT_EP_BF16:
-        return ep_quantise<WEFT_EP_BF16, GROUP>(piece, count, is_ue8m0);
+        return ep_quantise<WEFT_EP_BF16, GROUP>(piece, count, rounds_up);
     case WEFT_EP_F16:
-        return ep_quantise<WEFT_EP_F16, GROUP>(piece, count, is_ue8m0);
+        return ep_quantise<WEFT_EP_F16, GROUP>(piece, count, rounds_up);
     default:
-        return ep_quantise<WEFT_EP_F32, GROUP>(piece, count, is_ue8m0);
+        return ep_quantise<WEFT_EP_F32, GROUP>(piece, count, rounds_up);
     }
 }
 

@@ -186,7 +186,7 @@ EP_DEVICE void ep_domains_quantise_by(const ep_domains &args, unsigned char *to,
     const int hidden = (int)args.row_bytes;
     const int groups = (hidden + GROUP - 1) / GROUP;
     unsigned char *scales = to + args.row_bytes;
-    const bool is_ue8m0 = args.wide.is_ue8m0 != 0;
+    const bool is_ue8m0 = args.wide.scales == WEFTI_CUDA_EP_MADE_UE8M0;
     for (int base = 0; base < hidden; base += EP_STEPS * EP_STEP) {
         const int at = base + ep_lane() * EP_EIGHT;
         const int group = base / GROUP + ep_group_of_lane<GROUP>();
@@ -194,7 +194,7 @@ EP_DEVICE void ep_domains_quantise_by(const ep_domains &args, unsigned char *to,
         float values[EP_STEPS][EP_EIGHT];
         ep_load_steps<DTYPE>(row, at, hidden, &raw);
         ep_widen_steps<DTYPE>(raw, values);
-        const ep_quantised made = ep_quantise_steps<GROUP>(values, is_ue8m0);
+        const ep_quantised made = ep_quantise_steps<GROUP>(values, args.wide.scales != WEFTI_CUDA_EP_MADE_F32);
         for (int i = 0; i < EP_STEPS; i++) {
             if (at + i * EP_STEP < hidden) {
                 *(uint2 *)(to + at + i * EP_STEP) = made.words[i];

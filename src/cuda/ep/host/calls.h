@@ -42,6 +42,7 @@ uint64_t wefti_cuda_ep_pitch(const weft_ep_rows *rows);
 
 /* The scales of fp8 rows: words of a row, and where they are. */
 wefti_cuda_ep_scales wefti_cuda_ep_scales_of(const weft_ep_rows *rows);
+wefti_cuda_ep_made_scales wefti_cuda_ep_made_scales_of(weft_ep_scale_type type);
 
 /* Where the area's rows are, for all ranks. */
 uint64_t wefti_cuda_ep_area_rows(const weft_ep *ep);

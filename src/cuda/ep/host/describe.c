@@ -57,7 +57,7 @@ static void append_flags(text *to, unsigned call, unsigned flags)
     }
 }
 
-static void append_rows(text *to, unsigned dtypes, unsigned width)
+static void append_rows(text *to, unsigned dtypes, unsigned width, unsigned flags)
 {
     const weft_ep_dtype dtype = (weft_ep_dtype)(dtypes & (WEFTI_CUDA_EP_TO_FP8 - 1));
     const unsigned scale_bytes = wefti_ep_width_scale_bytes(dtype, width);
@@ -67,6 +67,10 @@ static void append_rows(text *to, unsigned dtypes, unsigned width)
     }
     if (scale_bytes != 0) {
         append(to, " with %u of scales", scale_bytes);
+    }
+    if (((dtypes & WEFTI_CUDA_EP_TO_FP8) != 0 || dtype == WEFT_EP_FP8_E4M3) &&
+        (flags >> WEFTI_CUDA_EP_SCALES_SHIFT & WEFTI_CUDA_EP_SCALES_MASK) == 0) {
+        append(to, ", float32 (powers of two) scales");
     }
 }
 
@@ -98,7 +102,8 @@ void wefti_cuda_ep_describe(char bytes[WEFTI_CUDA_EP_CALL_BYTES], uint64_t signa
     text to = {.bytes = bytes};
     append(&to, "%s", is_update ? "an update" : calls[fields.call & 7]);
     if (!is_update) {
-        append_rows(&to, fields.dtype, fields.hidden & ~(WEFTI_CUDA_EP_TO_RANKS | WEFTI_CUDA_EP_BY_POSITION));
+        append_rows(&to, fields.dtype, fields.hidden & ~(WEFTI_CUDA_EP_TO_RANKS | WEFTI_CUDA_EP_BY_POSITION),
+                    is_dispatch ? fields.flags : ~0u);
     }
     append_flags(&to, fields.call, fields.flags);
     append(&to, ", topk %u", fields.topk);

@@ -9,8 +9,8 @@
 
 #define WEFTI_CUDA_EP_CALL_BYTES 280
 
-/* In the signature of a dispatch or a combine's backward: the type of scales of the rows received, among the flags, and
- * whether rows become fp8 on the way, beside their type. */
+/* In the signature of a dispatch or a combine's backward: the type of scales of the rows received, among the flags (of
+ * fp8 0 is WEFT_EP_SCALE_F32_POW2), and whether rows become fp8 on the way, beside their type. */
 #define WEFTI_CUDA_EP_SCALES_SHIFT 4
 #define WEFTI_CUDA_EP_SCALES_MASK 3u
 #define WEFTI_CUDA_EP_TO_FP8 8u

@@ -153,6 +153,11 @@ static void test_words(void **state)
                      16};
     wefti_cuda_ep_describe(text, signature_of(dispatch), dispatch.route, RANKS);
     assert_string_equal(text, "a dispatch of 4096 bf16 to fp8 e4m3, ue8m0 scales, topk 8, expert-major, alignment 16");
+    dispatch.flags &= ~(WEFTI_CUDA_EP_SCALES_MASK << WEFTI_CUDA_EP_SCALES_SHIFT);
+    wefti_cuda_ep_describe(text, signature_of(dispatch), dispatch.route, RANKS);
+    assert_string_equal(text,
+                        "a dispatch of 4096 bf16 to fp8 e4m3, float32 (powers of two) scales, topk 8, expert-major, "
+                        "alignment 16");
 }
 
 int main(void)

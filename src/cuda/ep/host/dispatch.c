@@ -103,6 +103,13 @@ wefti_cuda_ep_scales wefti_cuda_ep_scales_of(const weft_ep_rows *rows)
     };
 }
 
+wefti_cuda_ep_made_scales wefti_cuda_ep_made_scales_of(weft_ep_scale_type type)
+{
+    return wefti_ep_has_byte_scales(type)    ? WEFTI_CUDA_EP_MADE_UE8M0
+           : wefti_ep_rounds_scales_up(type) ? WEFTI_CUDA_EP_MADE_F32_POW2
+                                             : WEFTI_CUDA_EP_MADE_F32;
+}
+
 static int is_quantised(const weft_ep_rows *in, const weft_ep_rows *out)
 {
     return in->dtype != out->dtype;
@@ -127,7 +134,7 @@ static void add_scales(wefti_cuda_ep_dispatch_args *args, const weft_ep_rows *in
     args->wide = (wefti_cuda_ep_wide){.row_bytes = (wefti_u32)wefti_cuda_ep_row_bytes(in),
                                       .element_bytes = (wefti_u32)wefti_ep_element_bytes(in->dtype),
                                       .dtype = in->dtype,
-                                      .is_ue8m0 = out->scale_type != WEFT_EP_SCALE_F32};
+                                      .scales = wefti_cuda_ep_made_scales_of(out->scale_type)};
 }
 
 /* Where the rows of `out` are for all ranks, if they are. */
@@ -193,8 +200,9 @@ static unsigned hidden_bits(const weft_ep_route *route)
 static uint64_t signature_of(const wefti_cuda_ep_dispatch_args *args, const weft_ep_route *route,
                              wefti_cuda_ep_call call, const weft_ep_rows *in, const weft_ep_rows *out)
 {
-    /* WEFT_EP_SCALE_BYTES is in the width. */
-    unsigned scales = ((unsigned)out->scale_type & WEFTI_CUDA_EP_SCALES_MASK) << WEFTI_CUDA_EP_SCALES_SHIFT;
+    /* WEFT_EP_SCALE_BYTES is in the width; of fp8 WEFT_EP_SCALE_F32_POW2 is what has no bit set. */
+    unsigned type = out->scale_type != WEFT_EP_SCALE_F32_POW2 ? (unsigned)out->scale_type : 0;
+    unsigned scales = (type & WEFTI_CUDA_EP_SCALES_MASK) << WEFTI_CUDA_EP_SCALES_SHIFT;
     unsigned flags = args->flags & ~(unsigned)(WEFTI_CUDA_EP_STAGE | WEFTI_CUDA_EP_NEW_WEIGHTS);
     flags |= (args->flags & WEFTI_CUDA_EP_NEW_WEIGHTS) != 0 ? WEFTI_CUDA_EP_WITH_NEW_WEIGHTS : 0;
     flags |= scales | wefti_cuda_ep_layout_flags(route);

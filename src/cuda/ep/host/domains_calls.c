@@ -247,7 +247,7 @@ static void add_scales(wefti_cuda_ep_domains_args *args, const weft_ep_route *ro
     } else {
         args->wide = (wefti_cuda_ep_wide){.row_bytes = (wefti_u32)wefti_cuda_ep_row_bytes(in),
                                           .dtype = in->dtype,
-                                          .is_ue8m0 = out->rows.scale_type != WEFT_EP_SCALE_F32};
+                                          .scales = wefti_cuda_ep_made_scales_of(out->rows.scale_type)};
         args->scale_group = out->rows.scale_type == WEFT_EP_SCALE_UE8M0_32 ? WEFTI_FP8_GROUP_MX : WEFTI_FP8_GROUP;
     }
 }

@@ -211,7 +211,7 @@ EP_DEVICE void ep_take_made(const ep_dispatch &args, const wefti_u32 *from, weft
     const int groups = ((int)(args.wide.row_bytes / 16) * elements + GROUP - 1) / GROUP;
     const int first = slice.first * elements / GROUP;
     const int behind = (slice.end * elements + GROUP - 1) / GROUP;
-    const bool is_ue8m0 = args.wide.is_ue8m0 != 0;
+    const bool is_ue8m0 = args.wide.scales == WEFTI_CUDA_EP_MADE_UE8M0;
     const int end = is_ue8m0 && behind == groups ? (groups + 3) / 4 * 4 : behind;
     wefti_u32 *words = ep_scales_of_row(args, row);
     for (int group = first + ep_lane(); group < end; group += 32) {

@@ -74,9 +74,10 @@ EP_DEVICE void ep_send_record(const ep_dispatch &args, const ep_call *call, cons
 
 /* A slice of a row, made fp8: to the addresses of `lanes`, and its scales to `scales`. A warp. */
 template <int DTYPE, int GROUP>
-EP_DEVICE void ep_send_quantised(const unsigned char *row, const ep_slice &slice, bool is_ue8m0, wefti_u32 lanes,
-                                 wefti_u64 to, wefti_u64 scales)
+EP_DEVICE void ep_send_quantised(const unsigned char *row, const ep_slice &slice, const wefti_cuda_ep_wide &wide,
+                                 wefti_u32 lanes, wefti_u64 to, wefti_u64 scales)
 {
+    const bool is_ue8m0 = wide.scales == WEFTI_CUDA_EP_MADE_UE8M0;
     enum { PER_VECTOR = ep_type<DTYPE>::ELEMENTS, AT_ONCE = EP_STEPS * EP_STEP };
     const int end = slice.end * PER_VECTOR;
     int base = slice.first * PER_VECTOR;
@@ -88,7 +89,7 @@ EP_DEVICE void ep_send_quantised(const unsigned char *row, const ep_slice &slice
         float values[EP_STEPS][EP_EIGHT];
         ep_widen_steps<DTYPE>(raw, values);
         ep_load_steps<DTYPE>(row, at + AT_ONCE, end, &raw); /* on their way meanwhile */
-        const ep_quantised made = ep_quantise_steps<GROUP>(values, is_ue8m0);
+        const ep_quantised made = ep_quantise_steps<GROUP>(values, wide.scales != WEFTI_CUDA_EP_MADE_F32);
         const bool has_scale = ep_has_group_first<GROUP>() && group * GROUP < end;
         for (wefti_u32 left = lanes; left != 0; left &= left - 1) {
             const int lane = __ffs((int)left) - 1;
@@ -165,15 +166,14 @@ EP_DEVICE void ep_send_slice(const ep_dispatch &args, const ep_parcel &parcel, e
                              wefti_u64 to, wefti_u64 scales)
 {
     const unsigned char *row = args.in + (wefti_u64)parcel.token * args.in_pitch;
-    const bool is_ue8m0 = args.wide.is_ue8m0 != 0;
     if constexpr (GROUP == 0) {
         ep_copy_ahead(ahead, lanes, to, row, parcel.slice);
     } else if (args.wide.dtype == WEFT_EP_BF16) {
-        ep_send_quantised<WEFT_EP_BF16, GROUP>(row, parcel.slice, is_ue8m0, lanes, to, scales);
+        ep_send_quantised<WEFT_EP_BF16, GROUP>(row, parcel.slice, args.wide, lanes, to, scales);
     } else if (args.wide.dtype == WEFT_EP_F16) {
-        ep_send_quantised<WEFT_EP_F16, GROUP>(row, parcel.slice, is_ue8m0, lanes, to, scales);
+        ep_send_quantised<WEFT_EP_F16, GROUP>(row, parcel.slice, args.wide, lanes, to, scales);
     } else {
-        ep_send_quantised<WEFT_EP_F32, GROUP>(row, parcel.slice, is_ue8m0, lanes, to, scales);
+        ep_send_quantised<WEFT_EP_F32, GROUP>(row, parcel.slice, args.wide, lanes, to, scales);
     }
 }
 

@@ -198,7 +198,7 @@ EP_DEVICE void ep_many_send_as_fp8(const ep_dispatch &args, int token, wefti_u32
     const unsigned char *from = args.in + (wefti_u64)token * args.in_pitch;
     const int element = (int)args.wide.element_bytes;
     const int elements = (int)args.wide.row_bytes / element;
-    const bool is_ue8m0 = args.wide.is_ue8m0 != 0;
+    const bool is_ue8m0 = args.wide.scales == WEFTI_CUDA_EP_MADE_UE8M0;
     for (int first = 0; first < elements; first += EP_MANY_PIECE_GROUPS * WEFTI_FP8_GROUP) {
         const int left = elements - first;
         const int count = left < EP_MANY_PIECE_GROUPS * WEFTI_FP8_GROUP ? left : EP_MANY_PIECE_GROUPS * WEFTI_FP8_GROUP;
@@ -207,7 +207,8 @@ EP_DEVICE void ep_many_send_as_fp8(const ep_dispatch &args, int token, wefti_u32
             ((uint4 *)piece)[i] = vectors[i];
         }
         __syncwarp();
-        const wefti_u32 scale = ep_quantise_as<GROUP>(args.wide.dtype, piece, count, is_ue8m0);
+        const wefti_u32 scale =
+            ep_quantise_as<GROUP>(args.wide.dtype, piece, count, args.wide.scales != WEFTI_CUDA_EP_MADE_F32);
         __syncwarp();
         ep_copy_to<1>(lanes, to + (wefti_u64)first, piece, 0, count / 16);
         for (wefti_u32 next = heads; next != 0; next &= next - 1) {

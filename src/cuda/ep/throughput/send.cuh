@@ -352,9 +352,10 @@ EP_DEVICE void ep_sender_quantise(const ep_dispatch &args, const ep_call *call, 
     const int element = (int)args.wide.element_bytes;
     const int first = (int)store.at / element;
     const int count = (int)ep_cursor_bytes(store, cut) / element;
-    const bool is_ue8m0 = args.wide.is_ue8m0 != 0;
+    const bool is_ue8m0 = args.wide.scales == WEFTI_CUDA_EP_MADE_UE8M0;
     constexpr int GROUP = WAY::GROUP;
-    const wefti_u32 scale = ep_quantise_as<GROUP>(args.wide.dtype, piece, count, is_ue8m0);
+    const wefti_u32 scale =
+        ep_quantise_as<GROUP>(args.wide.dtype, piece, count, args.wide.scales != WEFTI_CUDA_EP_MADE_F32);
     wefti_fence_before_bulk();
     __syncwarp();
     wefti_u64 to = 0;
