@@ -20,6 +20,7 @@ static int find(void *library, const char *name, void *function)
 static int find_cuda(void *library)
 {
     return find(library, "cuCtxGetDevice", (void *)&cuda.ctx_get_device) &&
+           find(library, "cuDeviceGetAttribute", (void *)&cuda.device_get_attribute) &&
            find(library, "cuMemAlloc_v2", (void *)&cuda.mem_alloc) &&
            find(library, "cuMemFree_v2", (void *)&cuda.mem_free) &&
            find(library, "cuThreadExchangeStreamCaptureMode", (void *)&cuda.exchange_capture_mode) &&

@@ -47,6 +47,7 @@ ncclResult_t nep_read_tensor(const char *call, const char *name, const ncclEpTen
 /* CUDA's driver, as far as the face calls it. Addresses are CUdeviceptr, errors CUresult. */
 typedef struct nep_cuda {
     int (*ctx_get_device)(int *device);
+    int (*device_get_attribute)(int *value, int attribute, int device);
     int (*mem_alloc)(uint64_t *at, size_t bytes);
     int (*mem_free)(uint64_t at);
     int (*exchange_capture_mode)(int *mode); /* of this thread */
@@ -89,6 +90,7 @@ struct ncclEpGroup {
     int ranks;
     int local_experts;
     int topk_max;
+    int capability_major; /* compute capability of the group's GPU */
     int scale_bytes_max; /* the most bytes of scales that move with a row */
     int handles; /* how many of the group's handles live */
     int has_timed_out;

@@ -49,6 +49,7 @@ ncclResult_t nep_group_result(struct ncclEpGroup *group, weft_status status)
 /* ---- creation ---- */
 
 #define CALL "ncclEpCreateGroup"
+#define CAPABILITY_MAJOR 75 /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR */
 
 static ncclResult_t check_config(const ncclEpGroupConfig_t *config, int ranks)
 {
@@ -253,6 +254,12 @@ static ncclResult_t fill_group(struct ncclEpGroup *group, const nep_cuda *cuda, 
     }
     if (cuda->stream_create(&at.stream, 1, 0) != 0) { /* 1: CU_STREAM_NON_BLOCKING */
         return nep_fail(ncclUnhandledCudaError, CALL ": no stream can be made; is a device current in this thread?");
+    }
+    int device = 0;
+    if (cuda->ctx_get_device(&device) != 0 ||
+        cuda->device_get_attribute(&group->capability_major, CAPABILITY_MAJOR, device) != 0) {
+        (void)cuda->stream_destroy(at.stream);
+        return nep_fail(ncclUnhandledCudaError, CALL ": the current device does not tell its compute capability");
     }
     weft_status status = make_world(group, &at, told_ns);
     (void)cuda->stream_destroy(at.stream);

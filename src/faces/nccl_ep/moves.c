@@ -24,7 +24,7 @@ static ncclResult_t dtype_of(const char *call, const char *name, ncclDataType_t 
         *out = WEFT_EP_FP8_E4M3;
         return ncclSuccess;
     default:
-        return nep_fail(ncclInvalidUsage,
+        return nep_fail(ncclInvalidArgument,
                         "%s: tensor '%s' has type %d; rows are ncclFloat32, 16, ncclBfloat16, "
                         "ncclFloat8e4m3, e5m2, ncclFloat4x2 or ncclUint8",
                         call, name, (int)type);
@@ -52,8 +52,10 @@ static ncclResult_t rows_of(const char *call, const char *name, const struct ncc
     return ncclSuccess;
 }
 
+/* Scales of fp8 rows: a float32 for SCALE_GROUP elements, of type `floats`, or a byte. */
 static ncclResult_t add_scales(const char *call, const char *name, const struct ncclEpGroup *group,
-                               const ncclEpTensor_t *theirs, size_t count, weft_ep_rows *rows)
+                               const ncclEpTensor_t *theirs, size_t count, weft_ep_scale_type floats,
+                               weft_ep_rows *rows)
 {
     ncclEpTensor_t tensor;
     size_t groups = ((size_t)rows->hidden + SCALE_GROUP - 1) / SCALE_GROUP;
@@ -69,7 +71,7 @@ static ncclResult_t add_scales(const char *call, const char *name, const struct 
         return ncclSuccess;
     }
     NEP_TRY(nep_array_of(call, name, group, &tensor, ncclFloat32, count * groups, &rows->scales));
-    rows->scale_type = WEFT_EP_SCALE_F32;
+    rows->scale_type = floats;
     return ncclSuccess;
 }
 
@@ -113,7 +115,7 @@ static ncclResult_t scales_of(const char *name, const struct ncclEpGroup *group,
         *bytes = 1;
         break;
     default:
-        return nep_fail(ncclInvalidUsage, "ncclEpDispatch: tensor '%s' has type %d; scales are floats or ncclUint8",
+        return nep_fail(ncclInvalidArgument, "ncclEpDispatch: tensor '%s' has type %d; scales are floats or ncclUint8",
                         name, (int)tensor.datatype);
     }
     for (unsigned i = 0; i + 1 < tensor.ndim; i++) {
@@ -201,9 +203,6 @@ static ncclResult_t check_dispatch(const struct ncclEpHandle *handle, dispatch_a
     }
     if (is_backward && (a->inputs.topk_weights || a->outputs.topk_weights || a->outputs.topk_idx)) {
         return nep_fail(ncclInvalidArgument, DISPATCH ": NCCL_EP_BWD_PASS takes neither topk_weights nor topk_idx");
-    }
-    if (a->config.round_scales) {
-        return nep_fail(ncclInvalidUsage, DISPATCH ": config.round_scales is not there");
     }
     if ((unsigned)a->info.recv_topk_idx_kind > NCCL_EP_EXPERT_ID_GLOBAL) {
         return nep_fail(ncclInvalidArgument, DISPATCH ": layout_info.recv_topk_idx_kind is %d",
@@ -315,8 +314,9 @@ static ncclResult_t apply_forward(const struct ncclEpGroup *group, dispatch_argu
     NEP_TRY(check_forward(group, a));
     NEP_TRY(are_scales_of_groups(a, &are_groups));
     if (are_groups) {
-        NEP_TRY(add_scales(DISPATCH, "inputs.scales", group, a->inputs.scales, a->rows_in, &a->in));
-        return add_scales(DISPATCH, "outputs.scales", group, a->outputs.scales, a->out.rows_capacity, &a->out.rows);
+        NEP_TRY(add_scales(DISPATCH, "inputs.scales", group, a->inputs.scales, a->rows_in, WEFT_EP_SCALE_F32, &a->in));
+        return add_scales(DISPATCH, "outputs.scales", group, a->outputs.scales, a->out.rows_capacity, WEFT_EP_SCALE_F32,
+                          &a->out.rows);
     }
     return move_scales(group, a);
 }
@@ -326,13 +326,18 @@ static ncclResult_t apply_recipe(const struct ncclEpHandle *handle, dispatch_arg
 {
     const struct ncclEpGroup *group = handle->group;
     ncclEpDispQuant_t recipe = a->config.quant_recipe;
-    if (recipe == NCCL_EP_DISP_QUANT_NONE && a->outputs.scales != NULL) { /* of a header without recipes */
+    if (a->config.size < NCCL_EP_DISPATCH_CONFIG_V2_SIZE && a->outputs.scales != NULL) { /* it has no recipe */
         recipe = a->inputs.scales != NULL ? NCCL_EP_DISP_QUANT_FWD : NCCL_EP_DISP_QUANT_DS_FP8E3M4;
     }
     if ((recipe == NCCL_EP_DISP_QUANT_FWD) != (a->inputs.scales != NULL) ||
         (recipe == NCCL_EP_DISP_QUANT_NONE) != (a->outputs.scales == NULL)) {
         return nep_fail(ncclInvalidArgument, DISPATCH ": the scales given are not those of config.quant_recipe %d",
                         (int)recipe);
+    }
+    if (recipe == NCCL_EP_DISP_QUANT_FWD && a->config.round_scales) {
+        return nep_fail(ncclInvalidArgument,
+                        DISPATCH ": config.round_scales is given with scales that are forwarded; it "
+                                 "is of NCCL_EP_DISP_QUANT_DS_FP8E3M4, which makes them");
     }
     if (recipe == NCCL_EP_DISP_QUANT_FWD) {
         return apply_forward(group, a);
@@ -344,10 +349,11 @@ static ncclResult_t apply_recipe(const struct ncclEpHandle *handle, dispatch_arg
         return a->in.dtype == WEFT_EP_FP8_E4M3 ? move_words(a) : ncclSuccess;
     }
     if (!nep_is_ll(group) || a->in.dtype != WEFT_EP_BF16 || a->out.rows.dtype != WEFT_EP_FP8_E4M3) {
-        return nep_fail(ncclInvalidUsage, DISPATCH ": NCCL_EP_DISP_QUANT_DS_FP8E3M4 is of LL, from ncclBfloat16 to "
-                                                   "ncclFloat8e4m3");
+        return nep_fail(ncclInvalidArgument, DISPATCH ": NCCL_EP_DISP_QUANT_DS_FP8E3M4 is of LL, from ncclBfloat16 to "
+                                                      "ncclFloat8e4m3");
     }
-    return add_scales(DISPATCH, "outputs.scales", group, a->outputs.scales, a->out.rows_capacity, &a->out.rows);
+    return add_scales(DISPATCH, "outputs.scales", group, a->outputs.scales, a->out.rows_capacity,
+                      a->config.round_scales ? WEFT_EP_SCALE_F32_POW2 : WEFT_EP_SCALE_F32, &a->out.rows);
 }
 
 static ncclResult_t read_received(const struct ncclEpHandle *handle, dispatch_arguments *a)
@@ -583,6 +589,53 @@ static int uses_weights(const struct ncclEpHandle *handle, const combine_argumen
     return a->config.pass_direction == NCCL_EP_BWD_PASS || handle->plan.layout == WEFT_EP_SLOTS_EXPERT;
 }
 
+/* Scales [..][..][1] of rows [..][..][H], whose sizes they share. */
+static ncclResult_t check_global_scales(const ncclEpTensor_t *scales, const ncclEpTensor_t *rows)
+{
+    int is = scales->magic != 0 && scales->datatype == ncclFloat32 && scales->ndim == 3 && scales->sizes[2] == 1;
+    for (unsigned i = 0; is && i < 2; i++) {
+        is = rows->ndim == 3 && scales->sizes[i] == rows->sizes[i];
+    }
+    if (!is) {
+        return nep_fail(ncclInvalidArgument,
+                        COMBINE ": NCCL_EP_COMB_QUANT_NVFP4 needs inputs.scales, ncclFloat32 of three dimensions, the "
+                                "first two as of inputs.tokens, the last 1");
+    }
+    return ncclSuccess;
+}
+
+/* NVFP4 is a way to send sums, on GPUs that have such numbers. Here they are sent as they are, so that the scales, by
+ * which the sender would make them small, are checked and not read. */
+static ncclResult_t check_combine_recipe(const struct ncclEpGroup *group, const combine_arguments *a)
+{
+    ncclEpTensor_t scales;
+    ncclEpTensor_t in;
+    ncclEpTensor_t out;
+    if (a->config.quant_recipe == NCCL_EP_COMB_QUANT_NONE && a->inputs.scales == NULL) {
+        return ncclSuccess;
+    }
+    if (a->config.quant_recipe == NCCL_EP_COMB_QUANT_NONE) {
+        return nep_fail(ncclInvalidArgument, COMBINE ": inputs.scales is given; it is of NCCL_EP_COMB_QUANT_NVFP4");
+    }
+    if (group->capability_major < 10) {
+        return nep_fail(ncclInvalidUsage,
+                        COMBINE
+                        ": NCCL_EP_COMB_QUANT_NVFP4 needs a GPU of compute capability 10.0 or later, and this is "
+                        "one of %d; give NCCL_EP_COMB_QUANT_NONE",
+                        group->capability_major);
+    }
+    NEP_TRY(nep_read_tensor(COMBINE, "inputs.scales", a->inputs.scales, &scales));
+    NEP_TRY(nep_read_tensor(COMBINE, "inputs.tokens", a->inputs.tokens, &in));
+    NEP_TRY(nep_read_tensor(COMBINE, "outputs.tokens", a->outputs.tokens, &out));
+    if (!nep_is_ll(group) || in.magic == 0 || in.datatype != ncclBfloat16 || out.datatype != ncclBfloat16 ||
+        in.sizes[in.ndim - 1] % 512 != 0) {
+        return nep_fail(ncclInvalidArgument, COMBINE
+                        ": NCCL_EP_COMB_QUANT_NVFP4 is of LL, and of rows and sums of ncclBfloat16 whose hidden "
+                        "dimension is a multiple of 512");
+    }
+    return check_global_scales(&scales, &in);
+}
+
 static ncclResult_t check_combine(const struct ncclEpHandle *handle, combine_arguments *a)
 {
     NEP_TRY(read_direction(COMBINE, handle->group, &a->config.pass_direction));
@@ -593,10 +646,7 @@ static ncclResult_t check_combine(const struct ncclEpHandle *handle, combine_arg
     if (a->config.send_only && !nep_is_ll(handle->group)) {
         return nep_fail(ncclInvalidUsage, COMBINE ": config.send_only is of LL");
     }
-    if (a->config.quant_recipe != NCCL_EP_COMB_QUANT_NONE || a->inputs.scales != NULL) {
-        return nep_fail(ncclInvalidUsage, COMBINE ": rows come back unquantised; quant_recipe %d is not there",
-                        (int)a->config.quant_recipe);
-    }
+    NEP_TRY(check_combine_recipe(handle->group, a));
     if (is_backward != (a->inputs.topk_weights != NULL)) {
         return nep_fail(ncclInvalidArgument, COMBINE ": inputs.topk_weights is %s",
                         is_backward ? "needed with NCCL_EP_BWD_PASS" : "of NCCL_EP_BWD_PASS");

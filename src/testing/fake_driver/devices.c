@@ -104,6 +104,12 @@ static int block_shared_bytes(void)
     return text == NULL ? 232448 : atoi(text);
 }
 
+static int capability_major(void)
+{
+    const char *text = getenv("WEFT_FAKE_CAPABILITY");
+    return text == NULL ? 9 : atoi(text);
+}
+
 int fake_has_fabric_handles(void)
 {
     fake_fabric fabric;
@@ -170,7 +176,7 @@ FAKE CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevic
 {
     (void)device;
     *value = which == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT                ? count_multiprocessors()
-             : which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR          ? 9
+             : which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR          ? capability_major()
              : which == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? block_shared_bytes()
              : which == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED      ? fake_has_fabric_handles()
              : which == CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED      ? 0

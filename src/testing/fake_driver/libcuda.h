@@ -3,8 +3,9 @@
  * It is a driver whose devices are this machine's memory: what src/cuda asks of libcuda.so.1, and no more. For tests
  * without a GPU: device memory is memory files, so that exporting, importing, mapping and copying are real; a launched
  * kernel is a function of one thread, or, of expert parallelism, a grid (grid.h). Two devices (WEFT_FAKE_GPUS) of 132
- * multiprocessors (WEFT_FAKE_SMS) and 1 GiB a process (WEFT_FAKE_GIB), one context each. WEFT_FAKE_MPS: processes share
- * the GPUs of that name by MPS. Fabric handles are those of fabric.h. */
+ * multiprocessors (WEFT_FAKE_SMS) and 1 GiB a process (WEFT_FAKE_GIB), one context each, of compute capability 9
+ * (WEFT_FAKE_CAPABILITY). WEFT_FAKE_MPS: processes share the GPUs of that name by MPS. Fabric handles are those of
+ * fabric.h. */
 #ifndef WEFTI_FAKE_LIBCUDA_H
 #define WEFTI_FAKE_LIBCUDA_H
 

@@ -364,7 +364,9 @@ WRONG(half_weights, g->in_weights.datatype = ncclFloat16)
 WRONG(few_weights, g->place_sizes[0] = ROWS - 1)
 WRONG(float_row_ids, (g->out_weights.datatype = ncclFloat32, g->dispatch_out.topk_idx = &g->out_weights))
 WRONG(send_only, g->dispatch.send_only = 1)
-WRONG(rounded, g->dispatch.round_scales = 1)
+WRONG(rounded, (g->in.datatype = g->rows.datatype = ncclFloat8e4m3, g->dispatch.round_scales = 1,
+                g->dispatch_in.scales = &g->in_weights, g->dispatch_out.scales = &g->out_weights,
+                g->dispatch.quant_recipe = NCCL_EP_DISP_QUANT_FWD))
 WRONG(other_recipe, g->dispatch.quant_recipe = (ncclEpDispQuant_t)7)
 WRONG(scales_missing, g->dispatch.quant_recipe = NCCL_EP_DISP_QUANT_FWD)
 WRONG(quantised_ht,
@@ -458,7 +460,7 @@ static const use uses[] = {
     {dispatch_ht, few_rows_in, 0, ncclInvalidArgument, "the routing has 4 tokens"},
     {dispatch_ht, other_width, 0, ncclInvalidArgument, "give the same"},
     {dispatch_ht, wider_than_group, 0, ncclInvalidArgument, "row_bytes_max"},
-    {dispatch_ht, int_rows, 0, ncclInvalidUsage, "has type 2"},
+    {dispatch_ht, int_rows, 0, ncclInvalidArgument, "has type 2"},
     {dispatch_ht, odd_fp8_rows, 0, ncclInvalidArgument, "rows of 8 bytes"},
     {dispatch_ht, two_types, 0, ncclInvalidArgument, "another type"},
     {dispatch_ht, null_rows, 0, ncclInvalidArgument, "neither data nor a window"},
@@ -468,10 +470,10 @@ static const use uses[] = {
     {dispatch_ht, few_weights, 0, ncclInvalidArgument, "elements, not"},
     {dispatch_ht, float_row_ids, 0, ncclInvalidArgument, "ncclInt64 or ncclInt32"},
     {dispatch_ht, send_only, 0, ncclInvalidUsage, "send_only is of LL"},
-    {dispatch_ht, rounded, 0, ncclInvalidUsage, "round_scales"},
+    {dispatch_ht, rounded, 0, ncclInvalidArgument, "round_scales"},
     {dispatch_ht, other_recipe, 0, ncclInvalidArgument, "quant_recipe is 7"},
     {dispatch_ht, scales_missing, 0, ncclInvalidArgument, "scales given are not those"},
-    {dispatch_ht, quantised_ht, 0, ncclInvalidUsage, "is of LL"},
+    {dispatch_ht, quantised_ht, 0, ncclInvalidArgument, "is of LL"},
     {dispatch_ht, few_rows_out, 0, ncclInvalidArgument, "max_recv_tokens_per_rank, 24"},
     {dispatch_ht, other_bytes, 0, ncclInvalidArgument, "another type"},
     {dispatch_ht, half_in_window, 0, ncclInvalidArgument, "one is in a window"},
@@ -487,7 +489,7 @@ static const use uses[] = {
     {combine_ht, no_results, 0, ncclInvalidArgument, "'inputs.tokens' is needed"},
     {combine_ht, no_sums, 0, ncclInvalidArgument, "'outputs.tokens' is needed"},
     {combine_ht, few_sums, 0, ncclInvalidArgument, "the routing has 4 tokens"},
-    {combine_ht, nvfp4, 0, ncclInvalidUsage, "quant_recipe 1 is not there"},
+    {combine_ht, nvfp4, 0, ncclInvalidUsage, "compute capability 10.0"},
     {combine_ht, combine_send_only, 0, ncclInvalidUsage, "send_only is of LL"},
     {combine_ht, combine_weights, 0, ncclInvalidArgument, "of NCCL_EP_BWD_PASS"},
     {combine_ht, combine_backward, 0, ncclInvalidArgument, "needed with NCCL_EP_BWD_PASS"},
@@ -526,8 +528,8 @@ static const use uses[] = {
     {combine_fresh, nothing, 0, ncclInvalidUsage, "no routing"},
     {combine_ht, small_combine_in, 0, ncclInvalidArgument, "8 bytes"},
     {combine_ht, small_combine_out, 0, ncclInvalidArgument, "8 bytes"},
-    {combine_ht, int_results, 0, ncclInvalidUsage, "has type 2"},
-    {combine_ht, int_sums, 0, ncclInvalidUsage, "has type 4"},
+    {combine_ht, int_results, 0, ncclInvalidArgument, "has type 2"},
+    {combine_ht, int_sums, 0, ncclInvalidArgument, "has type 4"},
     {combine_ht, null_sums, 0, ncclInvalidArgument, "neither data nor a window"},
     {combine_ht, many_sums, 0, ncclInvalidArgument, "the routing has 4 tokens"},
     {combine_ll, few_slots, 1, ncclInvalidArgument, "has 3 rows, not 4"},

@@ -183,7 +183,7 @@ typedef struct {
     unsigned int magic;
     ncclEpTensor_t *tokens; /* [T][H] */
     ncclEpTensor_t *topk_weights; /* [T][K] float32 */
-    ncclEpTensor_t *scales; /* [T][H / 128] float32, of fp8 tokens */
+    ncclEpTensor_t *scales; /* [T][..], of NCCL_EP_DISP_QUANT_FWD */
 } ncclEpDispatchInputs_t;
 
 #define NCCL_EP_DISPATCH_INPUTS_INIT NCCL_EP_STRUCT_INIT(ncclEpDispatchInputs_t, NCCL_EP_MAGIC)
@@ -212,7 +212,7 @@ typedef struct {
     unsigned int magic;
     ncclEpTensor_t *tokens;
     ncclEpTensor_t *topk_weights; /* HT backward */
-    ncclEpTensor_t *scales; /* not used */
+    ncclEpTensor_t *scales; /* [..][..][1] float32: of NCCL_EP_COMB_QUANT_NVFP4, where sums are sent as they are */
 } ncclEpCombineInputs_t;
 
 #define NCCL_EP_COMBINE_INPUTS_INIT NCCL_EP_STRUCT_INIT(ncclEpCombineInputs_t, NCCL_EP_MAGIC)
@@ -292,7 +292,7 @@ typedef struct {
     unsigned int size;
     unsigned int magic;
     unsigned int send_only; /* LL: the first half; ncclEpComplete is the second */
-    unsigned int round_scales;
+    unsigned int round_scales; /* of DS_FP8E3M4: scales are powers of two */
     ncclEpPassDir_t pass_direction; /* HT; in LL not looked at */
     union {
         ncclEpDispQuant_t quant_recipe;
