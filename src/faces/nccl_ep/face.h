@@ -9,6 +9,7 @@
 #include "weft.h"
 #include "weft_ep.h"
 
+#define NEP_DIMS_MAX 16 /* of a tensor */
 #define TOPK_DEFAULT 64
 #define TOPK_DEFAULT_WORST 16 /* where rows of the worst case are to be held */
 #define TIMEOUT_DEFAULT_NS 100000000000u

@@ -139,7 +139,7 @@ static ncclResult_t take_memory(const char *call, struct ncclEpHandle *handle, c
         error = nep_load_cuda(call)->mem_alloc(&at, bytes);
         handle->memory = (void *)(uintptr_t)at;
     }
-    if (error != 0) {
+    if (error != 0 || handle->memory == NULL) {
         handle->memory = NULL;
         return nep_fail(ncclUnhandledCudaError, "%s: no device memory for %zu bytes: CUDA error %d", call, bytes,
                         error);

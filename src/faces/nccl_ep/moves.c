@@ -246,9 +246,16 @@ static ncclResult_t check_forward(const struct ncclEpGroup *group, const dispatc
     ncclEpTensor_t in;
     ncclEpTensor_t out;
     ncclEpTensor_t scales;
+    ncclEpTensor_t in_scales;
     NEP_TRY(nep_read_tensor(DISPATCH, "inputs.tokens", a->inputs.tokens, &in));
     NEP_TRY(nep_read_tensor(DISPATCH, "outputs.tokens", a->outputs.tokens, &out));
     NEP_TRY(nep_read_tensor(DISPATCH, "outputs.scales", a->outputs.scales, &scales));
+    NEP_TRY(nep_read_tensor(DISPATCH, "inputs.scales", a->inputs.scales, &in_scales));
+    if (in_scales.datatype != scales.datatype) {
+        return nep_fail(ncclInvalidArgument,
+                        DISPATCH ": the scales received are of another type (%d) than those sent (%d)",
+                        (int)scales.datatype, (int)in_scales.datatype);
+    }
     if (in.datatype != out.datatype) {
         return nep_fail(ncclInvalidArgument,
                         DISPATCH ": the tokens received are of another type (%d) than those sent (%d)",

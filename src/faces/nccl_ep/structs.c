@@ -3,6 +3,8 @@
 
 #include "faces/nccl_ep/face.h"
 
+#define ELEMENTS_MAX ((size_t)1 << 48) /* so that products with sizes of elements and choices are numbers */
+
 typedef struct struct_start {
     unsigned int size;
     unsigned int magic;
@@ -45,6 +47,18 @@ ncclResult_t nep_read_tensor(const char *call, const char *name, const ncclEpTen
     }
     if (theirs->ndim == 0 || theirs->sizes == NULL) {
         return nep_fail(ncclInvalidArgument, "%s: tensor '%s' has no dimensions", call, name);
+    }
+    if (theirs->ndim > NEP_DIMS_MAX) {
+        return nep_fail(ncclInvalidArgument, "%s: tensor '%s' has %u dimensions; give at most %d", call, name,
+                        theirs->ndim, NEP_DIMS_MAX);
+    }
+    size_t elements = 1;
+    for (unsigned i = 0; i < theirs->ndim; i++) {
+        if (theirs->sizes[i] != 0 && elements > ELEMENTS_MAX / theirs->sizes[i]) {
+            return nep_fail(ncclInvalidArgument, "%s: dimension %u of tensor '%s' is %zu, which no memory holds", call,
+                            i, name, theirs->sizes[i]);
+        }
+        elements *= theirs->sizes[i] != 0 ? theirs->sizes[i] : 1;
     }
     *copy = *theirs;
     return ncclSuccess;

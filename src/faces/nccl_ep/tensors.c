@@ -18,8 +18,8 @@ ncclResult_t ncclEpTensorAlloc(ncclEpTensor_t **tensor, unsigned int ndim, ncclD
     if (tensor == NULL || sizes == NULL) {
         return nep_fail(ncclInvalidArgument, "%s: argument '%s' is NULL", call, tensor == NULL ? "tensor" : "sizes");
     }
-    if (ndim == 0 || ndim > 16) {
-        return nep_fail(ncclInvalidArgument, "%s: ndim is %u; give 1 .. 16", call, ndim);
+    if (ndim == 0 || ndim > NEP_DIMS_MAX) {
+        return nep_fail(ncclInvalidArgument, "%s: ndim is %u; give 1 .. %d", call, ndim, NEP_DIMS_MAX);
     }
     if (config != NULL) {
         ncclEpTensorAllocConfig_t copy;

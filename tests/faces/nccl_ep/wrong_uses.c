@@ -41,7 +41,7 @@ typedef struct given {
     size_t row_sizes[3];
     size_t place_sizes[3];
     size_t expert_sizes[1];
-    size_t memory_sizes[1];
+    size_t memory_sizes[2];
     ncclEpTensor_t in, out, rows, in_weights, out_weights, idx, experts, handle_mem;
     ncclEpDispatchInputs_t dispatch_in;
     ncclEpDispatchOutputs_t dispatch_out;
@@ -74,7 +74,7 @@ static void fill(given *g, int is_ll)
     memcpy(g->row_sizes, is_ll ? (size_t[]){1, TOKENS, HIDDEN} : (size_t[]){ROWS, HIDDEN, 0}, sizeof g->row_sizes);
     memcpy(g->place_sizes, is_ll ? (size_t[]){1, TOKENS, TOPK} : (size_t[]){ROWS, TOPK, 0}, sizeof g->place_sizes);
     g->expert_sizes[0] = EXPERTS;
-    g->memory_sizes[0] = sizeof memory;
+    memcpy(g->memory_sizes, (size_t[]){sizeof memory, 1}, sizeof g->memory_sizes);
     g->in = tensor(x, ncclFloat32, 2, g->token_sizes);
     g->out = tensor(y, ncclFloat32, 2, g->token_sizes);
     g->rows = tensor(received, ncclFloat32, dims, g->row_sizes);
@@ -410,6 +410,52 @@ WRONG(int_results, g->rows.datatype = ncclInt32)
 WRONG(int_sums, g->out.datatype = ncclInt64)
 WRONG(null_sums, g->out.data = NULL)
 WRONG(many_sums, g->token_sizes[0] = TOKENS + 1)
+WRONG(many_dimensions, g->in.ndim = 1000)
+WRONG(endless_rows, g->row_sizes[0] = SIZE_MAX)
+WRONG(endless_ids, g->choice_sizes[0] = SIZE_MAX / 2)
+WRONG(deep_ids, (g->idx.ndim = 3, g->idx.sizes = g->row_sizes))
+WRONG(no_choices, g->choice_sizes[1] = 0)
+WRONG(more_choices_than_experts, g->group.num_topk = EXPERTS + 1)
+WRONG(negative_choices, g->group.num_topk = 1u << 31)
+WRONG(negative_sms, g->group.max_num_sms = UINT32_MAX)
+WRONG(endless_tokens, g->group.max_dispatch_tokens_per_rank = g->group.max_recv_tokens_per_rank = INT32_MAX)
+WRONG(endless_bytes, g->group.max_token_bytes = INT32_MAX / 16 * 16)
+WRONG(endless_row, g->group.max_token_bytes = UINT32_MAX)
+WRONG(endless_experts, g->group.num_experts = UINT32_MAX)
+WRONG(odd_info, g->info.magic = 1)
+WRONG(odd_in, g->dispatch_in.magic = 2)
+WRONG(odd_out, g->dispatch_out.magic = 3)
+WRONG(odd_dispatch, g->dispatch.magic = 4)
+WRONG(odd_combine, g->combine.magic = 5)
+WRONG(odd_combine_in, g->combine_in.magic = 6)
+WRONG(odd_combine_out, g->combine_out.magic = 7)
+WRONG(odd_complete, g->complete.magic = 8)
+WRONG(odd_handle, g->handle.magic = 9)
+WRONG(short_rows, g->rows.size = 47)
+WRONG(half_row_weights, g->out_weights.datatype = ncclFloat16)
+WRONG(square_counts, (g->experts.ndim = 2, g->experts.sizes = g->choice_sizes, g->info.expert_counters = &g->experts))
+WRONG(many_totals, g->info.recv_total_counter = &g->experts)
+WRONG(null_counts, (g->experts.data = NULL, g->info.expert_counters = &g->experts))
+WRONG(scales_of_none, (g->dispatch_in.scales = &g->in_weights, g->dispatch_out.scales = &g->out_weights))
+WRONG(scales_of_sums, g->combine_in.scales = &g->out_weights)
+WRONG(other_sum_width, g->token_sizes[1] = HIDDEN / 2)
+WRONG(memory_off, g->handle_mem.data = memory + 8)
+
+/* Rows of fp8 with a scale each, and one thing wrong with those. */
+#define FORWARDED(what)                                                                                                \
+    (g->in.datatype = g->rows.datatype = ncclFloat8e4m3, g->dispatch_in.scales = &g->in_weights,                       \
+     g->dispatch_out.scales = &g->out_weights, g->dispatch.quant_recipe = NCCL_EP_DISP_QUANT_FWD, what)
+WRONG(few_scales, FORWARDED((g->handle_mem = g->in_weights, g->handle_mem.sizes = g->row_sizes,
+                             g->dispatch_in.scales = &g->handle_mem)))
+WRONG(flat_scales, FORWARDED(g->in_weights.ndim = g->out_weights.ndim = 1))
+WRONG(long_scales, FORWARDED(g->in_weights.datatype = g->out_weights.datatype = ncclInt64))
+WRONG(other_scales, FORWARDED(g->in_weights.datatype = ncclUint8))
+WRONG(no_scales_out, FORWARDED(g->dispatch_out.scales = NULL))
+WRONG(no_scales_in, FORWARDED(g->dispatch_in.scales = NULL))
+WRONG(null_scales,
+      FORWARDED((g->handle_mem = g->in_weights, g->handle_mem.data = NULL, g->dispatch_in.scales = &g->handle_mem)))
+WRONG(odd_scales, FORWARDED((g->handle_mem = g->in_weights, g->handle_mem.data = (char *)weights + 1,
+                             g->dispatch_in.scales = &g->handle_mem)))
 
 typedef struct use {
     ncclResult_t (*call)(given *g);
@@ -540,6 +586,48 @@ static const use uses[] = {
     {set_masks_of_ht, nothing, 0, ncclInvalidUsage, "without enable_mask"},
     {clean_masks_of_ht, nothing, 0, ncclInvalidUsage, "without enable_mask"},
     {clear_error_of_ht, nothing, 0, ncclInvalidUsage, "without enable_mask"},
+    {dispatch_ht, many_dimensions, 0, ncclInvalidArgument, "has 1000 dimensions"},
+    {dispatch_ht, endless_rows, 0, ncclInvalidArgument, "which no memory holds"},
+    {combine_ht, endless_rows, 0, ncclInvalidArgument, "which no memory holds"},
+    {update_ht, endless_ids, 0, ncclInvalidArgument, "which no memory holds"},
+    {create_handle, endless_ids, 0, ncclInvalidArgument, "which no memory holds"},
+    {update_ht, deep_ids, 0, ncclInvalidArgument, "two dimensions"},
+    {update_ht, no_choices, 0, ncclInvalidArgument, "has 0 choices"},
+    {create_handle, no_choices, 0, ncclInvalidArgument, "has 0 choices"},
+    {make_group, more_choices_than_experts, 0, ncclInvalidArgument, "num_topk is 5"},
+    {make_group, negative_choices, 0, ncclInvalidArgument, "num_topk is 2147483648"},
+    {make_group, negative_sms, 0, ncclInvalidArgument, "max_num_sms is 4294967295"},
+    {make_group, endless_tokens, 0, ncclInvalidArgument, "tokens_max 2147483647"},
+    {make_group, endless_bytes, 0, ncclInvalidArgument, "row_bytes_max is 2147483632"},
+    {make_group, endless_row, 0, ncclInvalidArgument, "max_token_bytes is 4294967295"},
+    {make_group, endless_experts, 0, ncclInvalidArgument, "num_experts is 4294967295"},
+    {update_ht, odd_info, 0, ncclInvalidArgument, "magic number 0x1"},
+    {dispatch_ht, odd_info, 0, ncclInvalidArgument, "magic number 0x1"},
+    {dispatch_ht, odd_in, 0, ncclInvalidArgument, "magic number 0x2"},
+    {dispatch_ht, odd_out, 0, ncclInvalidArgument, "magic number 0x3"},
+    {dispatch_ht, odd_dispatch, 0, ncclInvalidArgument, "magic number 0x4"},
+    {combine_ht, odd_combine, 0, ncclInvalidArgument, "magic number 0x5"},
+    {combine_ht, odd_combine_in, 0, ncclInvalidArgument, "magic number 0x6"},
+    {combine_ht, odd_combine_out, 0, ncclInvalidArgument, "magic number 0x7"},
+    {complete_ll, odd_complete, 1, ncclInvalidArgument, "magic number 0x8"},
+    {make_handle, odd_handle, 0, ncclInvalidArgument, "magic number 0x9"},
+    {dispatch_ht, short_rows, 0, ncclInvalidArgument, "47 bytes"},
+    {dispatch_ht, half_row_weights, 0, ncclInvalidArgument, "ncclFloat32"},
+    {update_ht, square_counts, 0, ncclInvalidArgument, "has 2 dimensions, not 1"},
+    {update_ht, many_totals, 0, ncclInvalidArgument, "'recv_total_counter' is 4, not 1"},
+    {update_ht, null_counts, 0, ncclInvalidArgument, "neither data nor a window"},
+    {dispatch_ht, scales_of_none, 0, ncclInvalidArgument, "not those of config.quant_recipe 0"},
+    {combine_ht, scales_of_sums, 0, ncclInvalidArgument, "of NCCL_EP_COMB_QUANT_NVFP4"},
+    {combine_ht, other_sum_width, 0, ncclInvalidArgument, "give the same"},
+    {make_handle_there, memory_off, 0, ncclInvalidArgument, "at least"},
+    {dispatch_ht, few_scales, 0, ncclInvalidArgument, "has 24 rows"},
+    {dispatch_ht, flat_scales, 0, ncclInvalidArgument, "give one a token"},
+    {dispatch_ht, long_scales, 0, ncclInvalidArgument, "scales are floats or ncclUint8"},
+    {dispatch_ht, other_scales, 0, ncclInvalidArgument, "another type"},
+    {dispatch_ht, no_scales_out, 0, ncclInvalidArgument, "not those of config.quant_recipe 1"},
+    {dispatch_ht, no_scales_in, 0, ncclInvalidArgument, "not those of config.quant_recipe 1"},
+    {dispatch_ht, null_scales, 0, ncclInvalidArgument, "neither data nor a window"},
+    {dispatch_ht, odd_scales, 0, ncclInvalidArgument, "align"},
 };
 
 static int failures;
@@ -648,6 +736,77 @@ static void try_destroyed(void)
     REFUSED(ncclEpErrorClear(group), ncclInvalidArgument, gone);
 }
 
+/* Expert-major slots want counters and weights of their own; layouts that are none. */
+static void try_expert_slots(void)
+{
+    ncclEpHandle_t handle = NULL;
+    size_t bytes = 0;
+    given g;
+    fill(&g, 1);
+    g.row_sizes[0] = EXPERTS;
+    OK(ncclEpCreateHandle(&handle, ll, NCCL_EP_LAYOUT_EXPERT_MAJOR, &g.idx, NULL, NULL, NULL));
+    g.dispatch_out.topk_weights = NULL;
+    REFUSED(ncclEpDispatch(handle, &g.dispatch_in, &g.dispatch_out, NULL, NULL, NULL), ncclInvalidArgument,
+            "expert_counters is needed");
+    REFUSED(ncclEpDispatch(handle, &g.dispatch_in, &g.dispatch_out, &g.info, NULL, NULL), ncclInvalidArgument,
+            "expert_counters is needed");
+    REFUSED(ncclEpCombine(handle, &g.combine_in, &g.combine_out, NULL, NULL), ncclInvalidArgument,
+            "outputs.topk_weights is needed");
+    g.combine_out.topk_weights = &g.in_weights;
+    g.in_weights.datatype = ncclBfloat16;
+    REFUSED(ncclEpCombine(handle, &g.combine_in, &g.combine_out, NULL, NULL), ncclInvalidArgument, "ncclFloat32");
+    g.in_weights = g.out_weights;
+    g.in_weights.ndim = 1;
+    REFUSED(ncclEpCombine(handle, &g.combine_in, &g.combine_out, NULL, NULL), ncclInvalidArgument, "elements, not 8");
+    OK(ncclEpHandleDestroy(handle));
+    REFUSED(ncclEpInitHandle(&handle, ll, (ncclEpLayout_t)77, NULL, TOPK, NULL), ncclInvalidArgument, "layout is 77");
+    REFUSED(ncclEpHandleMemSize(ll, NCCL_EP_LAYOUT_UNSET, NULL, &bytes, TOPK), ncclInvalidArgument, "layout is 0");
+    REFUSED(ncclEpHandleMemSize(ll, NCCL_EP_LAYOUT_RANK_MAJOR, NULL, &bytes, 0), ncclInvalidArgument, "num_topk is 0");
+}
+
+/* An allocator that fails, that has nothing, and whose memory is not aligned. */
+static int allocations;
+static int frees;
+
+static cudaError_t give(void **ptr, size_t size, void *context)
+{
+    static _Alignas(64) char there[1 << 20];
+    int way = *(const int *)context;
+    allocations++;
+    *ptr = way == 1 ? NULL : there + (way == 2 ? 4 : 0);
+    return (cudaError_t)(way == 0 || size > sizeof there - 4 ? 2 : 0);
+}
+
+static cudaError_t take(void *ptr, void *context)
+{
+    (void)ptr, (void)context;
+    frees++;
+    return (cudaError_t)0;
+}
+
+static void try_allocators(void)
+{
+    ncclEpGroup_t group = NULL;
+    ncclEpHandle_t handle = NULL;
+    int way;
+    given g;
+    fill(&g, 0);
+    g.group.alloc = (ncclEpAllocConfig_t){.alloc_fn = give, .free_fn = take, .context = &way};
+    g.group.max_num_sms = 100000; /* more than there are: all */
+    g.group.timeout_ns = UINT64_MAX;
+    OK(ncclEpCreateGroup(&group, comm, &g.group));
+    for (way = 0; way < 2; way++) {
+        REFUSED(ncclEpInitHandle(&handle, group, NCCL_EP_LAYOUT_FLAT, NULL, TOPK, NULL), ncclUnhandledCudaError,
+                "no device memory");
+    }
+    REFUSED(ncclEpInitHandle(&handle, group, NCCL_EP_LAYOUT_FLAT, NULL, TOPK, NULL), ncclInvalidArgument, "align");
+    if (allocations != 3 || frees != 1 || handle != NULL) {
+        (void)fprintf(stderr, "%d allocations and %d frees, where one succeeded\n", allocations, frees);
+        failures++;
+    }
+    OK(ncclEpGroupDestroy(group));
+}
+
 /* NCCL_EP_TIMEOUT_MS is a number or nothing. */
 static void try_timeouts(void)
 {
@@ -705,6 +864,8 @@ int main(void)
         run(row);
     }
     try_between_halves();
+    try_expert_slots();
+    try_allocators();
     try_destroyed();
     try_timeouts();
     step(flat, 0);
