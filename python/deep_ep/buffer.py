@@ -495,7 +495,6 @@ class Buffer:
         held = handle.held
         recv, count = _empty_like(plan.rows), _empty_like(plan.count) if async_finish else held.count(plan)
         scales = None if plan.scales is None else _empty_like(plan.scales)
-        wide = None if plan.wide is None else _empty_like(plan.wide)
         held.route.tokens = tokens
         _weft.slots_dispatch(held.route._handle, return_recv_hook, address, tokens, topk_idx.data_ptr() or _NOTHING,
                              x.data_ptr() or _NOTHING, recv.data_ptr() or _NOTHING, 0 if scales is None else scales.data_ptr() or _NOTHING,
@@ -503,20 +502,19 @@ class Buffer:
         if waits is not None:
             self._streams.wait(waits)
         stats, event, hook = cumulative_local_expert_recv_stats, None, None
-        is_more = wide is not None or stats is not None
         if return_recv_hook:
 
             def hook(kept=(x, topk_idx, recv, handle)):
                 _weft.dispatch_recv(held.route._handle, address)
-                if is_more:
+                if stats is not None:
                     with nullcontext() if stream is None else self._streams.on(stream):
-                        _complete(plan, count, scales, wide, stats)
+                        stats.add_(count)
         elif async_finish:
-            tensors = x, topk_idx, recv, scales, wide, count, held.source
-            event = self._leave_ahead(tensors, (lambda: _complete(plan, count, scales, wide, stats)) if is_more else None)
-        elif is_more:
-            _complete(plan, count, scales, wide, stats)
-        packed = recv if scales is None else (recv, scales if wide is None else wide)
+            tensors = x, topk_idx, recv, scales, count, held.source
+            event = self._leave_ahead(tensors, None if stats is None else lambda: stats.add_(count))
+        elif stats is not None:
+            stats.add_(count)
+        packed = recv if scales is None else (recv, scales)
         return packed, count, handle, event or EventOverlap(), hook
 
     def _plan(self, wanted):
@@ -620,11 +618,3 @@ def _rows(data, scales=None):
                          f"elements or for 512")
     kind = ep.Scale.F32 if words == groups else ep.Scale.UE8M0  # they move as they are, whatever they mean
     return ep.Rows(data, scales, kind, *(scales.stride() if scales.numel() else (0, 0)))
-
-
-def _complete(plan, count, scales, wide, stats):
-    """What is left of a low-latency dispatch where its rows are there."""
-    if wide is not None:
-        plan.widen(scales, wide)
-    if stats is not None:
-        stats.add_(count)

@@ -118,16 +118,14 @@ class Plan:
         out = torch.float8_e4m3fn if use_fp8 else dtype
         self.rows = _like((self.local, self.slots, hidden), out, device)
         self.count, self.source = (_like(shape, torch.int32, device) for shape in ((self.local,), (self.local, self.slots)))
-        self.scales = self.wide = None
+        self.scales = None
         scale = 0, 0, 0, 0
         if use_fp8:
             groups = math.ceil(hidden / 128)
-            is_packed = round_scale or use_ue8m0
-            words = math.ceil(groups / _POWERS_A_WORD) if is_packed else groups
-            self.scales = _by_column(self.local, self.slots, words, torch.int32 if is_packed else torch.float32, device)
-            scale = int(ep.Scale.UE8M0 if is_packed else ep.Scale.F32), 1, self.slots, words * self.slots
-            if round_scale and not use_ue8m0:  # powers of two as float32
-                self.wide = _by_column(self.local, self.slots, groups, torch.float32, device)
+            kind = ep.Scale.UE8M0 if use_ue8m0 else ep.Scale.F32_POW2 if round_scale else ep.Scale.F32
+            words = math.ceil(groups / _POWERS_A_WORD) if use_ue8m0 else groups
+            self.scales = _by_column(self.local, self.slots, words, torch.int32 if use_ue8m0 else torch.float32, device)
+            scale = int(kind), 1, self.slots, words * self.slots
         self._sums = {}  # of combines, by their tokens and type
         self._elements = self.local * self.slots * hidden  # of a combine's rows
         #: what _weft.slots_dispatch takes behind addresses
@@ -196,9 +194,3 @@ class Plan:
         route = self.group.route(self.topk, ep.Layout.SLOTS_EXPERT, slot_tokens=self.most)
         return Held(route, stream, torch.empty_like(self.source), idle)
 
-    def widen(self, scales, wide):
-        """scales [L][M][W] int32 of four ue8m0 each -> wide [L][M][H / 128] float32, both by column."""
-        local, slots, many = scales.shape
-        exponents = scales.transpose(1, 2).view(torch.uint8).view(local, many, slots, _POWERS_A_WORD).permute(0, 2, 1, 3)
-        powers = torch.exp2(exponents.reshape(local, slots, _POWERS_A_WORD * many).to(torch.float32) - 127)
-        wide.copy_(powers[:, :, :wide.shape[2]])
