@@ -11,6 +11,11 @@ SECONDS = int(os.environ.get("WEFT_TEST_SECONDS", "120"))  # a test's ranks
 RANKS = int(os.environ.get("WEFT_TEST_RANKS", "0"))  # of a test that asks for several; 0: as many as it asks for
 
 
+def counts(*asked):
+    """What a test that asks for these numbers of ranks is run with: where several mean RANKS, once."""
+    return list(dict.fromkeys(RANKS if RANKS and one > 1 else one for one in asked))
+
+
 def free_port():
     """A port that nothing listens at, outside of those that connections get by themselves."""
     while True:

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 HIDDEN, TOPK, LOCAL = 1024, 4, 6
 ON_GPU = os.environ.get("WEFT_TEST_DEVICE") == "cuda"
-COUNTS = [1, 2, 3] if not ON_GPU else [count for count in (1, 2, 4) if count <= torch.cuda.device_count()]
+COUNTS = ranks.counts(1, 2, 3) if not ON_GPU else [count for count in (1, 2, 4) if count <= torch.cuda.device_count()]
 
 
 def open_group():

@@ -131,7 +131,7 @@ def dtype_of(name):
 @unittest.skipIf(numpy is None, "there is no numpy")
 class Numpy(unittest.TestCase):
     def test_ranks(self):
-        for count in (1, 2, 3):
+        for count in ranks.counts(1, 2, 3):
             for dtype in ("float32", "float16"):
                 with self.subTest(count=count, dtype=dtype):
                     ranks.run(__file__, "layers", count, dtype)

@@ -151,7 +151,7 @@ def padded():
         group.close()
 
 
-@pytest.mark.parametrize("function,count", [("trained", 1), ("trained", 2), ("trained", 3), ("refused", 1), ("refused", 2),
-                                            ("padded", 1), ("padded", 2)])
+@pytest.mark.parametrize("function,count", [(function, count) for function, most in (("trained", 3), ("refused", 2), ("padded", 2))
+                                            for count in ranks.counts(*range(1, most + 1))])
 def test_ranks(function, count):
     ranks.run(__file__, function, count)

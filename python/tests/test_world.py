@@ -300,7 +300,7 @@ class Worlds(unittest.TestCase):
     def test_ranks(self):
         for function, counts in (("puts", (1, 2, 4)), ("collectives", (1, 3)), ("errors", (1, 2)), ("absent", (2,)),
                                  ("interrupted", (2,)), ("served", (2,)), ("raised", (2,)), ("many", (2,))):
-            for count in counts:
+            for count in ranks.counts(*counts):
                 with self.subTest(function=function, ranks=count):
                     ranks.run(__file__, function, count)
 
