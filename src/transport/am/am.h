@@ -253,9 +253,11 @@ weft_status wefti_am_rma_get(wefti_am_wait *now, uint64_t offset, unsigned char 
 
 /* ---- send.c: small puts that are gathered; under the lock ----
  *
- * A put of a few bytes costs a message as much as one of many. One that follows another to the same PE at once is kept,
- * and goes with those that follow it: before anything else goes to the PE, or when somebody waits or the message is
- * full, but at the latest after WEFTI_AM_GATHER_NS, for which the thread is woken. */
+ * A put of a few bytes costs a message as much as one of many. One that follows another to the same PE at once, with no
+ * call that waits in between, is kept, and goes with those that follow it: before anything else goes to the PE, or when
+ * somebody waits or the message is full, but at the latest after WEFTI_AM_GATHER_NS, for which the thread is woken. So
+ * one that answers what the PE has waited for is not kept: the other PE waits for it, and a switch to the thread costs
+ * as much as the message. */
 #define WEFTI_AM_GATHER_NS UINT64_C(10000)
 
 /* Take a put of at most WEFTI_AM_SMALL_MAX bytes, if others are being gathered or it follows one at once. *is_taken: 0

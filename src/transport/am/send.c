@@ -5,7 +5,7 @@
 #include "transport/am/am.h"
 #include "weft/inline/rma.h"
 
-/* A put that comes so soon after another is one of many. */
+/* A put that comes so soon after another, with no wait of a call between them, is one of many. */
 #define AT_ONCE_NS WEFTI_AM_GATHER_NS
 /* What has come is seen to so often before a wait is given up. */
 #define LAST_LOOKS 64
@@ -308,7 +308,8 @@ weft_status wefti_am_gather(wefti_am_wait *now, uint64_t offset, const void *sou
 {
     wefti_am_peer *peer = &now->am->peers[now->pe];
     const uint64_t now_ns = wefti_os_now_ns();
-    const int follows = now_ns - peer->put_ns < AT_ONCE_NS;
+    const int has_waited = now->am->polled_ns >= peer->put_ns; /* since the last put, for what that led to, say */
+    const int follows = now_ns - peer->put_ns < AT_ONCE_NS && !has_waited;
     peer->put_ns = now_ns;
     *is_taken = 0;
     if (peer->gathered != NULL && peer->gathered->bytes + wefti_am_small_bytes(bytes) > WEFTI_AM_MESSAGE_MAX) {
