@@ -7,9 +7,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "transport/am/am.h"
 #include "transport/ofi/fabric.h"
-#include "transport/ofi/ring.h"
+#include "transport/ofi/ring_reader.h"
 
 #define COMPLETIONS_AT_ONCE 16
 #define RAILS_BYTES 200
@@ -37,7 +36,6 @@ typedef struct peer {
     int has_rings; /* its own, for this PE to write to */
     wefti_wire_key rings[WEFTI_WIRE_CHANNELS];
     uint64_t written[WEFTI_WIRE_CHANNELS]; /* messages, into those */
-    uint64_t taken[WEFTI_WIRE_CHANNELS]; /* out of its rings of this PE's */
 } peer;
 
 typedef struct wire_state {
@@ -45,12 +43,7 @@ typedef struct wire_state {
     wefti_am_buffer *injected[WEFTI_FABRIC_ENDPOINTS]; /* sent, which `poll` is to tell; the last first */
     uint64_t number; /* of this PE */
     peer *peers; /* [pes] */
-    int pes;
-    wefti_ring *rings; /* [channels][pes], of this PE; NULL: none */
-    int writers[WEFTI_RING_PES_MAX]; /* PEs that may write to them */
-    int writer_count;
-    wefti_am_buffer *kept[WEFTI_WIRE_CHANNELS]; /* to receive out of rings into */
-    int kept_count[WEFTI_WIRE_CHANNELS];
+    wefti_ring_reader reader; /* of this PE's rings */
     uint32_t next_path; /* of the paths on which as little is under way */
 } wire_state;
 
@@ -64,29 +57,21 @@ static const struct {
     {WEFTI_WIRE_RMA_ORDERED, WEFTI_FABRIC_RMA_ORDERED},
 };
 
-/* Buffers that receive out of rings: a request may need one until its answer has gone. */
-static const int kept_max[WEFTI_WIRE_CHANNELS] = {[WEFTI_WIRE_REQUESTS] = 16, [WEFTI_WIRE_REPLIES] = 2};
-
 /* ---- rings ---- */
-
-static wefti_ring *ring_of(const wire_state *state, int channel, int pe)
-{
-    return &state->rings[channel * state->pes + pe];
-}
 
 /* Where they are not taken, all goes by messages. */
 static void open_rings(wire_state *state, const wefti_wire_wish *wish, wefti_fabric_address *address)
 {
-    const size_t bytes = (size_t)wish->pes * sizeof *state->rings;
+    const size_t bytes = (size_t)wish->pes * sizeof(wefti_ring);
     if (wish->pes > WEFTI_RING_PES_MAX || wish->pes - wish->pe.count > WEFTI_RING_FAR_MAX ||
         !wefti_fabric_takes_rings(&state->fabric)) {
         return;
     }
-    state->rings = wefti_alloc_aligned(sizeof(wefti_ring_slot), WEFTI_WIRE_CHANNELS * bytes);
-    address->has_rings = state->rings != NULL;
+    address->has_rings = wefti_ring_reader_init(&state->reader, wish->pes) != 0;
     for (int channel = 0; address->has_rings && channel < WEFTI_WIRE_CHANNELS; channel++) {
-        address->has_rings = wefti_fabric_share_rings(&state->fabric, channel, ring_of(state, channel, 0), bytes,
-                                                      &address->rings[channel]) != 0;
+        address->has_rings =
+            wefti_fabric_share_rings(&state->fabric, channel, wefti_ring_reader_rings(&state->reader, channel), bytes,
+                                     &address->rings[channel]) != 0;
     }
 }
 
@@ -100,79 +85,8 @@ static void connect_rings(wire_state *state, int pe, const wefti_fabric_address 
         to->rings[channel].base += state->number * sizeof(wefti_ring);
     }
     if (mine->has_rings) {
-        state->writers[state->writer_count++] = pe;
+        wefti_ring_reader_add(&state->reader, pe);
     }
-}
-
-static const void *look_at_ring(const wire_state *state, int channel, int pe, size_t *bytes)
-{
-    return wefti_ring_look(ring_of(state, channel, pe), state->peers[pe].taken[channel], bytes);
-}
-
-/* A request that is to wait for an earlier one, which comes as a message, waits where it is: the buffers in which such
- * requests wait could be those that the earlier one needs. */
-static int is_early(const wefti_wire *wire, int channel, const void *message, size_t bytes)
-{
-    return channel == WEFTI_WIRE_REQUESTS && wefti_am_is_early(wire->am, message, bytes);
-}
-
-/* Whether there was something, and a buffer for it. */
-static int take_from_ring(wefti_wire *wire, int channel, int pe)
-{
-    wire_state *state = wire->state;
-    wefti_am_buffer *buffer = state->kept[channel];
-    size_t bytes;
-    const void *message = look_at_ring(state, channel, pe, &bytes);
-    if (message == NULL || buffer == NULL) {
-        return 0;
-    }
-    memcpy(buffer->header, message, bytes);
-    if (is_early(wire, channel, buffer->header, bytes)) {
-        return 0;
-    }
-    state->kept[channel] = buffer->context[0];
-    state->kept_count[channel]--;
-    state->peers[pe].taken[channel]++;
-    wefti_am_completed(wire->am, buffer, bytes);
-    return 1;
-}
-
-static int take_from_rings(wefti_wire *wire, int channel)
-{
-    const wire_state *state = wire->state;
-    int happened = 0;
-    for (int i = 0; i < state->writer_count; i++) {
-        const int pe = state->writers[i];
-        for (int taken = 0; taken < COMPLETIONS_AT_ONCE && take_from_ring(wire, channel, pe); taken++) {
-            happened = 1;
-        }
-    }
-    return happened;
-}
-
-/* Whether there is a message that can be taken. One that is early can when the one before it has come, of which the
- * provider tells. */
-static int awaits_look(const wefti_wire *wire, int channel, int pe)
-{
-    size_t bytes;
-    wefti_ring_slot slot;
-    const void *message = look_at_ring(wire->state, channel, pe, &bytes);
-    if (message == NULL) {
-        return 0;
-    }
-    memcpy(&slot, message, bytes);
-    return !is_early(wire, channel, &slot, bytes);
-}
-
-static int is_in_rings(const wefti_wire *wire)
-{
-    const wire_state *state = wire->state;
-    int is_there = 0;
-    for (int i = 0; i < state->writer_count && !is_there; i++) {
-        const int pe = state->writers[i];
-        is_there = awaits_look(wire, WEFTI_WIRE_REQUESTS, pe) || awaits_look(wire, WEFTI_WIRE_REPLIES, pe);
-    }
-    return is_there;
 }
 
 /* ---- opening and closing ---- */
@@ -186,7 +100,7 @@ static void ofi_close(wefti_wire *wire)
 {
     wire_state *state = wire->state;
     wefti_fabric_close(&state->fabric);
-    wefti_free(state->rings);
+    wefti_ring_reader_fini(&state->reader);
     wefti_free(state->peers);
     wefti_free(state);
     wire->state = NULL;
@@ -196,7 +110,6 @@ static weft_status open_state(wire_state *state, const wefti_wire_wish *wish, we
 {
     wefti_fabric_wish wanted = {.pe = wish->pe, .can_wake = wish->can_wake};
     state->number = (uint64_t)wish->number;
-    state->pes = wish->pes;
     state->peers = wefti_alloc_zeroed((size_t)wish->pes, sizeof *state->peers);
     if (state->peers == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "no memory for the addresses of %d PEs", wish->pes);
@@ -370,13 +283,8 @@ static int ofi_post(wefti_wire *wire, int channel, wefti_am_buffer *buffer)
 {
     wire_state *state = wire->state;
     const wefti_fabric_rail *rail = &state->fabric.rails[0];
-    if (state->writer_count > 0 && state->kept_count[channel] < kept_max[channel]) {
-        buffer->context[0] = state->kept[channel];
-        state->kept[channel] = buffer;
-        state->kept_count[channel]++;
-        return 1;
-    }
-    return fi_recv(rail->endpoints[channel], buffer->header, WEFTI_AM_MESSAGE_MAX, rail->descriptors[channel],
+    return wefti_ring_reader_keep(&state->reader, channel, buffer) ||
+           fi_recv(rail->endpoints[channel], buffer->header, WEFTI_AM_MESSAGE_MAX, rail->descriptors[channel],
                    FI_ADDR_UNSPEC, buffer->context) == 0;
 }
 
@@ -530,13 +438,14 @@ static void tell_injected(wefti_wire *wire, int channel)
 
 static int ofi_poll(wefti_wire *wire, int channel)
 {
-    const wefti_fabric *fabric = &((const wire_state *)wire->state)->fabric;
+    wire_state *state = wire->state;
+    const wefti_fabric *fabric = &state->fabric;
     int happened = 0;
     tell_injected(wire, channel);
     for (int rail = 0; rail < fabric->count; rail++) {
         happened |= channel < fabric->rails[rail].endpoint_count && poll_rail(wire, rail, channel);
     }
-    happened |= take_from_rings(wire, channel);
+    happened |= wefti_ring_reader_take(&state->reader, wire->am, channel);
     return happened;
 }
 
@@ -553,7 +462,8 @@ static int ofi_can_sleep(wefti_wire *wire)
         }
         can = fi_trywait(rail->fabric, objects, rail->endpoint_count) == 0;
     }
-    return can && !is_in_rings(wire); /* what is written there from now on has still to come */
+    /* What is written to rings from now on has still to come. */
+    return can && !wefti_ring_reader_has_more(&state->reader, wire->am);
 }
 
 /* ---- memory of this PE ---- */
