@@ -114,6 +114,9 @@ typedef struct wefti_am_peer {
     uint8_t is_met; /* messages have gone to it or come from it */
 } wefti_am_peer;
 
+/* Of the thread: for a while, or until the wire has something. */
+enum wefti_am_sleep { WEFTI_AM_AWAKE, WEFTI_AM_RESTS, WEFTI_AM_SLEEPS };
+
 struct wefti_am {
     wefti_transport_setup setup;
     wefti_os_monitor *lock;
@@ -138,7 +141,7 @@ struct wefti_am {
     wefti_watch *watch;
     wefti_os_thread *thread;
     int bell; /* a descriptor: to write to it ends the thread's sleep */
-    int is_asleep; /* how the thread sleeps (progress.c); whoever writes to `bell` sets it to AWAKE */
+    int is_asleep; /* how the thread sleeps, a wefti_am_sleep; whoever writes to `bell` sets it to AWAKE */
     uint64_t polled_ns; /* when a call that waits last saw to completions */
     uint64_t came_ns; /* when there was last something to see to */
     uint32_t looks; /* how often calls that wait have looked for completions */

@@ -136,6 +136,25 @@ static void send_and_post(wefti_am *am)
     post_unposted(am);
 }
 
+void wefti_am_wake(wefti_am *am)
+{
+    if (am->is_asleep) {
+        am->is_asleep = WEFTI_AM_AWAKE;
+        wefti_os_bell_ring(am->bell);
+    }
+}
+
+/* A call that looks while the thread sleeps takes from the network what would have ended that sleep. It may end before
+ * it has seen to all of that: the rest is the thread's. */
+static void leave_the_rest(wefti_am *am)
+{
+    const wefti_wire *wire = &am->wire;
+    if (am->is_asleep == WEFTI_AM_SLEEPS &&
+        (am->unsent != NULL || am->unposted != NULL || (wire->ops->has_more != NULL && wire->ops->has_more(wire)))) {
+        wefti_am_wake(am);
+    }
+}
+
 int wefti_am_progress(wefti_am *am)
 {
     int happened = 0;
@@ -143,6 +162,7 @@ int wefti_am_progress(wefti_am *am)
         happened |= look(am, channel);
     }
     send_and_post(am);
+    leave_the_rest(am);
     return happened;
 }
 
@@ -167,7 +187,9 @@ int wefti_am_poll(wefti_am *am)
 {
     am->polled_ns = wefti_os_now_ns();
     wefti_am_try_gathered(am, UINT64_MAX);
-    if (!look_where_due(am)) {
+    const int happened = look_where_due(am);
+    leave_the_rest(am);
+    if (!happened) {
         return 0;
     }
     am->came_ns = am->polled_ns;
@@ -176,21 +198,11 @@ int wefti_am_poll(wefti_am *am)
 
 /* ---- sleeping ---- */
 
-enum { AWAKE, RESTS, SLEEPS }; /* the thread: for a while, or until something comes */
-
 /* Whether a sleep will end when there is something to see to. */
 static int can_sleep(wefti_am *am)
 {
     return am->unsent == NULL && am->unposted == NULL && am->gathering == NULL &&
            (am->setup.progress_inline || am->wire.ops->can_sleep(&am->wire));
-}
-
-void wefti_am_wake(wefti_am *am)
-{
-    if (am->is_asleep) {
-        am->is_asleep = AWAKE;
-        wefti_os_bell_ring(am->bell);
-    }
 }
 
 static size_t await_wire(const wefti_am *am, struct pollfd items[WEFTI_WIRE_WAKES])
@@ -223,7 +235,7 @@ void wefti_am_idle(wefti_am *am, uint64_t sleep_ns)
 {
     const uint64_t quiet_ns = am->polled_ns - am->came_ns;
     const int may_sleep = sleep_ns != 0 && quiet_ns >= awake_ns(am);
-    if (may_sleep && am->is_asleep == SLEEPS) {
+    if (may_sleep && am->is_asleep == WEFTI_AM_SLEEPS) {
         wefti_am_wake(am); /* to ask whether one can sleep takes away what would have ended the thread's sleep */
     }
     const int sleeps = may_sleep && can_sleep(am);
@@ -263,7 +275,7 @@ static void run(void *argument)
         wefti_am_try_gathered(am, wefti_os_now_ns() - WEFTI_AM_GATHER_NS);
         const int rests = is_polled(am) && am->gathering == NULL;
         const int sleeps = !rests && !wefti_am_progress(am) && can_sleep(am);
-        am->is_asleep = rests ? RESTS : sleeps ? SLEEPS : AWAKE;
+        am->is_asleep = rests ? WEFTI_AM_RESTS : sleeps ? WEFTI_AM_SLEEPS : WEFTI_AM_AWAKE;
         wefti_os_monitor_leave(am->lock);
         if (rests || sleeps) {
             sleep_until_woken(am, rests);
@@ -271,7 +283,7 @@ static void run(void *argument)
             let_callers_in(am);
         }
         wefti_os_monitor_enter(am->lock);
-        am->is_asleep = AWAKE;
+        am->is_asleep = WEFTI_AM_AWAKE;
     }
     wefti_os_monitor_leave(am->lock);
 }

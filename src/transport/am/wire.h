@@ -113,6 +113,9 @@ typedef struct wefti_wire_ops {
     int (*poll)(wefti_wire *wire, int channel);
     /* Whether one of the wake descriptors becomes readable when there is something to see to. */
     int (*can_sleep)(wefti_wire *wire);
+    /* Whether there is something to see to of which no wake descriptor tells any more, since a `poll` has taken it from
+     * the network and no further. NULL: there never is. */
+    int (*has_more)(const wefti_wire *wire);
     /* Let others read and write memory; whether it is taken. */
     int (*share)(wefti_wire *wire, void *memory, size_t bytes, wefti_wire_range *range);
     void (*unshare)(wefti_wire *wire, wefti_wire_range *range);

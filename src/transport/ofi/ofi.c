@@ -449,6 +449,11 @@ static int ofi_poll(wefti_wire *wire, int channel)
     return happened;
 }
 
+static int ofi_has_more(const wefti_wire *wire)
+{
+    return wefti_ring_reader_has_more(&((const wire_state *)wire->state)->reader, wire->am);
+}
+
 static int ofi_can_sleep(wefti_wire *wire)
 {
     const wire_state *state = wire->state;
@@ -463,7 +468,7 @@ static int ofi_can_sleep(wefti_wire *wire)
         can = fi_trywait(rail->fabric, objects, rail->endpoint_count) == 0;
     }
     /* What is written to rings from now on has still to come. */
-    return can && !wefti_ring_reader_has_more(&state->reader, wire->am);
+    return can && !ofi_has_more(wire);
 }
 
 /* ---- memory of this PE ---- */
@@ -514,6 +519,7 @@ static const wefti_wire_ops wire_ops = {
     .move = ofi_move,
     .poll = ofi_poll,
     .can_sleep = ofi_can_sleep,
+    .has_more = ofi_has_more,
     .share = ofi_share,
     .unshare = ofi_unshare,
     .learn = ofi_learn,
