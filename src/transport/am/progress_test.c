@@ -1,5 +1,6 @@
 /* Goal: the thread that sleeps until the network has something is woken by a call that has looked meanwhile, where that
- * call leaves something to see to of which the network does not tell again; and else it sleeps on.
+ * call leaves something to see to of which the network does not tell again, or one message comes soon after another;
+ * and else it sleeps on.
  * Method: a wire that has what it is told to have, and a thread of which only its words in wefti_am are there. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +14,8 @@
 #include "os/socket.h"
 #include "support/check.h"
 #include "transport/am/am.h"
+
+#define TRIES 1000
 
 static wefti_am am;
 static struct {
@@ -103,6 +106,22 @@ static void test_what_is_left(void **state)
     }
 }
 
+/* Who answers at once is answered at once: the thread is not to be switched to for each message. One message alone does
+ * not wake it. */
+static void test_one_after_another(void **state)
+{
+    (void)state;
+    network.comes = 1;
+    for (int tries = 0; tries < TRIES; tries++) {
+        am.came_ns = 0;
+        CHECK(!wakes(wefti_am_poll));
+        if (wakes(wefti_am_poll)) {
+            return;
+        }
+    }
+    CHECK_SAY(0, "not woken"); /* nor was the processor taken away between all of them */
+}
+
 /* It sees to that itself when it has rested. */
 static void test_a_thread_that_rests(void **state)
 {
@@ -117,6 +136,7 @@ static void test_a_thread_that_rests(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {PROGRESS_TEST(test_what_is_left), PROGRESS_TEST(test_a_thread_that_rests)};
+    const struct CMUnitTest tests[] = {PROGRESS_TEST(test_what_is_left), PROGRESS_TEST(test_one_after_another),
+                                       PROGRESS_TEST(test_a_thread_that_rests)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
