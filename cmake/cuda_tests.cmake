@@ -184,6 +184,7 @@ else()
     if(TARGET weftrun)
         weft_add_on_host_test(far.processes "WEFT_CUDA_DOMAIN=1;WEFT_FAKE_LATE=1" $<TARGET_FILE:weftrun> -n 3
             ${on_host})
+        weft_add_on_host_test(far.stuck "WEFT_CUDA_DOMAIN=1;TEST_FAR_STUCK=1" $<TARGET_FILE:weftrun> -n 2 ${on_host})
         if(WEFT_OFI)
             weft_add_on_host_test(far.nodes "FI_PROVIDER=tcp;WEFT_CUDA_DOMAIN=1" $<TARGET_FILE:weftrun> -n 3
                 ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh 2+1 ${on_host} -c 12)

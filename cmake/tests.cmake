@@ -36,7 +36,7 @@ set(weft_light_tests
     probe_test pass_test ep_mask_test python.world nvshmem.variables nvshmem.ends nccl_ep.timeout
     launchers.slurm launchers.hydra launchers.mpirun launchers.mpirun.hosts multi.rma_large.nodes.2x1
     multi.rma_large.nodes.3x1 cuda.on_host.ep_apart.processes.2 cuda.on_host.ep_apart.many.2 cuda.on_host.ep_alone
-    cuda.on_host.ep_passing)
+    cuda.on_host.ep_passing cuda.on_host.far.stuck)
 # These wait longer where other work has the processors (tests/support/load.h).
 set(weft_patient_tests
     before_meeting_test bootstrap_kill_test env_worlds_test failure_test failure_calls_test fork_test ep_killed_test

@@ -2,9 +2,9 @@
  * whole and in order with what is asked before and after, whatever the size, the alignment, the memory at this end and
  * the way to ask: kernels, streams, the host; with chunks of several sizes and without any. A PE that leaves in the
  * middle is blamed at once; one that stops is not waited for longer than the deadline, and what its answer brings then
- * goes nowhere. Method: random rounds in which each PE puts to its right and gets from there, against the pattern that
- * was sent, with the bytes beside it. Run with WEFT_CUDA_DOMAIN=1 or 2, or as nodes; compiled by g++ too
- * (WEFT_DEVICE_ON_HOST). */
+ * goes nowhere; a call whose own GPU has stopped says that its memory is still in use. Method: random rounds in which
+ * each PE puts to its right and gets from there, against the pattern that was sent, with the bytes beside it. Run with
+ * WEFT_CUDA_DOMAIN=1 or 2, or as nodes; compiled by g++ too (WEFT_DEVICE_ON_HOST). */
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -299,8 +299,35 @@ static void test_stopped(test_pe *pe)
     far_close(pe, &far);
 }
 
+/* The caller's own GPU stops copying: a call of the host cannot take its memory back. It says so, some time after its
+ * deadline. */
+static void test_stuck(test_pe *pe)
+{
+    far_bench far;
+    pe->stage = "a GPU that does not copy any more";
+    far_open(pe, &far, far_world(pe, "stuck", (size_t)64 << 20, UINT64_C(1000000000)));
+    if (pe->pe == 0) {
+        const double start = now_s();
+        (void)setenv("WEFT_FAKE_STUCK", "1", 1);
+        const weft_status status = weft_putmem(far.all.world, far.target, far.source, LONG_ROOM, 1);
+        const double took = now_s() - start;
+        CHECK_SAY(pe, status == WEFT_ERR_TIMEOUT && took > 11, "%d after %.1f s", status, took);
+        CHECK_SAY(pe, strstr(weft_last_error(), "PE 1 does not answer") != NULL, "%s", weft_last_error());
+        CHECK_SAY(pe, strstr(weft_last_error(), "leave that as it is until the world ends") != NULL, "%s",
+                  weft_last_error());
+        (void)unsetenv("WEFT_FAKE_STUCK");
+    } else {
+        usleep(12000000);
+    }
+    far_close(pe, &far);
+}
+
 static void test_body(test_pe *pe)
 {
+    if (getenv("TEST_FAR_STUCK") != NULL) {
+        test_stuck(pe);
+        return;
+    }
     const int rounds = pe->cases != 0 ? pe->cases : 24;
     test_rounds(pe, (size_t)64 << 20, rounds);
     test_rounds(pe, (size_t)16 << 20, rounds);

@@ -232,9 +232,19 @@ FAKE CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned fl
     return CUDA_SUCCESS;
 }
 
+/* A GPU that does nothing any more: while WEFT_FAKE_STUCK is set, which a test may do when it likes, whoever asks is
+ * told that work has not ended. */
+static int is_stuck(void)
+{
+    return getenv("WEFT_FAKE_STUCK") != NULL;
+}
+
 FAKE CUresult cuEventQuery(CUevent event)
 {
     fake_event *made = (fake_event *)(void *)event;
+    if (is_stuck()) {
+        return CUDA_ERROR_NOT_READY;
+    }
     if (made->looks > 0) {
         made->looks--;
         return CUDA_ERROR_NOT_READY;
