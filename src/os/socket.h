@@ -75,4 +75,15 @@ void wefti_os_bell_hush(int bell);
 /* Wait for any of the items, at most wait_ns. Negative descriptors are left out. Returns how many have events. */
 int wefti_os_socket_poll(struct pollfd *items, size_t count, uint64_t wait_ns);
 
+/* ---- links ---- */
+
+#define WEFTI_OS_LINK_BYTES 16
+
+/* Whether this host has a link that has been switched on a moment ago: it has an address and a carrier, and the kernel
+ * has not said that it is up, which it does as much as a second later. Until then libraries of networks leave it out. A
+ * program that starts as soon as its container has a network would have none. Its name. */
+int wefti_os_link_is_coming(char name[WEFTI_OS_LINK_BYTES]);
+/* Wait until there is none, at most so long. */
+void wefti_os_link_await(uint64_t most_ns);
+
 #endif

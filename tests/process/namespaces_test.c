@@ -37,6 +37,7 @@
 #define S UINT64_C(1000000000)
 #define DEADLINE_NS (60 * S)
 #define SOON_NS (DEADLINE_NS / 3) /* without load it takes milliseconds */
+#define LATE_NS (2 * S)
 #define PLACE_BYTES 4096
 #define NOBODY 65534
 
@@ -580,6 +581,23 @@ static void enter_wired(int pe)
     run_ip("link set weft%d up", pe);
 }
 
+/* PE 1's link carries data some time before the system says that it is up. */
+static void enter_wired_late(int pe)
+{
+    enter_wired(pe);
+    if (pe != 1) {
+        return;
+    }
+    run_ip("link set weft1 mode dormant");
+    run_ip("link set weft1 down");
+    run_ip("link set weft1 up");
+    if (fork() == 0) {
+        wefti_os_sleep_ns(LATE_NS);
+        run_ip("link set weft1 state up");
+        _exit(0);
+    }
+}
+
 /* In a namespace of this test's own, so that the system's has nothing of it at any time. */
 static void make_wire(const pid_t *pids)
 {
@@ -670,6 +688,9 @@ static void test_two_containers_over_a_network(void **state)
     (void)setenv("WEFT_PROGRESS", "inline", 1);
     check_world(&(scene){"two containers without a thread", 2, enter_wired, live_apart, config_of_env, make_wire});
     (void)unsetenv("WEFT_PROGRESS");
+    (void)munmap((void *)wired, sizeof *wired);
+    wired = share(sizeof *wired);
+    check_world(&(scene){"a link that is up late", 2, enter_wired_late, live_apart, config_of_env, make_wire});
     (void)munmap((void *)wired, sizeof *wired);
 }
 

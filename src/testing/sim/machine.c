@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "os/socket.h"
 #include "testing/sim/sim.h"
 
 #define MEMORY_BYTES ((uint64_t)16 << 30)
@@ -52,6 +53,17 @@ uint64_t wefti_os_memory_available_bytes(void)
 int wefti_os_numa_here(void)
 {
     return 0;
+}
+
+int wefti_os_link_is_coming(char name[WEFTI_OS_LINK_BYTES])
+{
+    (void)name;
+    return 0;
+}
+
+void wefti_os_link_await(uint64_t most_ns)
+{
+    (void)most_ns;
 }
 
 size_t wefti_os_page_bytes(void)

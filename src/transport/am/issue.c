@@ -2,6 +2,7 @@
  * a signal behind its data, and a fence, need nothing more. */
 #include <string.h>
 
+#include "os/socket.h"
 #include "transport/am/am.h"
 
 /* Parts of one get that are under way at once. */
@@ -430,11 +431,14 @@ void wefti_am_find_silent(wefti_transport *transport, const int *pes, int count)
 static weft_status unreachable(const wefti_am *am, weft_status status)
 {
     char name[NAME_BYTES];
+    char coming[WEFTI_OS_LINK_BYTES];
     am->wire.ops->name(&am->wire, name, sizeof name);
-    return wefti_error(WEFT_ERR_UNREACHABLE, "PE %d %s of %s; look at routes and firewalls, or name the interface %s",
-                       am->setup.pe,
+    const int is_coming = wefti_os_link_is_coming(coming);
+    return wefti_error(WEFT_ERR_UNREACHABLE,
+                       "PE %d %s of %s%s%s; look at routes and firewalls, or name the interface %s", am->setup.pe,
                        status == WEFT_ERR_TIMEOUT ? "gets no answer from PE 0 by way" : "cannot connect to PE 0 by way",
-                       name, am->wire.ops->remedy);
+                       name, is_coming ? ", which leaves out an interface that is not up yet (ip link): " : "",
+                       is_coming ? coming : "", am->wire.ops->remedy);
 }
 
 weft_status wefti_am_probe(wefti_am *am, int pe, uint64_t patience_ns, uint64_t last_ns)

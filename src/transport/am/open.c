@@ -6,9 +6,11 @@
 
 #include "base/alloc.h"
 #include "base/thread_state.h"
+#include "os/socket.h"
 
 #define PROBE_NS UINT64_C(5000000000) /* for PE 0's first answer */
 #define CLOSING_NS UINT64_C(2000000000) /* to deliver what this PE has sent, at the end */
+#define LINK_NS UINT64_C(5000000000) /* for a link that is about to be up */
 #define NAME_BYTES 240
 #define LOOKS_MAX 64
 
@@ -161,6 +163,8 @@ static weft_status make(wefti_transport *transport, const wefti_wire_ops *wire, 
                               .count = (int)am->setup.view->near_count};
     wish.memory = am->memory;
     wish.bytes = memory;
+    const uint64_t patience_ns = am->setup.deadline_ns / 4;
+    wefti_os_link_await(patience_ns < LINK_NS ? patience_ns : LINK_NS);
     WEFT_TRY(wire->open(&am->wire, &wish, mine + 1));
     if (am->wire.rma != WEFTI_WIRE_NO_RMA) {
         wefti_am_rma_init(am, am->memory + messages);
