@@ -308,7 +308,7 @@ weft_status wefti_am_gather(wefti_am_wait *now, uint64_t offset, const void *sou
 {
     wefti_am_peer *peer = &now->am->peers[now->pe];
     const uint64_t now_ns = wefti_os_now_ns();
-    const int has_waited = now->am->polled_ns >= peer->put_ns; /* since the last put, for what that led to, say */
+    const int has_waited = now->am->polled_ns > peer->put_ns; /* since the last put, for what that led to, say */
     const int follows = now_ns - peer->put_ns < AT_ONCE_NS && !has_waited;
     peer->put_ns = now_ns;
     *is_taken = 0;
