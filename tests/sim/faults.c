@@ -413,8 +413,20 @@ static void stand_in_line(case_run *run, weft_world *world, uint64_t common, int
     }
 }
 
-/* Who waits for a PE of its node that has died learns it; who waits for one that is late, over messages also one of
- * another node, goes on waiting, though others that have done their part leave. */
+#define TOLD_NS (20000 * MS_NS) /* by then who waits for one that has died has long been told */
+
+/* Asked by waits, which nothing else would end. */
+static int has_waited(void *context)
+{
+    const case_run *run = context;
+    if (run->board[65] != 0 && weft_sim_now_ns() - run->board[65] > TOLD_NS) {
+        weft_sim_fail("PE %d waits for one that has died, and is not told", weft_sim_pe());
+    }
+    return 0;
+}
+
+/* Who waits for a PE of its node that has died learns it, and over messages who waits for one of any node, however soon
+ * that died; who waits for one that is late goes on waiting, though others that have done their part leave. */
 void case_no_deadline(void *argument)
 {
     case_run *run = argument;
@@ -427,6 +439,8 @@ void case_no_deadline(void *argument)
     weft_world *world;
     weft_sim_world_config(&config);
     config.deadline_ns = WEFT_FOREVER;
+    config.interrupted = has_waited;
+    config.interrupted_context = run;
     MUST(weft_world_create(&config, &world));
     uint64_t *word;
     weft_team *node = weft_team_node(world);
@@ -439,7 +453,7 @@ void case_no_deadline(void *argument)
     MUST(weft_uint64_p(world, word, 0, weft_world_pe(world)));
     MUST(weft_team_sync(node));
     run->board[weft_sim_pe()] = 1;
-    weft_team *team = run->messages && !dies && common_below(&common, 3) > 0 ? weft_team_world(world) : node;
+    weft_team *team = run->messages && common_below(&common, 3) > (dies ? 1 : 0) ? weft_team_world(world) : node;
     int is_missed = dies && weft_team_translate(weft_team_world(world), lost, team) >= 0;
     weft_status status = WEFT_OK;
     for (int round = 0; (is_missed || round < 8) && status == WEFT_OK; round++) {
@@ -447,6 +461,7 @@ void case_no_deadline(void *argument)
         if (weft_sim_pe() == killer && round == when) {
             await_all(run, 0); /* those on other nodes may not have begun */
             strike(lost, dies, run->messages);
+            run->board[65] = is_missed ? weft_sim_now_ns() : 0;
         }
         dawdle(8, 2000);
         status = round % 2 == 1 || round > 8 ? weft_team_barrier(team) : weft_team_malloc(team, 100, &block);

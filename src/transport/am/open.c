@@ -9,6 +9,7 @@
 #include "os/socket.h"
 
 #define PROBE_NS UINT64_C(5000000000) /* for PE 0's first answer */
+#define WATCHES_NS UINT64_C(500000000) /* for the connections by which PEs that end are noticed */
 #define CLOSING_NS UINT64_C(2000000000) /* to deliver what this PE has sent, at the end */
 #define LINK_NS UINT64_C(5000000000) /* for a link that is about to be up */
 #define NAME_BYTES 240
@@ -198,13 +199,23 @@ static weft_status probe(wefti_am *am)
                : wefti_am_probe(am, 0, last_ns < PROBE_NS ? last_ns : PROBE_NS, wefti_os_now_ns() + last_ns);
 }
 
+/* Who ends before its connections stand cannot be told from one that a firewall hides. So nobody goes on before they do
+ * (all meet after this step), unless they take long, as where a firewall swallows what is sent. */
+static void await_watch(const wefti_am *am)
+{
+    const uint64_t most_ns = am->setup.deadline_ns / 4;
+    wefti_watch_await(am->watch, wefti_os_now_ns() + (most_ns < WATCHES_NS ? most_ns : WATCHES_NS));
+}
+
 static weft_status start(wefti_am *am, const offer *mine, const offer *all)
 {
     WEFT_TRY(meet(am, mine, all));
     post_all(am);
     WEFT_TRY(wefti_am_progress_start(am));
     WEFT_TRY(wefti_watch_start(am->watch, &all->contact, offer_bytes(am->wire.ops)));
-    return probe(am);
+    WEFT_TRY(probe(am));
+    await_watch(am);
+    return WEFT_OK;
 }
 
 static weft_status connect_all(wefti_transport *transport, const wefti_wire_ops *wire, weft_status made,

@@ -49,6 +49,8 @@ struct wefti_watch {
     wefti_os_thread *thread;
     int must_seek; /* the connections may no longer be those that this PE should have */
     int is_closing; /* atomic */
+    wefti_os_monitor *lock; /* of what follows */
+    int is_settled; /* every connection that this PE has begun at first counts, or has come to nothing */
 };
 
 wefti_transport_fate wefti_watch_fate(const wefti_watch *watch, int pe)
@@ -438,6 +440,23 @@ static void serve_links(wefti_watch *watch)
     }
 }
 
+/* Whether every connection that this PE has begun counts, or has come to nothing: who creates the world is told. */
+static int settle(wefti_watch *watch)
+{
+    int is_open = watch->must_seek;
+    for (size_t i = 0; i < watch->links_max && !is_open; i++) {
+        const wefti_watch_link *link = &watch->links[i];
+        is_open = link->is_dialled && (link->state == WEFTI_WATCH_DIALLING || link->state == WEFTI_WATCH_UNKNOWN);
+    }
+    if (!is_open) {
+        wefti_os_monitor_enter(watch->lock);
+        watch->is_settled = 1;
+        wefti_os_monitor_notify_all(watch->lock);
+        wefti_os_monitor_leave(watch->lock);
+    }
+    return !is_open;
+}
+
 /* What a PE still says is read, else the system would take back what it has been told; it ends the connection once it
  * has heard. Who has only now said who it is will be told, too. Returns whether its end is awaited. */
 static int receive_rest(wefti_watch *watch, wefti_watch_link *link)
@@ -487,11 +506,13 @@ static void send_leaving(wefti_watch *watch)
 static void run(void *argument)
 {
     wefti_watch *watch = argument;
+    int is_settled = 0;
     watch->must_seek = 1;
     while (!__atomic_load_n(&watch->is_closing, __ATOMIC_ACQUIRE)) {
         const uint64_t wait_ns = expire(watch);
         seek(watch);
         send_gone(watch);
+        is_settled = is_settled || settle(watch);
         await_events(watch, wait_ns);
         serve_links(watch);
         accept_all(watch);
@@ -578,6 +599,9 @@ static void watch_free(wefti_watch *watch)
     if (watch->bell >= 0) {
         wefti_os_socket_close(watch->bell);
     }
+    if (watch->lock != NULL) {
+        wefti_os_monitor_destroy(watch->lock);
+    }
     wefti_free(watch->items);
     wefti_free(watch->links);
     wefti_free(watch->gone);
@@ -624,6 +648,7 @@ weft_status wefti_watch_create(const wefti_watch_setup *setup, wefti_watch **out
     watch->listeners[LISTENER_HOST] = watch->listeners[LISTENER_LOCAL] = -1;
     contact->leader = setup->world->view->near_first;
     weft_status status = reserve(watch);
+    status = status == WEFT_OK ? wefti_os_monitor_create(&watch->lock) : status;
     status = status == WEFT_OK ? listen_to_all(watch, contact) : status;
     if (status != WEFT_OK) {
         watch_free(watch);
@@ -669,6 +694,14 @@ weft_status wefti_watch_start(wefti_watch *watch, const wefti_watch_contact *con
 {
     take_contacts(watch, contacts, stride);
     return wefti_os_thread_start(&watch->thread, run, watch);
+}
+
+void wefti_watch_await(wefti_watch *watch, uint64_t until_ns)
+{
+    wefti_os_monitor_enter(watch->lock);
+    while (!watch->is_settled && wefti_os_monitor_wait(watch->lock, until_ns)) {
+    }
+    wefti_os_monitor_leave(watch->lock);
 }
 
 void wefti_watch_destroy(wefti_watch *watch)

@@ -38,6 +38,9 @@ typedef struct wefti_watch_setup {
 weft_status wefti_watch_create(const wefti_watch_setup *setup, wefti_watch **out, wefti_watch_contact *contact);
 /* Watch the PEs that listen at `contacts`, one a PE, `stride` bytes apart. The first call after create; once. */
 weft_status wefti_watch_start(wefti_watch *watch, const wefti_watch_contact *contacts, size_t stride);
+/* Wait until the connections that this PE begins count or have come to nothing, but no longer than that. Where all PEs
+ * have done so before any of them goes on, one that ends from then on is told of. */
+void wefti_watch_await(wefti_watch *watch, uint64_t until_ns);
 /* Tell the others that this PE leaves, and end; blocks for some tenths of a second at most. Safe on NULL, and before
  * start. */
 void wefti_watch_destroy(wefti_watch *watch);

@@ -1,0 +1,242 @@
+/* Goal: without a deadline who waits for a PE that is gone is told so, however soon that one has ended and on whatever
+ * node; who waits for one that is only late waits on; a rank that has left and cannot be asked has gone on without
+ * this one; and what a thread has only proposed does not make a heap full.
+ * Method: simulated worlds over messages, and PEs and threads that make single steps themselves, and stop there. Each
+ * test runs on several seeds, and fails on nearly all of them without what it is for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ep/host/arrivals.h"
+#include "os/os.h"
+#include "team/team.h"
+#include "weft.h"
+#include "weft_ep.h"
+#include "weft_sim.h"
+#include "world/world.h"
+
+#define SEEDS 4
+#define SEEDS_OF_WAITS 2 /* which are dear */
+#define MS_NS UINT64_C(1000000)
+#define DEADLINE_NS (100 * MS_NS)
+#define PATIENCE_NS (UINT64_C(20000) * MS_NS)
+
+/* Told beside weft: how many PEs have come so far, in virtual time since when, and which of them ends. */
+static int turn;
+static uint64_t begun_ns;
+static int victim;
+
+static void run(uint64_t seeds, int pes, int domain_pes, int messages, void (*pe_main)(void *argument))
+{
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
+        weft_sim_config config = WEFT_SIM_CONFIG_INIT;
+        config.seed = seed;
+        config.domain_pes = domain_pes;
+        config.process_pes = 1;
+        config.messages = messages;
+        config.deadlock = WEFT_SIM_DEADLOCK_ADVANCE;
+        turn = 0;
+        assert_int_equal(weft_sim_run(&config, pes, pe_main, NULL), WEFT_OK);
+    }
+}
+
+static void await_turn(int wanted)
+{
+    while (turn < wanted) {
+        weft_sim_sleep_ns(MS_NS / 10);
+    }
+}
+
+static void expect(weft_status status, weft_status wanted, const char *what)
+{
+    if (status != wanted) {
+        weft_sim_fail("%s gave %s: %s", what, weft_status_name(status), status == WEFT_OK ? "" : weft_last_error());
+    }
+}
+#define MUST(call) expect((call), WEFT_OK, #call)
+
+/* Asked by waits: without a deadline nothing else ends one that is in vain. */
+static int has_waited(void *context)
+{
+    (void)context;
+    if (begun_ns != 0 && weft_sim_now_ns() - begun_ns > PATIENCE_NS) {
+        weft_sim_fail("PE %d still waits for what never comes", weft_sim_pe());
+    }
+    return 0;
+}
+
+static weft_world *begin(uint64_t deadline_ns)
+{
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    weft_world *world;
+    weft_sim_world_config(&config);
+    config.deadline_ns = deadline_ns;
+    config.interrupted = has_waited;
+    MUST(weft_world_create(&config, &world));
+    return world;
+}
+
+/* ---- who ends at once ---- */
+
+static void end_at_once(void *argument)
+{
+    begun_ns = 0;
+    weft_world *world = begin(WEFT_FOREVER);
+    char name[16];
+    (void)argument;
+    turn++;
+    if (weft_sim_pe() == victim) {
+        await_turn(weft_sim_pes()); /* else the world does not come about */
+        begun_ns = weft_sim_now_ns();
+        weft_sim_kill(victim);
+    }
+    (void)snprintf(name, sizeof name, "PE %d", victim);
+    expect(weft_barrier(world), WEFT_ERR_PEER, "a barrier without one that has ended");
+    if (strstr(weft_last_error(), name) == NULL) {
+        weft_sim_fail("not PE %d is named: %s", victim, weft_last_error());
+    }
+    MUST(weft_world_destroy(world));
+}
+
+/* Nodes of two, the last of one: any of them ends as soon as its world is there. */
+static void test_who_ends_at_once_is_told_of(void **state)
+{
+    (void)state;
+    for (victim = 0; victim < 5; victim++) {
+        run(SEEDS_OF_WAITS, 5, 2, 1, end_at_once);
+    }
+}
+
+/* ---- who is late ---- */
+
+/* PE 2, a node of its own, comes to a sync and stands still before it sends the flag of its second round, by which
+ * PE 0 is done and leaves; PE 1 of the same node waits for that flag. */
+static void leave_before_the_late(void *argument)
+{
+    begun_ns = 0;
+    weft_world *world = begin(WEFT_FOREVER);
+    weft_team *team = weft_team_world(world);
+    (void)argument;
+    if (weft_sim_pe() < 2) {
+        MUST(weft_sync(world));
+        MUST(weft_world_destroy(world));
+        return;
+    }
+    const uint64_t epoch = wefti_ld64(&team->epochs->sync, WEFTI_RELAXED) + 1;
+    wefti_st64(&team->epochs->sync, epoch, WEFTI_RELEASE);
+    MUST(wefti_world_flag(world, wefti_team_sync_flag(team->area, 0), epoch, 0));
+    weft_sim_sleep_ns(MS_NS);
+    weft_sim_stall(2, 1500 * MS_NS);
+    weft_sim_sleep_ns(1);
+    MUST(wefti_world_flag(world, wefti_team_sync_flag(team->area, 1), epoch, 1));
+    MUST(weft_world_destroy(world));
+}
+
+static void test_who_is_late_is_waited_for(void **state)
+{
+    (void)state;
+    run(SEEDS_OF_WAITS, 3, 2, 1, leave_before_the_late);
+}
+
+/* ---- who cannot be asked ---- */
+
+/* Rank 1, of another node, has left: whether it had given rank 0 up nobody can tell any more. */
+static void leave_unasked(void *argument)
+{
+    weft_world *world = begin(DEADLINE_NS);
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    weft_ep *ep;
+    unsigned char masked[2];
+    (void)argument;
+    config.experts = 2;
+    config.tokens_max = 1;
+    config.topk_max = 1;
+    config.row_bytes_max = 16;
+    config.flags = WEFT_EP_MASK_ON_TIMEOUT;
+    MUST(weft_ep_create(weft_team_world(world), &config, &ep));
+    MUST(weft_barrier(world));
+    if (weft_sim_pe() == 1) {
+        MUST(weft_world_destroy(world));
+        turn++;
+        return;
+    }
+    await_turn(1);
+    weft_sim_sleep_ns(2 * DEADLINE_NS); /* so long this rank's call has taken */
+    if (wefti_ep_find_given_up(ep, 1) != 1) {
+        weft_sim_fail("a rank that cannot be asked counts as one that waited");
+    }
+    MUST(weft_ep_mask_query(ep, masked, NULL));
+    if (!masked[1]) {
+        weft_sim_fail("a rank that cannot be asked is not masked");
+    }
+    MUST(weft_world_destroy(world));
+}
+
+static void test_who_cannot_be_asked_has_gone_on(void **state)
+{
+    (void)state;
+    run(SEEDS, 2, 1, 1, leave_unasked);
+}
+
+/* ---- a heap that seems full ---- */
+
+/* What another thread has proposed, and gives up a moment later. */
+typedef struct proposal {
+    weft_world *world;
+    uint64_t offset;
+} proposal;
+
+static void give_up(void *argument)
+{
+    const proposal *made = argument;
+    weft_sim_sleep_ns(MS_NS / 5);
+    wefti_os_monitor_enter(made->world->heap_lock);
+    made->world->blocks.proposed--;
+    wefti_blocks_drop(&made->world->blocks, made->offset);
+    wefti_os_monitor_leave(made->world->heap_lock);
+}
+
+static void allocate_beside_a_proposal(void *argument)
+{
+    weft_world *world = begin(1000 * MS_NS);
+    proposal made = {.world = world};
+    wefti_os_thread *thread;
+    void *block;
+    (void)argument;
+    MUST(weft_barrier(world));
+    wefti_os_monitor_enter(world->heap_lock);
+    made.offset = wefti_blocks_end(&world->blocks);
+    const uint64_t bytes = world->blocks.limit - made.offset;
+    MUST(wefti_blocks_take(&world->blocks, made.offset, bytes, WEFTI_OWNER_LIBRARY));
+    world->blocks.proposed++;
+    wefti_os_monitor_leave(world->heap_lock);
+    MUST(wefti_os_thread_start(&thread, give_up, &made));
+    MUST(weft_malloc(world, bytes / 2, &block));
+    wefti_os_thread_join(thread);
+    MUST(weft_free(world, block));
+    MUST(weft_world_destroy(world));
+}
+
+static void test_what_is_only_proposed_is_free_soon(void **state)
+{
+    (void)state;
+    run(SEEDS, 3, 0, 0, allocate_beside_a_proposal);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_who_ends_at_once_is_told_of),
+        cmocka_unit_test(test_who_is_late_is_waited_for),
+        cmocka_unit_test(test_who_cannot_be_asked_has_gone_on),
+        cmocka_unit_test(test_what_is_only_proposed_is_free_soon),
+    };
+    (void)setenv("WEFT_LOG", "none", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
