@@ -78,12 +78,14 @@ static weft_status ask_some(const wefti_ep_pull *pull, int *progress)
 
 /* ---- answering ---- */
 
-/* Adds up the rows of an ask's token, to `sum`. */
-static weft_status answer_token(const wefti_ep_pull *pull, const unsigned char *entry, void *sum, size_t *bytes)
+/* Adds up the rows of an ask's token, to `sum`. `from`: in the slot, of which nothing is read before it is used. */
+static weft_status answer_token(const wefti_ep_pull *pull, const unsigned char *from, void *sum, size_t *bytes)
 {
     const wefti_ep_scratch *scratch = &pull->ep->host->scratch;
     uint32_t count;
-    memcpy(&count, entry, sizeof count);
+    wefti_copy(&count, from, sizeof count);
+    *bytes = wefti_ep_ask_entry_bytes(count);
+    const unsigned char *entry = wefti_ep_row_read(from, pull->ep->host->crossing->copy_of_ask, *bytes);
     for (uint32_t i = 0; i < count; i++) {
         wefti_ep_ask_row row;
         memcpy(&row, entry + sizeof count + i * sizeof row, sizeof row);
@@ -92,7 +94,6 @@ static weft_status answer_token(const wefti_ep_pull *pull, const unsigned char *
                                      &scratch->row_at[i]));
     }
     wefti_ep_pull_add_domain(pull, count, sum);
-    *bytes = wefti_ep_ask_entry_bytes(count);
     return WEFT_OK;
 }
 
@@ -103,7 +104,7 @@ static weft_status answer(const wefti_ep_pull *pull, wefti_ep_inlet *inlet, cons
     wefti_ep_chunk_header asked;
     wefti_ep_chunk_header header = {.bytes = sizeof header};
     size_t at = sizeof asked;
-    memcpy(&asked, ask, sizeof asked);
+    wefti_copy(&asked, ask, sizeof asked);
     for (uint32_t i = 0; i < asked.tokens; i++) {
         size_t bytes;
         WEFT_TRY(answer_token(pull, ask + at, chunk + header.bytes, &bytes));

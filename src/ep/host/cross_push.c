@@ -112,14 +112,17 @@ static weft_status send_some(const wefti_ep_push *push, int *progress)
 
 /* ---- through ---- */
 
-static weft_status hand_on_token(const wefti_ep_push *push, const unsigned char *entry, size_t *bytes)
+/* `from`: in the slot, of which nothing is read before it is used. */
+static weft_status hand_on_token(const wefti_ep_push *push, const unsigned char *from, size_t *bytes)
 {
     size_t topk = choices_of(push);
-    const uint32_t *words = (const uint32_t *)(const void *)entry;
+    uint32_t words[2];
+    wefti_copy(words, from, sizeof words);
     size_t count = words[1];
-    const unsigned char *targets = entry + 2 * sizeof *words;
-    const uint32_t *choices = (const uint32_t *)(const void *)(targets + count * sizeof(wefti_ep_chunk_target));
     size_t entry_bytes = wefti_ep_chunk_entry_bytes(count, topk);
+    const unsigned char *entry = wefti_ep_row_read(from, push->ep->host->crossing->copy, entry_bytes + row_bytes(push));
+    const unsigned char *targets = entry + sizeof words;
+    const uint32_t *choices = (const uint32_t *)(const void *)(targets + count * sizeof(wefti_ep_chunk_target));
     wefti_ep_wire wire = {entry + entry_bytes, entry + entry_bytes + push->out.row_bytes, 4};
     for (size_t i = 0; i < count; i++) {
         wefti_ep_chunk_target target;
@@ -153,7 +156,7 @@ static weft_status hand_on_chunk(const wefti_ep_push *push, wefti_ep_inlet *inle
 {
     wefti_ep_chunk_header header;
     size_t at = sizeof header;
-    memcpy(&header, chunk, sizeof header);
+    wefti_copy(&header, chunk, sizeof header);
     for (uint32_t i = 0; i < header.tokens; i++) {
         size_t bytes;
         WEFT_TRY(hand_on_token(push, chunk + at, &bytes));

@@ -174,14 +174,7 @@ int wefti_ep_crossing_has(const weft_ep *ep, wefti_ep_ring_kind kind, int line, 
 
 const unsigned char *wefti_ep_crossing_take(const weft_ep *ep, wefti_ep_ring_kind kind, int line, uint32_t number)
 {
-    const wefti_ep_crossing *crossing = ep->host->crossing;
-    const unsigned char *chunk = wefti_ep_crossing_at(ep, kind, line, number);
-    int is_chunk = kind == WEFTI_EP_RING_CHUNKS;
-    size_t bytes = is_chunk ? ep->host->limits.ring.chunk_bytes : ep->host->limits.ring.ask_bytes;
-    if (!wefti_ep_crossing_has(ep, kind, line, number)) {
-        return NULL;
-    }
-    return wefti_ep_row_read(chunk, is_chunk ? crossing->copy : crossing->copy_of_ask, bytes);
+    return wefti_ep_crossing_has(ep, kind, line, number) ? wefti_ep_crossing_at(ep, kind, line, number) : NULL;
 }
 
 weft_status wefti_ep_crossing_credit(const weft_ep *ep, wefti_ep_inlet *inlet)
