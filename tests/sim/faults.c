@@ -1,4 +1,5 @@
 /* sim/faults.c: what goes wrong is told, on all PEs that can still be told. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,16 @@ static void check_used(const weft_world *world, uint64_t before)
 }
 
 /* ---- calls that do not match ---- */
+
+/* Collectives that match, so that the one that does not comes at any step. */
+static void collect_before(weft_world *world, int calls)
+{
+    uint64_t *words;
+    MUST(weft_malloc(world, 2 * sizeof *words, (void **)&words));
+    for (int i = 0; i < calls; i++) {
+        MUST(weft_uint64_broadcast(weft_team_world(world), &words[1], &words[0], 1, i % weft_world_pes(world)));
+    }
+}
 
 /* A collective with another count on one PE: every other hears of it from that one. Where the odd one takes itself for
  * the root of a broadcast, all have what they wait for, and hear of it in the next call. */
@@ -81,6 +92,34 @@ static void pass_lists(weft_world *world, int odd)
     expect_mismatch(weft_team_create(weft_team_world(world), list, pes, &team), odd);
 }
 
+/* Some pass one list and some another, by turns or not: all are told of two that differ. */
+static void pass_two_lists(weft_world *world, uint64_t *common)
+{
+    int list[64];
+    int others[64];
+    int pair[2] = {0, 0};
+    weft_team *team;
+    const int pes = weft_world_pes(world);
+    const int width = common_below(common, 4); /* of those that pass the same, in turn; 0: as drawn */
+    for (int i = 0; i < pes; i++) {
+        list[i] = i;
+        others[i] = width > 0 ? i / width % 2 : common_below(common, 2);
+    }
+    others[0] = 0;
+    others[pes - 1] = 1;
+    if (others[weft_world_pe(world)]) {
+        list[pes - 2] = pes - 1;
+        list[pes - 1] = pes - 2;
+    }
+    const weft_status status = weft_team_create(weft_team_world(world), list, pes, &team);
+    const char *text = status == WEFT_OK ? "" : weft_last_error();
+    const char *named = strstr(text, "PEs ");
+    if (status != WEFT_ERR_MISMATCH || named == NULL || sscanf(named, "PEs %d and %d", &pair[0], &pair[1]) != 2 ||
+        others[pair[0]] == others[pair[1]]) {
+        weft_sim_fail("PEs pass two lists, and there was %s: %s", weft_status_name(status), text);
+    }
+}
+
 /* Until all have come as far as this, beside weft; each time with another number. */
 static void await_all(case_run *run, int time)
 {
@@ -137,12 +176,14 @@ void case_mismatch(void *argument)
         fail_apart(world, odd);
         if (run->pes > 2) {
             pass_lists(world, odd);
+            pass_two_lists(world, &common);
         }
         MUST(weft_malloc(world, 64, &block));
         MUST(weft_free(world, block));
     }
     check_used(world, used);
     int odd = common_below(&common, run->pes);
+    collect_before(world, common_below(&common, 9));
     size_t count = (common_below(&common, 2) == 0 ? 1 : COUNT_MAX - 1) + (odd == weft_world_pe(world));
     if (common_below(&common, 4) == 0 && !reduce_from_elsewhere(world, odd)) {
         await_all(run, 0);

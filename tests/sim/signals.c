@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "sim/cases.h"
+#include "world/world.h"
 
 #define WORDS 100 /* some are more than a network moves by message */
 #define STRIDES 20
@@ -235,6 +236,73 @@ static void flood(weft_world *world, int messages)
         if (bytes[1] != (((pe + pes - 1) % pes + i) & 0xff) || bytes[BYTES - 1] != bytes[1]) {
             weft_sim_fail("put %d of a flood brought %d and %d", i, bytes[1], bytes[BYTES - 1]);
         }
+    }
+}
+
+/* Small puts of any sizes, one after another: messages are filled to their ends. */
+static void patter(weft_world *world)
+{
+    enum { PUTS = 120, BYTES_MAX = 256 };
+    unsigned char from[BYTES_MAX];
+    unsigned char seen[BYTES_MAX];
+    unsigned char *rows;
+    uint64_t *done;
+    size_t bytes[PUTS];
+    const int pe = weft_world_pe(world);
+    const int pes = weft_world_pes(world);
+    const uint64_t most = weft_sim_random(4) == 0 ? BYTES_MAX : 40;
+    MUST(weft_malloc(world, (size_t)PUTS * BYTES_MAX, (void **)&rows));
+    MUST(weft_calloc(world, 1, sizeof *done, (void **)&done));
+    for (int i = 0; i < PUTS; i++) {
+        bytes[i] = 1 + (size_t)weft_sim_random(most);
+        memset(from, 1 + (pe + i) % 250, bytes[i]);
+        MUST(weft_putmem(world, rows + (size_t)i * BYTES_MAX, from, bytes[i], (pe + 1) % pes));
+    }
+    MUST(weft_quiet(world));
+    for (int i = 0; i < PUTS; i++) {
+        memset(from, 1 + (pe + i) % 250, bytes[i]);
+        MUST(weft_getmem(world, seen, rows + (size_t)i * BYTES_MAX, bytes[i], (pe + 1) % pes));
+        if (memcmp(seen, from, bytes[i]) != 0) {
+            weft_sim_fail("put %d of many small ones, of %zu bytes, is not there", i, bytes[i]);
+        }
+    }
+    MUST(weft_barrier(world));
+}
+
+/* What is put lies where the heap ended before it grew, in part before and in part behind. */
+static void put_across_growth(weft_world *world)
+{
+    enum { BLOCKS = 3, BYTES = 3000 };
+    unsigned char *blocks[BLOCKS];
+    unsigned char *to;
+    unsigned char seen[BYTES];
+    const int pe = weft_world_pe(world);
+    const int next = (pe + 1) % weft_world_pes(world);
+    MUST(weft_malloc(world, BYTES, (void **)&to));
+    for (int block = 0; block < BLOCKS; block++) {
+        const size_t bytes = (size_t)40000 << block;
+        const unsigned char *end = world->heap + world->view.heap_bytes;
+        MUST(weft_malloc(world, bytes, (void **)&blocks[block]));
+        for (size_t i = 0; i < bytes; i++) {
+            blocks[block][i] = (unsigned char)((size_t)(block + pe) + i % 251);
+        }
+        for (int i = 0; i < 2; i++) {
+            const size_t some = 1 + (size_t)weft_sim_random(BYTES);
+            const ptrdiff_t wanted = end - blocks[block] - (ptrdiff_t)weft_sim_random(some);
+            const ptrdiff_t most = (ptrdiff_t)(bytes - some);
+            const unsigned char *from = blocks[block] + (wanted < 0 ? 0 : wanted < most ? wanted : most);
+            MUST(weft_putmem(world, to, from, some, next));
+            MUST(weft_quiet(world));
+            MUST(weft_getmem(world, seen, to, some, next));
+            if (memcmp(seen, from, some) != 0) {
+                weft_sim_fail("%zu bytes at %td of a heap that has grown did not come as they were", some,
+                              from - world->heap);
+            }
+        }
+    }
+    MUST(weft_barrier(world));
+    for (int block = 0; block < BLOCKS; block++) {
+        MUST(weft_free(world, blocks[block]));
     }
 }
 
@@ -484,6 +552,12 @@ void case_signals(void *argument)
     }
     if (run->messages && common_below(&common, 4) == 0) {
         pour(world);
+    }
+    if (common_below(&common, 6) == 0) {
+        patter(world);
+    }
+    if (common_below(&common, 6) == 0) {
+        put_across_growth(world);
     }
     if (common_below(&common, 2) == 0) {
         write_behind_signal(world);

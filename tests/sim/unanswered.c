@@ -502,9 +502,6 @@ void case_unanswered(void *argument)
     l.for_ns = shares[common_below(&common, 4)] + (uint64_t)common_below(&common, EDGE_NS);
     open_world(&l);
     meet(&l, 1);
-    if (l.fate != STANDS_STILL) { /* connections stand by which others hear of its end */
-        weft_sim_sleep_ns(UINT64_C(200000000));
-    }
     if (call_all(&l, &common)) {
         meet(&l, 2);
         meet(&l, 3); /* whoever was stalled runs again */

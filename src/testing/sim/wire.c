@@ -402,6 +402,10 @@ static wefti_wire_answer take(wefti_wire *wire, const effort *offered)
     if (is_gone(to) && wefti_random_below(&sim->random, 2) == 0) {
         return WEFTI_WIRE_LOST;
     }
+    if (!offered->is_move && offered->buffer->bytes > WEFTI_AM_MESSAGE_MAX) {
+        wefti_sim_refuse(sim, sim->running->pe, "a message of %zu bytes, which buffers do not hold",
+                         (size_t)offered->buffer->bytes);
+    }
     effort *taken = no_less(malloc(sizeof *taken));
     *taken = *offered;
     taken->next = NULL;
