@@ -131,7 +131,8 @@ static int draw_messages(const one_case *one, int pes, uint64_t *state)
     }
     const int may_have =
         pes <= MESSAGES_PES_MAX && strcmp(one->name, "late_locks") != 0 && strncmp(one->name, "meet", 4) != 0;
-    const int is_often = strcmp(one->name, "late") == 0 || strcmp(one->name, "ep_masks") == 0;
+    const int is_often = strcmp(one->name, "late") == 0 || strcmp(one->name, "ep_masks") == 0 ||
+                         strcmp(one->name, "ep_lost") == 0 || strcmp(one->name, "ep_forwarder_lost") == 0;
     const int is_mostly = strcmp(one->name, "no_deadline") == 0; /* on other nodes is where PEs are missed */
     const int one_of = is_mostly ? 2 : one->deadlock == WEFT_SIM_DEADLOCK_FAIL ? 3 : is_often ? 4 : 12;
     return may_have && common_below(state, one_of) == 0;

@@ -35,6 +35,7 @@ void case_ep(void *argument)
 #define LOST_TRIES 5 /* of a step, until all survivors are in the same call */
 #define LOST_HIDDEN 8
 #define LOST_DEADLINE_NS UINT64_C(50000000)
+#define TOLD_DEADLINE_NS UINT64_C(4000000000) /* where who waits is told of the lost rank long before */
 
 /* Where a step's weights come from. Rank r's expert has the weight of bit r, so that a sum tells whose rows it has. */
 typedef enum step_weights { NO_WEIGHTS, WITH_CHOICES, WITH_DISPATCH, WITH_COMBINE, STEP_WEIGHTS } step_weights;
@@ -311,16 +312,24 @@ static void lose_a_rank(case_run *run, int crosses)
         draw_domains(&common, run->pes, labels);
         config.domain_of = labels;
     }
-    small_group group = open_group(run, LOST_DEADLINE_NS, &config);
+    const int is_told = run->messages && common_below(&common, 2); /* before the deadline */
+    small_group group = open_group(run, is_told ? TOLD_DEADLINE_NS : LOST_DEADLINE_NS, &config);
     weft_status status = WEFT_OK;
     for (int i = 0; status == WEFT_OK; i++) {
         const ep_blow *now = weft_sim_pe() == killer && i == when ? &blow : &no_blow;
+        run->board[65] = now == &blow ? weft_sim_now_ns() : run->board[65];
         if (crosses) {
             status = step_among(&group, run->pes, now);
         } else {
             strike(now, 0);
             status = route_to_all(group.route, &all, run->pes, NO_WEIGHTS, 0);
         }
+    }
+    const int has_nodes = weft_team_pes(weft_team_node(group.world)) < run->pes; /* else all wait for the deadline */
+    if (is_told && has_nodes && !weft_sim_same_process(weft_sim_pe(), lost) &&
+        weft_sim_now_ns() - run->board[65] > TOLD_DEADLINE_NS / 2) {
+        weft_sim_fail("rank %d has died, and a call ends after %llu ms: %s", lost,
+                      (unsigned long long)((weft_sim_now_ns() - run->board[65]) / 1000000), weft_last_error());
     }
     for (int rank = 0; rank < run->pes; rank++) {
         if (rank != weft_sim_pe()) {
