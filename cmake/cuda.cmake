@@ -32,10 +32,12 @@ file(GLOB weft_kernel_parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*.c
 list(APPEND weft_kernel_parts ${PROJECT_SOURCE_DIR}/src/cuda/kernels.h)
 
 # Kernels for the library to carry; further arguments are what they depend on, without which the compiler says it.
-# Sanitizer builds run on the fake driver only, which has kernels of its own, and carry an empty file.
+# Sanitizer builds run on the fake driver only, which has kernels of its own, and carry an empty file. The PTX stays
+# beside a fat binary, in FATBIN.kept, for the tests that read it (tests/gpu/compile.sh).
 function(weft_add_fatbin fatbin source architectures)
+    set(kept ${fatbin}.kept)
     set(command ${CMAKE_CUDA_COMPILER} --fatbin --threads 2 ${architectures} -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/include
-        -I${PROJECT_SOURCE_DIR}/src ${source} -o ${fatbin})
+        -I${PROJECT_SOURCE_DIR}/src ${source} -o ${fatbin} --keep --keep-dir ${kept})
     if(WEFT_WERROR)
         list(APPEND command -Werror all-warnings)
     endif()
@@ -46,7 +48,12 @@ function(weft_add_fatbin fatbin source architectures)
         list(APPEND command -MD -MF ${fatbin}.d -MT ${fatbin})
         list(APPEND dependencies DEPFILE ${fatbin}.d)
     endif()
-    add_custom_command(OUTPUT ${fatbin} COMMAND ${command} ${dependencies} VERBATIM)
+    add_custom_command(OUTPUT ${fatbin}
+        COMMAND ${CMAKE_COMMAND} -E rm -rf ${kept}
+        COMMAND ${CMAKE_COMMAND} -E make_directory ${kept}
+        COMMAND ${command}
+        COMMAND find ${kept} -type f -not -name "*.ptx" -delete
+        ${dependencies} VERBATIM)
 endfunction()
 
 set(weft_kernel_checks)

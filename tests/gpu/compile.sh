@@ -2,13 +2,16 @@
 # Goal: without a GPU, the kernels compile for every architecture, the PTX of the device calls has the orders promised,
 # and the library's kernels, which are launched early, wait before they touch memory; in those of expert parallelism a
 # warp meets between one lane's acquire and what the others read by it. Method: nvcc; then read the PTX, kernel by
-# kernel. What is assembled is not optimised, which the builds of the library are.
-# Usage: compile.sh NVCC calls|early|ep|programs ROOT
-# Exit 77: no nvcc.
+# kernel; that of the library's kernels as the build has left it beside the fat binaries. What is assembled is not
+# optimised, which the builds of the library are.
+# Usage: compile.sh NVCC calls|programs ROOT
+#        compile.sh NVCC early|ep ROOT FATBIN...
+# Exit 77: no nvcc, or a build without GPUs or with sanitizers, which compiles no kernels.
 set -eu
 nvcc=$1
 what=$2
 root=$3
+shift 3
 if ! command -v "$nvcc" >/dev/null; then
     echo "no nvcc here"
     exit 77
@@ -20,6 +23,20 @@ quick="-Xptxas -O0" # for what is assembled and not read
 if "$nvcc" --help | grep -q -e --Ofast-compile; then
     quick="--Ofast-compile max"
 fi
+
+# The PTX for sm_90 that the build kept beside each fat binary; where there are several, by its name.
+kept_ptx()
+{
+    if [ $# = 0 ] || [ ! -s "$1" ]; then
+        echo "this build has no kernels for GPUs" >&2
+        exit 77
+    fi
+    for fatbin; do
+        set -- "$fatbin".kept/*.compute_90.ptx
+        [ -e "$1" ] || set -- "$fatbin".kept/*.ptx
+        cat "$1"
+    done
+}
 
 case $what in
 calls)
@@ -37,25 +54,11 @@ programs)
     done
     ;;
 early)
-    "$nvcc" -arch=sm_90 $strict -ptx "$root/src/cuda/kernels.cu" -o "$folder/kernels.ptx"
+    kept_ptx "$@" >"$folder/kernels.ptx"
     python3 "$root/tests/gpu/ptx_early.py" "$folder/kernels.ptx"
     ;;
 ep)
-    # Kernels that pass ranks by are the same sources with other code, so that they are a program of their own.
-    for source in "$root"/src/cuda/ep/*/*.cu; do
-        case $source in
-        *_passing.cu) echo "#include \"$source\"" >>"$folder/passing.cu" ;;
-        *) echo "#include \"$source\"" >>"$folder/others.cu" ;;
-        esac
-    done
-    inlines="" # calls are not followed, so what is to be inlined has to be
-    if "$nvcc" --help | grep -q -e --Ofast-compile; then
-        inlines="--Ofast-compile mid"
-    fi
-    for part in others passing; do
-        "$nvcc" -arch=sm_90 $strict $inlines -ptx "$folder/$part.cu" -o "$folder/$part.ptx"
-    done
-    cat "$folder/others.ptx" "$folder/passing.ptx" >"$folder/ep.ptx"
+    kept_ptx "$@" >"$folder/ep.ptx"
     python3 "$root/tests/gpu/ptx_votes.py" "$folder/ep.ptx" 50
     # And it would find one that does not.
     grep -v 'bar\.warp\.sync' "$folder/ep.ptx" >"$folder/unordered.ptx"
