@@ -11,24 +11,13 @@ static weft_status check_world(weft_world *world, const char *call)
     return wefti_world_check(world, call);
 }
 
-static weft_status check_local(const char *call, const char *name, const void *local, size_t bytes)
-{
-    if (local == NULL && bytes > 0) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument '%s' is NULL, with %zu bytes", call, name, bytes);
-    }
-    return WEFT_OK;
-}
-
 /* Where the GPU has the symmetric `bytes` bytes at `address` of PE `pe`; NULL when that is far. */
 static weft_status locate(weft_world *world, const char *call, const void *address, size_t bytes, int pe, void **at)
 {
     uint64_t left = 0;
     uint64_t offset = (uint64_t)((uintptr_t)address - world->view.heap);
     uint64_t reserved = wefti_ld64(&world->view.heap_bytes, WEFTI_RELAXED);
-    if (pe < 0 || pe >= (int)world->view.pes) {
-        return wefti_error(WEFT_ERR_RANGE, "%s: PE %d is not one of the %u PEs of world \"%s\"; give one of 0 to %u",
-                           call, pe, world->view.pes, world->name, world->view.pes - 1);
-    }
+    WEFT_TRY(wefti_rma_check_pe(world, call, pe));
     int is_host = offset < reserved;
     int is_far = world->device->ops->memory->is_far(world->device, pe);
     *at = NULL;
@@ -67,7 +56,7 @@ weft_status weft_putmem_on_stream(weft_world *world, void *dest, const void *sou
     WEFT_TRY(check_world(world, call));
     WEFTI_SPAN_OF_BLOCK(world, call);
     WEFT_TRY(locate(world, call, dest, bytes, pe, &at));
-    WEFT_TRY(check_local(call, "source", source, bytes));
+    WEFT_TRY(wefti_rma_check_local(call, "source", source, bytes));
     const wefti_device_request request = {
         .kind = WEFTI_DEVICE_PUT, .pe = pe, .address = dest, .local = source, .bytes = bytes};
     if (bytes == 0) {
@@ -85,7 +74,7 @@ weft_status weft_getmem_on_stream(weft_world *world, void *dest, const void *sou
     WEFT_TRY(check_world(world, call));
     WEFTI_SPAN_OF_BLOCK(world, call);
     WEFT_TRY(locate(world, call, source, bytes, pe, &at));
-    WEFT_TRY(check_local(call, "dest", dest, bytes));
+    WEFT_TRY(wefti_rma_check_local(call, "dest", dest, bytes));
     const wefti_device_request request = {
         .kind = WEFTI_DEVICE_GET, .pe = pe, .address = (void *)(uintptr_t)source, .local = dest, .bytes = bytes};
     if (bytes == 0) {
@@ -108,7 +97,7 @@ static weft_status strided(weft_world *world, const char *call, const wefti_devi
     const void *here = all.is_get ? all.dest : all.source;
     const size_t here_span = all.is_get ? dest_span : source_span;
     WEFT_TRY(locate(world, call, there, all.is_get ? source_span : dest_span, all.pe, &at));
-    WEFT_TRY(check_local(call, "local", here, here_span));
+    WEFT_TRY(wefti_rma_check_local(call, "local", here, here_span));
     if (here_span > PTRDIFF_MAX || all.element > UINT32_MAX) {
         return wefti_error(WEFT_ERR_RANGE, "%s: %zu elements of %zu bytes exceed the address space", call, all.count,
                            all.element);
@@ -158,7 +147,7 @@ weft_status weft_putmem_signal_on_stream(weft_world *world, void *dest, const vo
         .dest = dest, .source = source, .bytes = bytes, .signal = signal, .value = value, .op = op, .pe = pe};
     if (bytes > 0) {
         WEFT_TRY(locate(world, call, dest, bytes, pe, &at));
-        WEFT_TRY(check_local(call, "source", source, bytes));
+        WEFT_TRY(wefti_rma_check_local(call, "source", source, bytes));
     }
     return world->device->ops->stream->signal(world->device, &request, at, stream);
 }

@@ -4,6 +4,23 @@
 #include "weft/inline/rma.h"
 #include "world/world.h"
 
+weft_status wefti_rma_check_pe(const weft_world *world, const char *call, int pe)
+{
+    if (pe < 0 || pe >= (int)world->view.pes) {
+        return wefti_error(WEFT_ERR_RANGE, "%s: PE %d is not one of the %u PEs of world \"%s\"; give one of 0 to %u",
+                           call, pe, world->view.pes, world->name, world->view.pes - 1);
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_rma_check_local(const char *call, const char *name, const void *local, size_t bytes)
+{
+    if (local == NULL && bytes > 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument '%s' is NULL, with %zu bytes", call, name, bytes);
+    }
+    return WEFT_OK;
+}
+
 /* Whether `bytes` bytes at `address`, the argument `name`, lie in the heap and `pe` in the world; which of them does
  * not, in words. */
 static weft_status check(weft_world *world, const char *call, const char *name, const void *address, size_t bytes,
@@ -13,10 +30,7 @@ static weft_status check(weft_world *world, const char *call, const char *name, 
     if (address == NULL) {
         return wefti_error_null(call, name);
     }
-    if (pe < 0 || pe >= (int)world->view.pes) {
-        return wefti_error(WEFT_ERR_RANGE, "%s: PE %d is not one of the %u PEs of world \"%s\"; give one of 0 to %u",
-                           call, pe, world->view.pes, world->name, world->view.pes - 1);
-    }
+    WEFT_TRY(wefti_rma_check_pe(world, call, pe));
     uint64_t offset = (uint64_t)((uintptr_t)address - world->view.heap);
     uint64_t reserved = wefti_ld64(&world->view.heap_bytes, WEFTI_RELAXED);
     if (offset > reserved || bytes > reserved - offset) {
@@ -24,14 +38,6 @@ static weft_status check(weft_world *world, const char *call, const char *name, 
                            "%s: %zu bytes at %p are not in the symmetric heap of world \"%s\" (%llu bytes at %p); "
                            "allocate them with weft_malloc of this world",
                            call, bytes, address, world->name, (unsigned long long)reserved, (void *)world->heap);
-    }
-    return WEFT_OK;
-}
-
-static weft_status check_local(const char *call, const char *name, const void *local, size_t bytes)
-{
-    if (local == NULL && bytes > 0) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument '%s' is NULL, with %zu bytes", call, name, bytes);
     }
     return WEFT_OK;
 }
@@ -50,10 +56,7 @@ static wefti_device *device_of(const weft_world *world, const void *address)
 static weft_status locate(weft_world *world, const char *call, const void *address, size_t bytes, int pe, void **at)
 {
     uint64_t left = 0;
-    if (pe < 0 || pe >= (int)world->view.pes) {
-        return wefti_error(WEFT_ERR_RANGE, "%s: PE %d is not one of the %u PEs of world \"%s\"; give one of 0 to %u",
-                           call, pe, world->view.pes, world->name, world->view.pes - 1);
-    }
+    WEFT_TRY(wefti_rma_check_pe(world, call, pe));
     WEFTI_COUNT(world, device_accesses, 1);
     (void)world->device->ops->memory->locate(world->device, address, (int)world->view.pe, &left);
     *at = (void *)world->device->ops->memory->locate(world->device, address, pe, &left);
@@ -82,7 +85,7 @@ static weft_status device_put(weft_world *world, const char *call, void *dest, c
     const wefti_device_request request = {
         .kind = WEFTI_DEVICE_PUT, .pe = pe, .address = dest, .local = source, .bytes = bytes};
     WEFT_TRY(locate(world, call, dest, bytes, pe, &at));
-    WEFT_TRY(check_local(call, "source", source, bytes));
+    WEFT_TRY(wefti_rma_check_local(call, "source", source, bytes));
     if (bytes == 0) {
         return WEFT_OK;
     }
@@ -97,7 +100,7 @@ static weft_status device_get(weft_world *world, const char *call, void *dest, c
     const wefti_device_request request = {
         .kind = WEFTI_DEVICE_GET, .pe = pe, .address = (void *)(uintptr_t)source, .local = dest, .bytes = bytes};
     WEFT_TRY(locate(world, call, source, bytes, pe, &at));
-    WEFT_TRY(check_local(call, "dest", dest, bytes));
+    WEFT_TRY(wefti_rma_check_local(call, "dest", dest, bytes));
     if (bytes == 0) {
         return WEFT_OK;
     }
@@ -140,7 +143,7 @@ weft_status wefti_put_slow(weft_world *world, void *dest, const void *source, si
         return device_put(world, call, dest, source, bytes, pe, 0);
     }
     WEFT_TRY(check(world, call, "dest", dest, bytes, pe));
-    WEFT_TRY(check_local(call, "source", source, bytes));
+    WEFT_TRY(wefti_rma_check_local(call, "source", source, bytes));
     if (bytes == 0) {
         return WEFT_OK;
     }
@@ -157,7 +160,7 @@ weft_status wefti_get_slow(weft_world *world, void *dest, const void *source, si
         return device_get(world, call, dest, source, bytes, pe, 0);
     }
     WEFT_TRY(check(world, call, "source", source, bytes, pe));
-    WEFT_TRY(check_local(call, "dest", dest, bytes));
+    WEFT_TRY(wefti_rma_check_local(call, "dest", dest, bytes));
     if (bytes == 0) {
         return WEFT_OK;
     }
@@ -202,7 +205,7 @@ weft_status wefti_put_signal_slow(weft_world *world, void *dest, const void *sou
     WEFT_TRY(check(world, call, "signal", signal, sizeof *signal, pe));
     if (bytes > 0) {
         WEFT_TRY(check(world, call, "dest", dest, bytes, pe));
-        WEFT_TRY(check_local(call, "source", source, bytes));
+        WEFT_TRY(wefti_rma_check_local(call, "source", source, bytes));
     }
     WEFT_TRY(check_signal(call, signal, op));
     wefti_transport *transport = wefti_world_transport(world, pe);
@@ -282,5 +285,5 @@ weft_status wefti_rma_check(weft_world *world, const char *call, const void *add
     } else {
         WEFT_TRY(check(world, call, "address", address, bytes, pe));
     }
-    return check_local(call, "local", local, bytes);
+    return wefti_rma_check_local(call, "local", local, bytes);
 }

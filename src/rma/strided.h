@@ -9,6 +9,10 @@
 /* slow.c: the errors of an access to `bytes` bytes at `address` on `pe`, with a local buffer. */
 weft_status wefti_rma_check(weft_world *world, const char *call, const void *address, size_t bytes, const void *local,
                             int pe);
+/* WEFT_ERR_RANGE: the world has no such PE. */
+weft_status wefti_rma_check_pe(const weft_world *world, const char *call, int pe);
+/* WEFT_ERR_ARGUMENT: the local buffer, the argument `name`, is NULL, and `bytes` are more than none. */
+weft_status wefti_rma_check_local(const char *call, const char *name, const void *local, size_t bytes);
 
 /* WEFT_ERR_ARGUMENT: a stride below 1, elements of no bytes. */
 weft_status wefti_strided_check(const char *call, ptrdiff_t dest_stride, ptrdiff_t source_stride, size_t element);
