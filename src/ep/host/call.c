@@ -1,11 +1,10 @@
 #include "ep/host/call.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "ep/check.h"
 #include "ep/growth.h"
 #include "ep/host/crossing.h"
@@ -18,6 +17,8 @@
 #define ROUTE_MASK ((UINT64_C(1) << ROUTE_BITS) - 1)
 /* In place of a route's epoch: the call is of another backend, whose kernels compare that. */
 #define ROUTE_UNTOLD ROUTE_MASK
+
+#define CALL_BYTES 192 /* the words for a call */
 
 wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_signature_fields *fields)
 {
@@ -175,74 +176,62 @@ weft_status wefti_ep_call_await_done(const wefti_ep_call *call)
     return WEFT_OK;
 }
 
-/* Text that grows; append prints to its end. */
-typedef struct text {
-    char bytes[192];
-    size_t used;
-} text;
-
-static void WEFT_PRINTF(2, 3) append(text *to, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    int more = vsnprintf(to->bytes + to->used, sizeof to->bytes - to->used, format, list);
-    va_end(list);
-    to->used += more > 0 && to->used + (size_t)more < sizeof to->bytes ? (size_t)more : 0;
-}
-
-static void append_plan(text *to, uint64_t plan)
+static void append_plan(wefti_text *to, uint64_t plan)
 {
     unsigned layout = plan & 3;
-    append(to, ", topk %u, %s, %s %u", (unsigned)(plan >> 8 & 0xffffff), wefti_ep_layout_name((weft_ep_layout)layout),
-           layout >= WEFT_EP_SLOTS_SOURCE ? "Tmax" : "alignment", (unsigned)(plan >> 32));
-    append(to, "%s%s", (plan >> 2 & 1) != 0 ? ", summed by choice" : "",
-           (plan >> 3 & 1) != 0 ? ", of destinations" : "");
+    wefti_text_append(to, ", topk %u, %s, %s %u", (unsigned)(plan >> 8 & 0xffffff),
+                      wefti_ep_layout_name((weft_ep_layout)layout),
+                      layout >= WEFT_EP_SLOTS_SOURCE ? "Tmax" : "alignment", (unsigned)(plan >> 32));
+    wefti_text_append(to, "%s%s", (plan >> 2 & 1) != 0 ? ", summed by choice" : "",
+                      (plan >> 3 & 1) != 0 ? ", of destinations" : "");
 }
 
-static text describe(const wefti_ep_call_header *header)
+/* The call of a header in words. */
+static void describe(char bytes[CALL_BYTES], const wefti_ep_call_header *header)
 {
     static const char *const kinds[] = {"no call",   "an update",           "a dispatch",
                                         "a combine", "a dispatch backward", "a combine backward"};
     wefti_ep_signature_fields fields = wefti_ep_signature_split(header->signature);
-    text to = {.used = 0};
-    append(&to, "%s", kinds[fields.kind <= WEFTI_EP_COMBINE_BWD ? fields.kind : 0]);
+    wefti_text to = {.bytes = bytes, .size = CALL_BYTES};
+    wefti_text_append(&to, "%s", kinds[fields.kind <= WEFTI_EP_COMBINE_BWD ? fields.kind : 0]);
     if (fields.hidden != 0) {
-        append(&to, " of %u %s", wefti_ep_width_hidden((weft_ep_dtype)fields.dtype, fields.hidden),
-               wefti_ep_dtype_name((weft_ep_dtype)fields.dtype));
+        wefti_text_append(&to, " of %u %s", wefti_ep_width_hidden((weft_ep_dtype)fields.dtype, fields.hidden),
+                          wefti_ep_dtype_name((weft_ep_dtype)fields.dtype));
     }
     if (fields.out_dtype != 0 && fields.out_dtype != fields.dtype) {
-        append(&to, " to %s", wefti_ep_dtype_name((weft_ep_dtype)fields.out_dtype));
+        wefti_text_append(&to, " to %s", wefti_ep_dtype_name((weft_ep_dtype)fields.out_dtype));
     }
     if (fields.scale_type == WEFT_EP_SCALE_BYTES) {
-        append(&to, " with %u of scales", wefti_ep_width_scale_bytes((weft_ep_dtype)fields.dtype, fields.hidden));
+        wefti_text_append(&to, " with %u of scales",
+                          wefti_ep_width_scale_bytes((weft_ep_dtype)fields.dtype, fields.hidden));
     } else if (fields.scale_type != 0) {
         static const char *const names[] = {"no", "float32", "ue8m0", "ue8m0 (of 32)", "no", "float32 (powers of two)"};
-        append(&to, ", %s scales", names[fields.scale_type < sizeof names / sizeof *names ? fields.scale_type : 0]);
+        wefti_text_append(&to, ", %s scales",
+                          names[fields.scale_type < sizeof names / sizeof *names ? fields.scale_type : 0]);
     }
     if ((fields.flags & WEFT_EP_WEIGHTED) != 0) {
-        append(&to, ", weighted");
+        wefti_text_append(&to, ", weighted");
     }
     if ((fields.flags & WEFTI_EP_FORWARDED) != 0) {
-        append(&to, ", forwarded");
+        wefti_text_append(&to, ", forwarded");
     }
     if ((fields.flags & WEFTI_EP_NEW_WEIGHTS) != 0) {
-        append(&to, ", with new weights");
+        wefti_text_append(&to, ", with new weights");
     }
     if (fields.kind == WEFTI_EP_COMBINE && (fields.flags & WEFTI_EP_OWN_WEIGHTS) != 0) {
-        append(&to, ", own weights");
+        wefti_text_append(&to, ", own weights");
     }
     if (fields.kind == WEFTI_EP_COMBINE && (fields.flags & WEFTI_EP_OWN_IDS) != 0) {
-        append(&to, ", own ids");
+        wefti_text_append(&to, ", own ids");
     }
     if ((fields.flags & WEFTI_EP_VALUES) != 0) {
-        append(&to, fields.kind == WEFTI_EP_COMBINE ? ", with values" : ", with weights");
+        wefti_text_append(&to, fields.kind == WEFTI_EP_COMBINE ? ", with values" : ", with weights");
     }
     if (header->plan != 0) {
         append_plan(&to, header->plan);
     } else if ((header->route & ROUTE_MASK) != ROUTE_UNTOLD) {
-        append(&to, ", on the route updated in call %" PRIu64, header->route & ROUTE_MASK);
+        wefti_text_append(&to, ", on the route updated in call %" PRIu64, header->route & ROUTE_MASK);
     }
-    return to;
 }
 
 weft_status wefti_ep_call_end(const wefti_ep_call *call)
@@ -254,12 +243,13 @@ weft_status wefti_ep_call_end(const wefti_ep_call *call)
     if (call->mismatched_rank < 0) {
         return WEFT_OK;
     }
-    text mine = describe(&call->header);
-    text other = describe(&call->mismatched_header);
+    char mine[CALL_BYTES], other[CALL_BYTES];
+    describe(mine, &call->header);
+    describe(other, &call->mismatched_header);
     return wefti_error(WEFT_ERR_MISMATCH,
                        "%s: call %" PRIu64 " of the group is %s on rank %d and %s on rank %d (PE %d); ranks must make "
                        "the same calls in the same order",
-                       call->name, call->epoch, mine.bytes, ep->rank, other.bytes, call->mismatched_rank,
+                       call->name, call->epoch, mine, ep->rank, other, call->mismatched_rank,
                        ep->host->peers[call->mismatched_rank].pe);
 }
 

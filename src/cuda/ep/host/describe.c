@@ -1,25 +1,8 @@
 /* cuda/ep/host/describe.c: the words for a call of expert parallelism on GPUs. */
 #include "cuda/ep/host/describe.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
+#include "base/text.h"
 #include "ep/check.h"
-
-typedef struct text {
-    char *bytes;
-    size_t used;
-} text;
-
-__attribute__((format(printf, 2, 3))) static void append(text *to, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    int bytes = vsnprintf(to->bytes + to->used, WEFTI_CUDA_EP_CALL_BYTES - to->used, format, arguments);
-    va_end(arguments);
-    to->used += bytes > 0 ? (size_t)bytes : 0;
-    to->used = to->used < WEFTI_CUDA_EP_CALL_BYTES ? to->used : WEFTI_CUDA_EP_CALL_BYTES - 1;
-}
 
 #define CALL_BIT(CALL) (1u << WEFTI_CUDA_EP_##CALL)
 #define DISPATCHES (CALL_BIT(DISPATCH) | CALL_BIT(DISPATCH_HALVES))
@@ -48,41 +31,41 @@ static const struct {
     {COMBINES | CALL_BIT(DISPATCH_BWD), FLAG(BY_CHOICE), ", order by choice"},
 };
 
-static void append_flags(text *to, unsigned call, unsigned flags)
+static void append_flags(wefti_text *to, unsigned call, unsigned flags)
 {
     for (size_t i = 0; i < sizeof flag_texts / sizeof *flag_texts; i++) {
         if ((flag_texts[i].calls >> call & 1) != 0 && (flags & flag_texts[i].mask) == flag_texts[i].value) {
-            append(to, "%s", flag_texts[i].text);
+            wefti_text_append(to, "%s", flag_texts[i].text);
         }
     }
 }
 
-static void append_rows(text *to, unsigned dtypes, unsigned width, unsigned flags)
+static void append_rows(wefti_text *to, unsigned dtypes, unsigned width, unsigned flags)
 {
     const weft_ep_dtype dtype = (weft_ep_dtype)(dtypes & (WEFTI_CUDA_EP_TO_FP8 - 1));
     const unsigned scale_bytes = wefti_ep_width_scale_bytes(dtype, width);
-    append(to, " of %u %s", wefti_ep_width_hidden(dtype, width), wefti_ep_dtype_name(dtype));
+    wefti_text_append(to, " of %u %s", wefti_ep_width_hidden(dtype, width), wefti_ep_dtype_name(dtype));
     if ((dtypes & WEFTI_CUDA_EP_TO_FP8) != 0) {
-        append(to, " to %s", wefti_ep_dtype_name(WEFT_EP_FP8_E4M3));
+        wefti_text_append(to, " to %s", wefti_ep_dtype_name(WEFT_EP_FP8_E4M3));
     }
     if (scale_bytes != 0) {
-        append(to, " with %u of scales", scale_bytes);
+        wefti_text_append(to, " with %u of scales", scale_bytes);
     }
     if (((dtypes & WEFTI_CUDA_EP_TO_FP8) != 0 || dtype == WEFT_EP_FP8_E4M3) &&
         (flags >> WEFTI_CUDA_EP_SCALES_SHIFT & WEFTI_CUDA_EP_SCALES_MASK) == 0) {
-        append(to, ", float32 (powers of two) scales");
+        wefti_text_append(to, ", float32 (powers of two) scales");
     }
 }
 
 /* The plan of a call that updates its route, or the route's last update. */
-static void append_route(text *to, int is_fresh, weft_ep_layout layout, uint32_t route, int ranks)
+static void append_route(wefti_text *to, int is_fresh, weft_ep_layout layout, uint32_t route, int ranks)
 {
     static const char *const words[] = {"", ", alignment ", ", Tmax ", ", Tmax "};
-    append(to, ", %s", wefti_ep_layout_name(layout));
+    wefti_text_append(to, ", %s", wefti_ep_layout_name(layout));
     if (!is_fresh) {
-        append(to, ", on the route updated in call %u", route / 2);
+        wefti_text_append(to, ", on the route updated in call %u", route / 2);
     } else if (layout != WEFT_EP_RANK_MAJOR) { /* of slots by expert 1 + R * Tmax: divided by R that is Tmax */
-        append(to, "%s%u", words[layout], layout == WEFT_EP_SLOTS_EXPERT ? route / (uint32_t)ranks : route);
+        wefti_text_append(to, "%s%u", words[layout], layout == WEFT_EP_SLOTS_EXPERT ? route / (uint32_t)ranks : route);
     }
 }
 
@@ -99,17 +82,18 @@ void wefti_cuda_ep_describe(char bytes[WEFTI_CUDA_EP_CALL_BYTES], uint64_t signa
     const wefti_cuda_ep_signature_fields fields = wefti_cuda_ep_signature_split(signature);
     const int is_dispatch = (DISPATCHES >> fields.call & 1) != 0;
     const int is_update = is_dispatch && (fields.flags & WEFTI_CUDA_EP_MOVE) == 0;
-    text to = {.bytes = bytes};
-    append(&to, "%s", is_update ? "an update" : calls[fields.call & 7]);
+    wefti_text to = {.bytes = bytes, .size = WEFTI_CUDA_EP_CALL_BYTES};
+    wefti_text_append(&to, "%s", is_update ? "an update" : calls[fields.call & 7]);
     if (!is_update) {
         append_rows(&to, fields.dtype, fields.hidden & ~(WEFTI_CUDA_EP_TO_RANKS | WEFTI_CUDA_EP_BY_POSITION),
                     is_dispatch ? fields.flags : ~0u);
     }
     append_flags(&to, fields.call, fields.flags);
-    append(&to, ", topk %u", fields.topk);
+    wefti_text_append(&to, ", topk %u", fields.topk);
     append_route(&to, is_dispatch && (fields.flags & WEFTI_CUDA_EP_FRESH) != 0,
                  (weft_ep_layout)(fields.flags >> WEFTI_CUDA_EP_LAYOUT_SHIFT & 3), route, ranks);
     if (is_dispatch && (fields.hidden & WEFTI_CUDA_EP_TO_RANKS) != 0) {
-        append(&to, (fields.hidden & WEFTI_CUDA_EP_BY_POSITION) != 0 ? ", of positions" : ", of destinations");
+        wefti_text_append(&to,
+                          (fields.hidden & WEFTI_CUDA_EP_BY_POSITION) != 0 ? ", of positions" : ", of destinations");
     }
 }
