@@ -59,18 +59,27 @@ typedef struct token_to {
     int first; /* its first choice there */
 } token_to;
 
-/* The source's tokens to the rank, by their numbers. */
+/* The source's tokens to the rank, by their numbers. Those of each number are a list, made in one pass: looking at all
+ * tokens for each number would be much of the time of a random case. */
 static void visit_positions(ep_routing *routing, int source, int owner,
                             void (*visit)(ep_routing *routing, const token_to *to))
 {
     const ep_case *one = routing->one;
-    int tokens = one->tokens[source];
+    const int tokens = one->tokens[source];
+    int first[EP_TOKENS_MAX], next[EP_TOKENS_MAX];
     for (int position = 0; position < tokens; position++) {
-        for (int token = 0; token < tokens; token++) {
-            if (ep_owner_of(one, source, token, owner) == owner &&
-                one->positions[source][token * one->plan.topk + owner] == position) {
-                visit(routing, &(token_to){source, token, owner, owner});
-            }
+        first[position] = -1;
+    }
+    for (int token = tokens - 1; token >= 0; token--) {
+        const int position = one->positions[source][token * one->plan.topk + owner];
+        if (ep_owner_of(one, source, token, owner) == owner && position >= 0 && position < tokens) {
+            next[token] = first[position];
+            first[position] = token;
+        }
+    }
+    for (int position = 0; position < tokens; position++) {
+        for (int token = first[position]; token >= 0; token = next[token]) {
+            visit(routing, &(token_to){source, token, owner, owner});
         }
     }
 }
