@@ -66,7 +66,8 @@ static void visit_positions(ep_routing *routing, int source, int owner,
 {
     const ep_case *one = routing->one;
     const int tokens = one->tokens[source];
-    int first[EP_TOKENS_MAX], next[EP_TOKENS_MAX];
+    int *first = calloc((size_t)tokens + 1, 2 * sizeof *first);
+    int *next = first + tokens;
     for (int position = 0; position < tokens; position++) {
         first[position] = -1;
     }
@@ -82,6 +83,7 @@ static void visit_positions(ep_routing *routing, int source, int owner,
             visit(routing, &(token_to){source, token, owner, owner});
         }
     }
+    free(first);
 }
 
 /* Visit each of them, by source, then token. */
