@@ -130,6 +130,22 @@ static weft_status dispatch(ep_rig *rig, weft_ep_route *which, weft_ep_dtype dty
     return weft_ep_dispatch(which, &in, &out, NULL);
 }
 
+/* Rows that become fp8, with such scales: the text says which. */
+static weft_status quantise(ep_rig *rig, weft_ep_scale_type type)
+{
+    float scales[PES * TOKENS * 2 * ((HIDDEN + 127) / 128)];
+    weft_ep_rows in = rows_of(rig->in, WEFT_EP_F32, HIDDEN);
+    weft_ep_received out = WEFT_EP_RECEIVED_INIT;
+    out.rows = rows_of(rig->received, WEFT_EP_FP8_E4M3, HIDDEN);
+    out.rows.scales = scales;
+    out.rows.scale_type = type;
+    out.rows_capacity = (size_t)PES * TOKENS * 2;
+    weft_status status = weft_ep_dispatch(rig->plain, &in, &out, NULL);
+    (void)names("float32 scales");
+    (void)names("float32 (powers of two) scales");
+    return status;
+}
+
 static weft_status combine(ep_rig *rig, unsigned flags)
 {
     weft_ep_rows in = rows_of(rig->received, WEFT_EP_F32, HIDDEN);
@@ -167,6 +183,7 @@ static void call_with_differences(ep_rig *rig)
     MISMATCH(dispatch(rig, rig->plain, WEFT_EP_F32, odd ? HIDDEN / 2 : HIDDEN));
     MISMATCH(dispatch(rig, rig->plain, odd ? WEFT_EP_BF16 : WEFT_EP_F32, HIDDEN));
     MISMATCH(dispatch(rig, odd ? rig->other : rig->plain, WEFT_EP_F32, HIDDEN));
+    MISMATCH(quantise(rig, odd ? WEFT_EP_SCALE_F32_POW2 : WEFT_EP_SCALE_F32));
     MISMATCH(combine(rig, odd ? 0 : WEFT_EP_WEIGHTED));
     static const float weights[TOKENS] = {1, 2, 3};
     static const int32_t ids[TOKENS] = {0};

@@ -88,12 +88,9 @@ static ncclResult_t check_config(const ncclEpGroupConfig_t *config, int ranks)
         config->algorithm == NCCL_EP_ALGO_HIGH_THROUGHPUT) {
         return nep_fail(ncclInvalidUsage, CALL ": NCCL_EP_OVERFLOW_DROP needs config.max_recv_tokens_per_rank");
     }
-    if (config->num_topk > config->num_experts || config->num_topk > TOPK_DEFAULT) {
-        return nep_fail(ncclInvalidArgument, CALL ": config.num_topk is %u; give at most %d and the %u experts",
-                        config->num_topk, TOPK_DEFAULT, config->num_experts);
-    }
-    if (config->max_num_sms > INT32_MAX) {
-        return nep_fail(ncclInvalidArgument, CALL ": config.max_num_sms is %u", config->max_num_sms);
+    if (config->num_topk > INT32_MAX || config->max_num_sms > INT32_MAX) {
+        return nep_fail(ncclInvalidArgument, CALL ": config.num_topk is %u, config.max_num_sms %u", config->num_topk,
+                        config->max_num_sms);
     }
     if ((config->alloc.alloc_fn == NULL) != (config->alloc.free_fn == NULL)) {
         return nep_fail(ncclInvalidArgument, CALL ": config.alloc has one function; give both or neither");

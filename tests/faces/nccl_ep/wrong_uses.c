@@ -415,7 +415,7 @@ WRONG(endless_rows, g->row_sizes[0] = SIZE_MAX)
 WRONG(endless_ids, g->choice_sizes[0] = SIZE_MAX / 2)
 WRONG(deep_ids, (g->idx.ndim = 3, g->idx.sizes = g->row_sizes))
 WRONG(no_choices, g->choice_sizes[1] = 0)
-WRONG(more_choices_than_experts, g->group.num_topk = EXPERTS + 1)
+WRONG(more_choices_than_possible, g->group.num_topk = 65536)
 WRONG(negative_choices, g->group.num_topk = 1u << 31)
 WRONG(negative_sms, g->group.max_num_sms = UINT32_MAX)
 WRONG(endless_tokens, g->group.max_dispatch_tokens_per_rank = g->group.max_recv_tokens_per_rank = INT32_MAX)
@@ -594,9 +594,9 @@ static const use uses[] = {
     {update_ht, deep_ids, 0, ncclInvalidArgument, "two dimensions"},
     {update_ht, no_choices, 0, ncclInvalidArgument, "has 0 choices"},
     {create_handle, no_choices, 0, ncclInvalidArgument, "has 0 choices"},
-    {make_group, more_choices_than_experts, 0, ncclInvalidArgument, "num_topk is 5"},
+    {make_group, more_choices_than_possible, 0, ncclInvalidArgument, "topk_max is 65536"},
     {make_group, negative_choices, 0, ncclInvalidArgument, "num_topk is 2147483648"},
-    {make_group, negative_sms, 0, ncclInvalidArgument, "max_num_sms is 4294967295"},
+    {make_group, negative_sms, 0, ncclInvalidArgument, "max_num_sms 4294967295"},
     {make_group, endless_tokens, 0, ncclInvalidArgument, "tokens_max 2147483647"},
     {make_group, endless_bytes, 0, ncclInvalidArgument, "row_bytes_max is 2147483632"},
     {make_group, endless_row, 0, ncclInvalidArgument, "max_token_bytes is 4294967295"},
