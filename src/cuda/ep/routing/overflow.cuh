@@ -245,6 +245,9 @@ EP_DEVICE bool ep_drop_by_expert(const ep_dispatch &args, ep_call *call, bool fu
                                  wefti_u32 *counts)
 {
     const ep_group &group = args.group;
+    if (threadIdx.x == 0) { /* of the first round: a second one begins when all blocks have counted for it */
+        call->wanted = (wefti_u32)wefti_ld_relaxed(&args.tables.full[group.rank]);
+    }
     if (!full) {
         ep_write_accepted(args, call, first_unit, end_unit);
         return true;

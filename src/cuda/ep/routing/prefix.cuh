@@ -187,9 +187,6 @@ EP_DEVICE void ep_judge(const ep_dispatch &args, ep_call *call, bool fresh)
     const wefti_u32 capacity = call->headers[rank < group.ranks ? rank : 0][WEFTI_CUDA_EP_CAPACITY];
     const wefti_u32 limit = group.rows_limit < capacity ? group.rows_limit : capacity;
     const bool full = __any_sync(~0u, here && args.experts.slots == 0 && rows > limit);
-    if (rank == group.rank && (call->tag & 1) == 0) { /* in a second round some are dropped */
-        call->wanted = rows;
-    }
     if (!__all_sync(~0u, well)) {
         call->failed = 1;
     }
