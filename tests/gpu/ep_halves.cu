@@ -1,7 +1,7 @@
 /* Goal: between the halves of a dispatch or combine on GPUs nothing of it runs; a send waits for no other rank, and of
- * slot layouts, and of all with WEFT_EP_ROWS_WITH_SEND where nothing is sent beside rows, a recv waits for other ranks'
- * sends and not for their recvs, where ranks are few; calls of two groups, or two pairs of one, may lie in each other;
- * and two calls in a row of one route make routings.
+ * slot layouts, and of all with WEFT_EP_ROWS_WITH_SEND but new routings by rank where rows may be dropped, a recv waits
+ * for other ranks' sends and not for their recvs, where ranks are few; calls of two groups, or two pairs of one, may
+ * lie in each other; and two calls in a row of one route make routings.
  *
  * Method: random cases against the serial reference. In turns: a rank sends when those before it have sent and their
  * streams have ended, so that a send that waited for a rank after it would meet its deadline; where a recv waits for
@@ -51,12 +51,13 @@ static int is_of_slots(const test_pe *pe, const weft_ep_plan *plan)
     return !ep_is_many(pe->pes) && (plan->layout == WEFT_EP_SLOTS_SOURCE || plan->layout == WEFT_EP_SLOTS_EXPERT);
 }
 
-/* And where rows leave with send, of calls that send nothing beside them. */
+/* And where rows leave with send, but for counts of what is accepted. */
 static int waits_for_sends(const actor *who)
 {
     const int leaves = (who->setup.config.flags & WEFT_EP_ROWS_WITH_SEND) != 0;
-    const int is_alone = who->adds || (!who->fresh && who->payload.scale_type == WEFT_EP_SCALE_NONE);
-    return is_of_slots(who->of->pe, &who->plan) || (leaves && is_alone);
+    const int is_counted_late = !who->adds && who->fresh && who->plan.layout == WEFT_EP_RANK_MAJOR &&
+                                who->setup.config.overflow == WEFT_EP_OVERFLOW_DROP;
+    return is_of_slots(who->of->pe, &who->plan) || (leaves && !is_counted_late);
 }
 
 static void open_route(actor *who, uint64_t *common, unsigned layout)

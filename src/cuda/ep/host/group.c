@@ -136,9 +136,9 @@ static uint64_t staged_bytes(const weft_ep *ep)
 static wefti_cuda_ep_eager take_eager(const weft_ep *ep, wefti_cuda_ep_layout *at)
 {
     const int is_wanted = (ep->config.flags & WEFT_EP_ROWS_WITH_SEND) != 0 && ep->device->kind->eager_families != 0;
-    return is_wanted
-               ? wefti_cuda_ep_eager_of(at, ep->ranks, ep->config.row_bytes_max, (int)wefti_ep_scale_words_max(ep))
-               : (wefti_cuda_ep_eager){.cleared_bytes = 0};
+    return is_wanted ? wefti_cuda_ep_eager_of(at, ep->ranks, ep->config.topk_max, ep->config.row_bytes_max,
+                                              (int)wefti_ep_scale_words_max(ep))
+                     : (wefti_cuda_ep_eager){.cleared_bytes = 0};
 }
 
 static void set_limits(weft_ep *ep)

@@ -14,7 +14,10 @@ static weft_status launch_phase(const weft_ep_route *route, wefti_cuda_ep_phase 
         wefti_cuda_ep_eager_combine_args combine;
     } args;
     if (work < WEFTI_CUDA_EP_WORK_COMBINE) {
-        args.dispatch = (wefti_cuda_ep_eager_dispatch_args){.call = device->sent.dispatch, .eager = *eager};
+        args.dispatch =
+            (wefti_cuda_ep_eager_dispatch_args){.call = device->sent.dispatch,
+                                                .eager = *eager,
+                                                .is_by_expert = (wefti_i32)wefti_cuda_ep_is_by_expert(route)};
         *plan = wefti_cuda_ep_dispatch_plan(route, work, phase, &args.dispatch.call);
     } else {
         args.combine = (wefti_cuda_ep_eager_combine_args){.call = device->sent.combine, .eager = *eager};

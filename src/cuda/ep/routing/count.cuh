@@ -157,8 +157,10 @@ EP_DEVICE wefti_u32 ep_sum_partials(const ep_group &group, const ep_call *call, 
     return __all_sync(~0u, well) ? sum : ~0u;
 }
 
-/* Tell the owners how often their experts are chosen: this block's share of the experts. The warps from `skip` on. */
-EP_DEVICE void ep_post_choices(const ep_group &group, const ep_call *call, const ep_tables &tables, int skip)
+/* Tell the owners how often their experts are chosen: this block's share of the experts. `choices`: where, in an area;
+ * so it is below. The warps from `skip` on. */
+EP_DEVICE void ep_post_choices(const ep_group &group, const ep_call *call, const ep_tables &tables, wefti_u64 choices,
+                               int skip)
 {
     int experts = group.first_expert[group.ranks];
     int step = (ep_warps() - skip) * (int)gridDim.x;
@@ -169,8 +171,7 @@ EP_DEVICE void ep_post_choices(const ep_group &group, const ep_call *call, const
             owner++;
         }
         if (ep_lane() == 0 && sum != ~0u && (call->alive >> owner & 1) != 0) {
-            wefti_u64 *there = (wefti_u64 *)(group.area[owner] + group.at.choices) +
-                               (wefti_u64)group.rank * group.at.local_max +
+            wefti_u64 *there = (wefti_u64 *)(group.area[owner] + choices) + (wefti_u64)group.rank * group.at.local_max +
                                (wefti_u64)(expert - group.first_expert[owner]);
             wefti_st_relaxed(there, ep_packed(call->tag, sum));
         }
@@ -184,13 +185,14 @@ EP_DEVICE int ep_first_own(const ep_group &group)
 }
 
 /* Where `source` says how often they are chosen. */
-EP_DEVICE const wefti_u64 *ep_choices_from(const ep_group &group, int source)
+EP_DEVICE const wefti_u64 *ep_choices_from(const ep_group &group, wefti_u64 choices, int source)
 {
-    return (const wefti_u64 *)(group.area[group.rank] + group.at.choices) + (wefti_u64)source * group.at.local_max;
+    return (const wefti_u64 *)(group.area[group.rank] + choices) + (wefti_u64)source * group.at.local_max;
 }
 
 /* Hear how often this rank's experts are chosen: this block's share of them. The warps from `skip` on. */
-EP_DEVICE void ep_wait_choices(const ep_group &group, const ep_call *call, const ep_tables &tables, int skip)
+EP_DEVICE void ep_wait_choices(const ep_group &group, const ep_call *call, const ep_tables &tables, wefti_u64 choices,
+                               int skip)
 {
     int local = group.first_expert[group.rank + 1] - group.first_expert[group.rank];
     int step = (ep_warps() - skip) * (int)gridDim.x;
@@ -198,7 +200,7 @@ EP_DEVICE void ep_wait_choices(const ep_group &group, const ep_call *call, const
         int source = ep_lane();
         wefti_u32 count = 0;
         if (source < group.ranks) {
-            const wefti_u64 *here = ep_choices_from(group, source) + expert;
+            const wefti_u64 *here = ep_choices_from(group, choices, source) + expert;
             if ((call->alive >> source & 1) != 0) {
                 (void)ep_await_value(group, here, call->tag, source, &count);
             }

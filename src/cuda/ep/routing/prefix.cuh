@@ -223,8 +223,10 @@ EP_DEVICE bool ep_is_accepted(const ep_dispatch &args, const ep_call *call, int 
            ((wefti_u32)wefti_ld_relaxed(&args.tables.goes[at]) >> (token % unit_tokens) & 1) != 0;
 }
 
-/* The number of each choice of tokens first .. end - 1 among this block's rows of its expert, in place of the row.
+/* The number of each choice of tokens first .. end - 1 among this block's rows of its expert, in place of the row; with
+ * IS_EAGER also of tokens that may not be accepted: those are behind the ones that are, whose numbers stay as they are.
  * `numbers`: a word an expert. A warp. */
+template <bool IS_EAGER>
 EP_DEVICE void ep_number_rows(const ep_dispatch &args, const ep_call *call, int first, int end, wefti_u32 *numbers)
 {
     const int experts = args.group.first_expert[args.group.ranks];
@@ -243,7 +245,7 @@ EP_DEVICE void ep_number_rows(const ep_dispatch &args, const ep_call *call, int 
         const int token = i / args.topk;
         const int owner = ep_owner(args.group, call->alive, id);
         const bool numbered =
-            owner >= 0 && ep_is_accepted(args, call, first + token, owner) &&
+            owner >= 0 && (IS_EAGER || ep_is_accepted(args, call, first + token, owner)) &&
             !(args.experts.slots != 0 &&
               ep_is_again(args.choices, at + (wefti_u64)(token * args.topk), i - token * args.topk, id, experts));
         const wefti_u32 alike = __match_any_sync(~0u, numbered ? id : -1 - ep_lane());
@@ -314,6 +316,7 @@ EP_DEVICE void ep_find_tokens(const ep_call *call, int first_unit, int end_unit,
 }
 
 /* Number this block's rows. One warp. */
+template <bool IS_EAGER = false>
 EP_DEVICE void ep_number_share(const ep_dispatch &args, const ep_call *call, int first_unit, int end_unit,
                                wefti_u32 *numbers)
 {
@@ -321,7 +324,7 @@ EP_DEVICE void ep_number_share(const ep_dispatch &args, const ep_call *call, int
     int end;
     if (ep_warp() == ep_warps() - 3) { /* neither sends rows nor posts the call header */
         ep_find_tokens(call, first_unit, end_unit, &first, &end);
-        ep_number_rows(args, call, first, end, numbers);
+        ep_number_rows<IS_EAGER>(args, call, first, end, numbers);
     }
 }
 

@@ -25,15 +25,18 @@
  * since a row's place depends on all of them.
  *
  * Where rows leave with send (dispatch_eager.cu; eager.cuh) a kernel behind that of send moves them, of both layouts,
- * to where their receivers have memory for this rank's, and recv copies them to their places; what goes beside them
- * still goes in recv, but for scales that are made on the way:
+ * and what goes beside them, to where their receivers have memory for this rank's, and recv copies them to their
+ * places:
  *
- *     rows       ep_dispatch_rows. Grid: that of send; waits for nobody. Warps: sender warps, the others end. Shared
- *                memory: what the block knows of the call; a pipe a sender warp. Flags: next_unit; the words beside the
- *                rows (cuda/ep/eager.h). Bytes: each row read once and written once to each of its ranks. Floor: as
- *                above
- *     recv       ep_dispatch_recv. No sender warps. Bytes: each row read and written once more here, by expert as often
- *                as it has rows. Floor: these over the rate of a copy in this GPU's memory
+ *     rows       ep_dispatch_rows. Grid: that of send; waits for nobody. Warps: sender warps; the others send what goes
+ *                beside rows. Shared memory: what the block knows of the call; a pipe a sender warp, counts of experts,
+ *                a stage of scales for each of the others. Flags: next_unit; the words beside the rows
+ *                (cuda/ep/eager.h). Bytes: each row read once and written once to each of its ranks. Floor: as above
+ *     recv       ep_dispatch_recv. No sender warps. Of a new routing by source in a group that drops rows it tells
+ *                owners how often their experts are chosen, which follows from all ranks' call headers; by expert there
+ *                is a second round where rows are dropped. Else it waits for nothing that a recv sends. Bytes: each row
+ *                read and written once more here, by expert as often as it has rows. Floor: these over the rate of a
+ *                copy in this GPU's memory
  *
  * Bytes: each row is read once and written once to each of its ranks; by expert, read there once more if it has several
  * rows, and written to these. Floor: the bytes written to other ranks over the rate at which all GPUs together store to
@@ -96,21 +99,38 @@ template <class LAYOUT> EP_DEVICE void ep_note(const ep_dispatch &args, const ep
     }
 }
 
+/* Where in an area owners are told how often their experts are chosen. */
+template <class WAY> EP_DEVICE wefti_u64 ep_choices_of_call(const ep_dispatch &args, const ep_call *call)
+{
+    if constexpr (WAY::IS_EAGER) {
+        return ep_eager_of(args).choices[call->epoch & 1];
+    } else {
+        return args.group.at.choices;
+    }
+}
+
 /* What the other warps do. `goes`: not when the routing overflows; also then the caller learns what would have come. */
 template <class LAYOUT, class WAY>
 EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes, unsigned char *stages)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     const int skip = args.blocks.sender_warps;
-    if (goes && ep_has_meta(args)) {
+    if constexpr (WAY::IS_EAGER) {
+        if (LAYOUT::ROWS_OF_CHOICES && goes && fresh) {
+            ep_post_eager_bases(args, call);
+        }
+        if (LAYOUT::KEEPS_WEIGHTS && goes && ep_is(args, WEFTI_CUDA_EP_NEW_WEIGHTS)) {
+            ep_write_all_new_weights(args, call);
+        }
+    } else if (goes && ep_has_meta(args)) {
         ep_send_meta<LAYOUT>(args, call, stages);
     }
     if (goes && !fresh) {
         ep_receive_cached<LAYOUT>(args, call);
     }
     if (fresh) {
-        if (!LAYOUT::ROWS_OF_CHOICES) {
-            ep_post_choices(args.group, call, args.tables, skip);
+        if (!LAYOUT::ROWS_OF_CHOICES && (!WAY::IS_EAGER || args.group.drops != 0)) {
+            ep_post_choices(args.group, call, args.tables, ep_choices_of_call<WAY>(args, call), skip);
         }
         if (blockIdx.x == 0 && ep_warp() == ep_warps() - 1) {
             ep_note<LAYOUT>(args, call);
@@ -118,7 +138,7 @@ EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes,
         if (ep_tells(args) && blockIdx.x == gridDim.x - 1 && ep_warp() == ep_warps() - 2) {
             const wefti_u64 *words = LAYOUT::ROWS_OF_CHOICES
                                          ? ep_counts(args.group, call, args.group.rank, 0) + ep_first_own(args.group)
-                                         : ep_choices_from(args.group, 0);
+                                         : ep_choices_from(args.group, ep_choices_of_call<WAY>(args, call), 0);
             ep_tell_counts(&args, call, LAYOUT::ROWS_OF_CHOICES,
                            ep_lane() < args.group.ranks ? call->count[ep_lane()] : 0, words,
                            LAYOUT::ROWS_OF_CHOICES ? (wefti_u32)args.group.first_expert[args.group.ranks]
@@ -135,7 +155,7 @@ EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes,
         WAY::finish(args, call, goes, skip);
     }
     if (!LAYOUT::ROWS_OF_CHOICES && fresh) {
-        ep_wait_choices(args.group, call, args.tables, skip);
+        ep_wait_choices(args.group, call, args.tables, ep_choices_of_call<WAY>(args, call), skip);
     }
 }
 
@@ -175,7 +195,7 @@ EP_DEVICE void ep_finish_dispatch(const ep_dispatch &args, ep_call *call, const 
 {
     const ep_group &group = args.group;
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    if (LAYOUT::ROWS_OF_CHOICES && fresh && group.drops == 0) {
+    if (LAYOUT::ROWS_OF_CHOICES && fresh && group.drops == 0 && !WAY::IS_EAGER) {
         ep_number_share(args, call, first_unit, end_unit, (wefti_u32 *)(stages + args.experts.starts_at));
     }
     if (!ep_wait_headers(group, call)) {
@@ -375,8 +395,24 @@ template <class LAYOUT, class WAY> EP_DEVICE void ep_dispatch_recv(const ep_disp
                                     first_unit, end_unit);
 }
 
-/* Behind send: the rows leave, also those of a new routing that may turn out to overflow. Where they go is counted by
- * token in all layouts. */
+/* Behind send: what goes beside the rows leaves. The warps that do not move. */
+EP_DEVICE void ep_dispatch_beside_rows(const wefti_cuda_ep_eager_dispatch_args &all, const ep_call *call,
+                                       unsigned char *stages)
+{
+    const ep_dispatch &args = all.call;
+    if (ep_has_meta(args) && all.is_by_expert != 0) {
+        ep_send_meta<ep_by_expert, true>(args, call, stages);
+    } else if (ep_has_meta(args)) {
+        ep_send_meta<ep_by_source, true>(args, call, stages);
+    }
+    if (ep_is(args, WEFTI_CUDA_EP_FRESH) && all.is_by_expert == 0 && args.group.drops == 0) {
+        ep_post_choices(args.group, call, args.tables, ep_eager_of(args).choices[call->epoch & 1],
+                        args.blocks.sender_warps);
+    }
+}
+
+/* Behind send: the rows leave, also those of a new routing that may turn out to overflow, and what goes beside them.
+ * Where they go is counted by token in all layouts. */
 template <class WAY> EP_DEVICE void ep_dispatch_rows(const wefti_cuda_ep_eager_dispatch_args &all)
 {
     EP_SHARED(ep_call, call);
@@ -399,16 +435,21 @@ template <class WAY> EP_DEVICE void ep_dispatch_rows(const wefti_cuda_ep_eager_d
         call.pitch[threadIdx.x] = args.row_bytes;
         call.place[threadIdx.x] = 0;
     }
+    int first_unit;
+    int end_unit;
+    ep_share(wefti_cuda_ep_units(call.tokens), &first_unit, &end_unit);
+    if (fresh && all.is_by_expert != 0) {
+        ep_number_share<true>(args, &call, first_unit, end_unit, (wefti_u32 *)(stages + args.experts.starts_at));
+    }
     __syncthreads();
     if (threadIdx.x == blockDim.x - 1) {
-        int first_unit;
-        int end_unit;
-        ep_share(wefti_cuda_ep_units(call.tokens), &first_unit, &end_unit);
         ep_offer_units(args, &call, first_unit, end_unit);
     }
     if (ep_warp() < args.blocks.sender_warps) {
         ep_sender sender = ep_sender_open<WAY::QUANTISES>(args, &call, stages);
         ep_sender_run<ep_by_source, WAY>(args, &call, &sender);
+    } else {
+        ep_dispatch_beside_rows(all, &call, stages);
     }
 }
 

@@ -30,13 +30,34 @@ template <class ARGS> EP_DEVICE wefti_u64 ep_eager_rows(const ARGS &args, const 
            (wefti_u64)writer * args.group.at.tokens_max * args.row_bytes;
 }
 
-/* The scales of row `index` of those. */
+/* Of a dispatch, what goes beside them. The words of its units; */
+EP_DEVICE wefti_u64 *ep_eager_meta_words(const ep_dispatch &args, const ep_call *call, int reader, int writer)
+{
+    return (wefti_u64 *)(args.group.area[reader] + ep_eager_of(args).meta_words[call->epoch & 1]) +
+           (wefti_u64)writer * args.group.at.units;
+}
+
+/* records, of `words` words each; */
+EP_DEVICE wefti_u32 *ep_eager_records(const ep_dispatch &args, const ep_call *call, int reader, int writer, int words)
+{
+    return (wefti_u32 *)(args.group.area[reader] + ep_eager_of(args).records[call->epoch & 1]) +
+           (wefti_u64)writer * args.group.at.tokens_max * (wefti_u64)words;
+}
+
+/* the scales of row `index`; */
 EP_DEVICE wefti_u32 *ep_eager_scales(const ep_dispatch &args, const ep_call *call, int reader, int writer,
                                      wefti_u64 index)
 {
     const wefti_u64 row = (wefti_u64)writer * args.group.at.tokens_max + index;
     return (wefti_u32 *)(args.group.area[reader] + ep_eager_of(args).scales[call->epoch & 1]) +
            row * (wefti_u64)wefti_cuda_ep_padded((int)args.scale_words);
+}
+
+/* and, by expert, the row here of the first of a source's rows of local expert `local`. */
+EP_DEVICE wefti_u64 *ep_eager_base(const ep_dispatch &args, int local, int source)
+{
+    return (wefti_u64 *)(args.group.area[args.group.rank] + ep_eager_of(args).bases) + local * args.group.ranks +
+           source;
 }
 
 #endif

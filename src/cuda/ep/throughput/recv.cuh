@@ -9,12 +9,12 @@
 
 #define EP_WORDS_AT_ONCE 4
 
-/* The records of a fresh unit: into the route tables and the caller's arrays. A warp. */
-EP_DEVICE void ep_receive_records(const ep_dispatch &args, int source, wefti_u32 place, wefti_u32 count)
+/* The records of a fresh unit, which lie at `from`: into the route tables and the caller's arrays. A warp. */
+EP_DEVICE void ep_receive_records_from(const ep_dispatch &args, int source, wefti_u32 place, wefti_u32 count,
+                                       const wefti_u32 *from)
 {
     const int words = wefti_cuda_ep_record_words(args.topk, 0);
     const wefti_u64 first = (wefti_u64)place * (wefti_u64)words;
-    const wefti_u32 *from = (const wefti_u32 *)(args.group.area[args.group.rank] + args.group.at.records) + first;
     const int end = (int)count * words;
     for (int base = ep_lane(); base < end; base += 32 * EP_WORDS_AT_ONCE) {
         wefti_u32 values[EP_WORDS_AT_ONCE];
@@ -33,15 +33,22 @@ EP_DEVICE void ep_receive_records(const ep_dispatch &args, int source, wefti_u32
     }
 }
 
-/* New weights of a unit: into the records of the route, and what those say to the caller's arrays. A warp. */
+EP_DEVICE void ep_receive_records(const ep_dispatch &args, int source, wefti_u32 place, wefti_u32 count)
+{
+    const wefti_u64 first = (wefti_u64)place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 0);
+    ep_receive_records_from(args, source, place, count,
+                            (const wefti_u32 *)(args.group.area[args.group.rank] + args.group.at.records) + first);
+}
+
+/* New weights of a unit, in records at `from`: into the records of the route, and what those say to the caller's
+ * arrays. A warp. */
 template <class LAYOUT>
-EP_DEVICE_SLOW void ep_receive_new_weights(const ep_dispatch *args, int source, wefti_u32 place, wefti_u32 count)
+EP_DEVICE void ep_receive_new_weights_from(const ep_dispatch *args, int source, wefti_u32 place, wefti_u32 count,
+                                           const wefti_u32 *from)
 {
     const int topk = args->topk;
     const int words = LAYOUT::record_words(topk);
-    const wefti_u64 first = (wefti_u64)place * (wefti_u64)words;
-    const wefti_u32 *from = (const wefti_u32 *)(args->group.area[args->group.rank] + args->group.at.records) + first;
-    wefti_u32 *records = args->tables.records + first;
+    wefti_u32 *records = args->tables.records + (wefti_u64)place * (wefti_u64)words;
     for (int i = ep_lane(); i < (int)count * topk; i += 32) {
         const int at = i / topk * words + 1 + topk + i % topk;
         records[at] = from[at];
@@ -55,19 +62,33 @@ EP_DEVICE_SLOW void ep_receive_new_weights(const ep_dispatch *args, int source, 
     }
 }
 
-/* The scales of a unit: to the caller's. A warp. */
-EP_DEVICE void ep_receive_scales(const ep_dispatch &args, wefti_u32 place, wefti_u32 count)
+template <class LAYOUT>
+EP_DEVICE_SLOW void ep_receive_new_weights(const ep_dispatch *args, int source, wefti_u32 place, wefti_u32 count)
+{
+    const wefti_u64 first = (wefti_u64)place * (wefti_u64)LAYOUT::record_words(args->topk);
+    ep_receive_new_weights_from<LAYOUT>(
+        args, source, place, count,
+        (const wefti_u32 *)(args->group.area[args->group.rank] + args->group.at.records) + first);
+}
+
+/* The scales of a unit, which lie at `from`: to the caller's. A warp. */
+EP_DEVICE void ep_receive_scales_from(const ep_dispatch &args, wefti_u32 place, wefti_u32 count, const wefti_u32 *from)
 {
     const int words = (int)args.scale_words;
     const int pitch = wefti_cuda_ep_padded(words);
-    const wefti_u32 *from = (const wefti_u32 *)(args.group.area[args.group.rank] + args.group.at.scales) +
-                            (wefti_u64)place * (wefti_u64)pitch;
 #pragma unroll 4
     for (int i = ep_lane(); i < (int)count * words; i += 32) {
         args.out_scales.words[((wefti_u64)place + (wefti_u64)(i / words)) * args.out_scales.row_stride +
                               (wefti_u64)(i % words) * args.out_scales.word_stride] =
             from[i / words * pitch + i % words];
     }
+}
+
+EP_DEVICE void ep_receive_scales(const ep_dispatch &args, wefti_u32 place, wefti_u32 count)
+{
+    ep_receive_scales_from(args, place, count,
+                           (const wefti_u32 *)(args.group.area[args.group.rank] + args.group.at.scales) +
+                               (wefti_u64)place * (wefti_u64)wefti_cuda_ep_padded((int)args.scale_words));
 }
 
 /* ---- in which order ---- */
@@ -247,6 +268,119 @@ EP_DEVICE bool ep_receive_partial(const ep_dispatch &args, const ep_call *call, 
 
 /* ---- rows that left with send ---- */
 
+/* By expert, of a new routing: where each source's rows of this rank's experts begin here. All threads, once it is
+ * known what is accepted. */
+EP_DEVICE void ep_post_eager_bases(const ep_dispatch &args, const ep_call *call)
+{
+    const ep_group &group = args.group;
+    const int first = group.first_expert[group.rank];
+    const int local = group.first_expert[group.rank + 1] - first;
+    const int source = ep_lane();
+    for (int i = ep_warp() * (int)gridDim.x + (int)blockIdx.x; i < local; i += ep_warps() * (int)gridDim.x) {
+        wefti_u32 begin = 0;
+        wefti_u32 rows = 0;
+        bool well = ep_await_value(group, &args.tables.begin[i], call->tag, group.rank, &begin);
+        if (source < group.ranks && (call->alive >> source & 1) != 0) {
+            const wefti_u64 *counts = ep_counts(group, call, group.rank, source);
+            well = ep_await_value(group, &counts[first + i], call->tag, source, &rows) && well;
+        }
+        const wefti_u32 end = ep_scan(rows);
+        if (__all_sync(~0u, well) && source < group.ranks) {
+            wefti_st_relaxed(ep_eager_base(args, i, source), ep_packed(call->tag, begin + end - rows));
+        }
+    }
+}
+
+/* Of `count` tokens of a source from its `first` on, how many are accepted here: the source's first ones are. */
+EP_DEVICE wefti_u32 ep_accepted_landed(const ep_call *call, int source, wefti_u32 first, wefti_u32 count)
+{
+    const wefti_u32 accepted = call->count[source];
+    const wefti_u32 left = accepted > first ? accepted - first : 0;
+    return count < left ? count : left;
+}
+
+/* By expert: of a token's record that left with send, the whole to `record`: with its rows here in place of their
+ * numbers. A warp. False: this rank did not find them. */
+EP_DEVICE bool ep_complete_record(const ep_dispatch &args, const ep_call *call, int source, const wefti_u32 *left,
+                                  wefti_u32 *record)
+{
+    bool well = true;
+    for (int i = ep_lane(); i < wefti_cuda_ep_record_words(args.topk, 1); i += 32) {
+        const int k = i - 1 - 2 * args.topk;
+        wefti_u32 value = left[i];
+        if (k >= 0 && value != WEFTI_CUDA_EP_NO_ROW) {
+            wefti_u32 base = 0;
+            well = ep_await_value(args.group, ep_eager_base(args, (int)ep_record_expert(left, k), source), call->tag,
+                                  args.group.rank, &base) &&
+                   well;
+            value += base;
+        }
+        record[i] = value;
+    }
+    __syncwarp();
+    return __all_sync(~0u, well) != 0;
+}
+
+/* What ep_receive_meta does, of what left with send. By expert the unit's word in `meta_ready` tells this rank's other
+ * warps of its records. A warp. */
+template <class LAYOUT>
+EP_DEVICE bool ep_receive_landed_meta(const ep_dispatch &args, const ep_call *call, const ep_coming &coming)
+{
+    const ep_group &group = args.group;
+    const int source = coming.source;
+    const int words = LAYOUT::record_words(args.topk);
+    wefti_u32 value = 0;
+    bool well = true;
+    if (ep_lane() == 0) {
+        well = ep_await(group, ep_eager_meta_words(args, call, group.rank, source) + coming.unit, call->tag & ~1u,
+                        source, args.blocks.rest_ns, &value);
+    }
+    __syncwarp(); /* what a lane has acquired is every lane's */
+    if (!__all_sync(~0u, well)) {
+        return false;
+    }
+    value = __shfl_sync(~0u, value, 0);
+    const wefti_u32 first = wefti_cuda_ep_place_of(value);
+    const wefti_u32 count = ep_accepted_landed(call, source, first, wefti_cuda_ep_count_of(value));
+    const wefti_u32 place = call->from[source] + first;
+    const wefti_u32 *left =
+        ep_eager_records(args, call, group.rank, source, words) + (wefti_u64)first * (wefti_u64)words;
+    if (ep_is(args, WEFTI_CUDA_EP_NEW_WEIGHTS)) {
+        ep_receive_new_weights_from<LAYOUT>(&args, source, place, count, left);
+    }
+    if constexpr (!LAYOUT::ROWS_OF_CHOICES) {
+        if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+            ep_receive_records_from(args, source, place, count, left);
+        }
+        if (args.given_words != 0) {
+            ep_receive_scales_from(args, place, count, ep_eager_scales(args, call, group.rank, source, first));
+        }
+    } else {
+        const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
+        wefti_u32 *records = (wefti_u32 *)(group.area[group.rank] + group.at.records);
+        for (wefti_u32 i = 0; i < count; i++) {
+            if (fresh) {
+                wefti_u32 *record = records + (wefti_u64)(place + i) * (wefti_u64)words;
+                if (!ep_complete_record(args, call, source, left + (wefti_u64)i * (wefti_u64)words, record)) {
+                    return false;
+                }
+                ep_keep_record(args, place + i, record);
+                ep_label(args, record, source);
+            }
+            if (args.given_words != 0) {
+                const wefti_u32 *scales = ep_eager_scales(args, call, group.rank, source, first + i);
+                ep_replicate_scales_from(args, ep_record_here(args, place + i), [&](int) { return scales; });
+            }
+        }
+        __syncwarp(); /* records are written by all lanes */
+        if (fresh && ep_lane() == 0) {
+            wefti_st_release(ep_meta_ready(group, group.rank, source) + coming.unit,
+                             ep_packed(call->tag, wefti_cuda_ep_unit_value(place, (int)count)));
+        }
+    }
+    return true;
+}
+
 /* Wait for the word of a unit that left with send, and, where its records are needed, of these; of its tokens that are
  * accepted here the first, among those of its source, and how many. A warp. False: one did not come. */
 EP_DEVICE bool ep_await_landed(const ep_dispatch &args, const ep_call *call, bool waits_meta, const ep_coming &coming,
@@ -268,10 +402,7 @@ EP_DEVICE bool ep_await_landed(const ep_dispatch &args, const ep_call *call, boo
     }
     value = __shfl_sync(~0u, value, 0);
     *first = wefti_cuda_ep_place_of(value);
-    *count = wefti_cuda_ep_count_of(value);
-    const wefti_u32 accepted = call->count[coming.source];
-    const wefti_u32 left = accepted > *first ? accepted - *first : 0;
-    *count = *count < left ? *count : left;
+    *count = ep_accepted_landed(call, coming.source, *first, wefti_cuda_ep_count_of(value));
     return true;
 }
 
@@ -330,13 +461,17 @@ EP_DEVICE void ep_await_rows(const ep_dispatch &args, const ep_call *call, const
     }
 }
 
-template <class LAYOUT>
+template <class LAYOUT, class WAY>
 EP_DEVICE bool ep_receive_all_meta(const ep_dispatch &args, const ep_call *call, const ep_incoming &incoming,
                                    bool waits_rows)
 {
     for (int i = incoming.first; i < incoming.end; i += incoming.step) {
         const ep_coming come = ep_coming_of(args, call, incoming, i);
-        if (come.unit >= 0 && !ep_receive_meta<LAYOUT>(args, call, waits_rows, come)) {
+        if constexpr (WAY::IS_EAGER) {
+            if (come.unit >= 0 && !ep_receive_landed_meta<LAYOUT>(args, call, come)) {
+                return false;
+            }
+        } else if (come.unit >= 0 && !ep_receive_meta<LAYOUT>(args, call, waits_rows, come)) {
             return false;
         }
     }
@@ -402,7 +537,7 @@ template <class LAYOUT, class WAY> EP_DEVICE void ep_receive(const ep_dispatch &
     if (EP_BY_POSITION && !ep_await_all_units(args, call)) {
         return;
     }
-    if (ep_has_meta(args) && !ep_receive_all_meta<LAYOUT>(args, call, units, at_once)) {
+    if (ep_has_meta(args) && !ep_receive_all_meta<LAYOUT, WAY>(args, call, units, at_once)) {
         return;
     }
     if (waits && !at_once) {

@@ -68,9 +68,10 @@ EP_DEVICE void ep_unit_place(const ep_call *call, ep_unit *unit)
     }
 }
 
+template <bool IS_EAGER = false>
 EP_DEVICE ep_unit ep_unit_of(const ep_dispatch &args, const ep_call *call, int number, int shift)
 {
-    ep_unit unit = ep_unit_read(args, call, number, shift);
+    ep_unit unit = ep_unit_read<IS_EAGER>(args, call, number, shift);
     ep_unit_place(call, &unit);
     return unit;
 }

@@ -1,6 +1,7 @@
 /* cuda/ep/throughput/send_meta.cuh: what ranks are sent of a block's units beside their rows: records of a new routing,
- * or new weights into those that they have, and scales of fp8 rows; then the word of each unit in `meta_ready`. And the
- * sums of weights that stay here. */
+ * or new weights into those that they have, and scales of fp8 rows; then the word of each unit in `meta_ready`, or,
+ * where rows leave with send (IS_EAGER), the word that stands for it (eager.cuh). And the sums of weights that stay
+ * here. */
 #ifndef WEFTI_CUDA_EP_THROUGHPUT_SEND_META_CUH
 #define WEFTI_CUDA_EP_THROUGHPUT_SEND_META_CUH
 
@@ -10,7 +11,9 @@
 #define EP_META_BULK_TOKENS                                                                                            \
     4 /* scales of units of fewer are sent sooner by stores, which do not stand behind rows in the copy engine */
 
-/* By expert: the row of choice `k` of a token, perhaps shared with an earlier one; NO_ROW if `rank` does not own it. */
+/* By expert: the row of choice `k` of a token, perhaps shared with an earlier one, or with IS_EAGER its number among
+ * this rank's rows of the expert; NO_ROW if `rank` does not own it. */
+template <bool IS_EAGER>
 EP_DEVICE wefti_u32 ep_choice_row(const ep_dispatch &args, const ep_call *call, int token, int rank, int k)
 {
     const int experts = args.group.first_expert[args.group.ranks];
@@ -23,15 +26,20 @@ EP_DEVICE wefti_u32 ep_choice_row(const ep_dispatch &args, const ep_call *call, 
     while (ep_id(args.choices, first + (wefti_u64)alike, experts) != id) {
         alike++;
     }
-    return args.tables.rows[first + (wefti_u64)alike];
+    const wefti_u32 row = args.tables.rows[first + (wefti_u64)alike];
+    if constexpr (IS_EAGER) { /* it is numbered among those of this block */
+        return row + (wefti_u32)wefti_ld_relaxed(
+                         &args.tables.ahead[(wefti_u64)blockIdx.x * (wefti_u64)experts + (wefti_u64)id]);
+    }
+    return row;
 }
 
 /* Word `word` of the record of `token` for `rank`. */
-template <class LAYOUT>
+template <class LAYOUT, bool IS_EAGER>
 EP_DEVICE wefti_u32 ep_record_word(const ep_dispatch &args, const ep_call *call, int token, int rank, int word)
 {
     if (LAYOUT::ROWS_OF_CHOICES && word > 2 * args.topk) {
-        return ep_choice_row(args, call, token, rank, word - 1 - 2 * args.topk);
+        return ep_choice_row<IS_EAGER>(args, call, token, rank, word - 1 - 2 * args.topk);
     }
     if (word == 0) {
         return (wefti_u32)token;
@@ -59,24 +67,52 @@ EP_DEVICE int ep_token_of_record(const ep_dispatch &args, int token, int rank, w
     }
 }
 
+/* Where `rank` has the record of a place; with IS_EAGER places are counted among this rank's tokens there. */
+template <class LAYOUT, bool IS_EAGER>
+EP_DEVICE wefti_u32 *ep_records_at(const ep_dispatch &args, const ep_call *call, int rank, wefti_u64 place)
+{
+    const int words = LAYOUT::record_words(args.topk);
+    if constexpr (IS_EAGER) {
+        return ep_eager_records(args, call, rank, args.group.rank, words) + place * (wefti_u64)words;
+    } else {
+        return (wefti_u32 *)(args.group.area[rank] + args.group.at.records) + place * (wefti_u64)words;
+    }
+}
+
 /* The records of a unit, which lie one behind the other at each rank. */
-template <class LAYOUT>
+template <class LAYOUT, bool IS_EAGER>
 EP_DEVICE void ep_send_records(const ep_dispatch &args, const ep_call *call, int token, int rank, wefti_u32 bits,
                                wefti_u32 first)
 {
     const int words = LAYOUT::record_words(args.topk);
-    wefti_u32 *records = (wefti_u32 *)(args.group.area[rank] + args.group.at.records) +
-                         (wefti_u64)(call->place[rank] + first) * (wefti_u64)words;
+    wefti_u32 *records = ep_records_at<LAYOUT, IS_EAGER>(args, call, rank, (wefti_u64)(call->place[rank] + first));
 #pragma unroll 2
     for (int i = ep_lane(); i < __popc(bits) * words; i += 32) {
         const int which = ep_token_of_record(args, token, rank, bits, first, i / words);
-        records[i] = ep_record_word<LAYOUT>(args, call, which, rank, i % words);
+        records[i] = ep_record_word<LAYOUT, IS_EAGER>(args, call, which, rank, i % words);
     }
 }
 
-/* What ep_send_records and ep_write_weights do, of weights only: the other words of records are as they were. `bits`
- * and `first` are those of the lane's rank. A warp. */
-template <class LAYOUT>
+/* What ep_write_weights does, of new weights. A warp. */
+EP_DEVICE void ep_write_new_weights(const ep_dispatch &args, int token, int rows)
+{
+    const ep_group &group = args.group;
+    const float *weights = args.choices.weights;
+    for (int pair = ep_lane(); pair < rows * group.ranks; pair += 32) {
+        const wefti_u64 choice = (wefti_u64)(token + pair / group.ranks) * (wefti_u64)args.topk;
+        float sum = 0.0f;
+        for (int k = 0; k < args.topk; k++) {
+            const bool is = args.tables.owner[choice + (wefti_u64)k] == pair % group.ranks;
+            sum += !is ? 0.0f : weights != 0 ? weights[choice + (wefti_u64)k] : 1.0f;
+        }
+        args.tables.weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)pair] = sum;
+    }
+}
+
+/* What ep_send_records and ep_write_weights do, of weights only: the other words of records are as they were. With
+ * IS_EAGER the sums stay as they are: the call may turn out to differ from others'. `bits` and `first` are those of the
+ * lane's rank. A warp. */
+template <class LAYOUT, bool IS_EAGER>
 EP_DEVICE_SLOW void ep_send_new_weights(const ep_dispatch *args, const ep_call *call, int token, int rows,
                                         wefti_u32 bits, wefti_u32 first)
 {
@@ -87,8 +123,7 @@ EP_DEVICE_SLOW void ep_send_new_weights(const ep_dispatch *args, const ep_call *
     for (int rank = 0; rank < group.ranks; rank++) {
         const wefti_u32 there = __shfl_sync(~0u, bits, rank);
         const wefti_u32 number = __shfl_sync(~0u, first, rank);
-        const wefti_u64 place = (wefti_u64)call->place[rank] + number;
-        wefti_u32 *records = (wefti_u32 *)(group.area[rank] + group.at.records) + place * (wefti_u64)words;
+        wefti_u32 *records = ep_records_at<LAYOUT, IS_EAGER>(*args, call, rank, (wefti_u64)call->place[rank] + number);
         for (int i = ep_lane(); i < __popc(there) * topk; i += 32) {
             const int which = ep_token_of_record(*args, token, rank, there, number, i / topk);
             const wefti_u64 at = (wefti_u64)which * (wefti_u64)topk + (wefti_u64)(i % topk);
@@ -97,18 +132,23 @@ EP_DEVICE_SLOW void ep_send_new_weights(const ep_dispatch *args, const ep_call *
             records[i / topk * words + 1 + topk + i % topk] = __float_as_uint(weight);
         }
     }
-    for (int pair = ep_lane(); LAYOUT::KEEPS_WEIGHTS && pair < rows * group.ranks; pair += 32) {
-        const wefti_u64 choice = (wefti_u64)(token + pair / group.ranks) * (wefti_u64)topk;
-        float sum = 0.0f;
-        for (int k = 0; k < topk; k++) {
-            const bool is = args->tables.owner[choice + (wefti_u64)k] == pair % group.ranks;
-            sum += !is ? 0.0f : weights != 0 ? weights[choice + (wefti_u64)k] : 1.0f;
-        }
-        args->tables.weights[(wefti_u64)token * (wefti_u64)group.ranks + (wefti_u64)pair] = sum;
+    if (LAYOUT::KEEPS_WEIGHTS && !IS_EAGER) {
+        ep_write_new_weights(*args, token, rows);
+    }
+}
+
+/* Where `rank` has the scales of what place 0 there, or with IS_EAGER this rank's first token, is. */
+template <bool IS_EAGER> EP_DEVICE wefti_u64 ep_scales_at(const ep_dispatch &args, const ep_call *call, int rank)
+{
+    if constexpr (IS_EAGER) {
+        return (wefti_u64)ep_eager_scales(args, call, rank, args.group.rank, 0);
+    } else {
+        return args.group.area[rank] + args.group.at.scales;
     }
 }
 
 /* The scales of a unit's rows, likewise, of few tokens. */
+template <bool IS_EAGER>
 EP_DEVICE void ep_send_few_scales(const ep_dispatch &args, const ep_call *call, const ep_unit &unit, int token,
                                   int rows)
 {
@@ -117,7 +157,7 @@ EP_DEVICE void ep_send_few_scales(const ep_dispatch &args, const ep_call *call, 
         const wefti_u32 *from = args.in_scales.words + (wefti_u64)(token + row) * args.in_scales.row_stride;
         wefti_u64 to = 0;
         if (unit.rank >= 0) {
-            to = args.group.area[unit.rank] + args.group.at.scales +
+            to = ep_scales_at<IS_EAGER>(args, call, unit.rank) +
                  ep_place_of(args, call, unit, token + row, row) * (wefti_u64)wefti_cuda_ep_padded(words) * 4;
         }
         for (int word = ep_lane(); word - ep_lane() < words; word += 32) {
@@ -134,6 +174,7 @@ EP_DEVICE void ep_send_few_scales(const ep_dispatch &args, const ep_call *call, 
 
 /* The scales of a unit's rows, gathered in shared memory at `stage`, from where the copy engine stores each row's to
  * its ranks, as it does the row: stores of words to a peer take the links twice as long. Lane r stores to rank r. */
+template <bool IS_EAGER>
 EP_DEVICE void ep_send_scales(const ep_dispatch &args, const ep_call *call, const ep_unit &unit, int token, int rows,
                               wefti_u32 *stage)
 {
@@ -162,8 +203,7 @@ EP_DEVICE void ep_send_scales(const ep_dispatch &args, const ep_call *call, cons
                 const wefti_u64 place = EP_BY_POSITION ? ep_place_of(args, call, unit, token + row + i, row + i)
                                                        : (wefti_u64)(call->place[unit.rank] + unit.first) +
                                                              (wefti_u64)__popc(unit.bits & ((1u << (row + i)) - 1));
-                wefti_u32 *to =
-                    (wefti_u32 *)(args.group.area[unit.rank] + args.group.at.scales) + place * (wefti_u64)pitch;
+                wefti_u32 *to = (wefti_u32 *)ep_scales_at<IS_EAGER>(args, call, unit.rank) + place * (wefti_u64)pitch;
                 wefti_bulk_store_add(to + first, stage + i * width, (unsigned)width * 4);
             }
         }
@@ -173,28 +213,39 @@ EP_DEVICE void ep_send_scales(const ep_dispatch &args, const ep_call *call, cons
     wefti_bulk_stores_complete();
 }
 
-template <class LAYOUT>
+/* The word by which `rank` is told that this rank's unit `number` is there. */
+template <bool IS_EAGER>
+EP_DEVICE wefti_u64 *ep_meta_word(const ep_dispatch &args, const ep_call *call, int rank, int number)
+{
+    if constexpr (IS_EAGER) {
+        return ep_eager_meta_words(args, call, rank, args.group.rank) + number;
+    } else {
+        return ep_meta_ready(args.group, rank, args.group.rank) + number;
+    }
+}
+
+template <class LAYOUT, bool IS_EAGER>
 EP_DEVICE void ep_send_meta_of_unit(const ep_dispatch &args, const ep_call *call, int number, int unit_tokens,
                                     wefti_u32 *stage)
 {
     const int rows = ep_rows_of_unit(call->tokens, unit_tokens, number);
     const int token = number * unit_tokens;
-    const ep_unit unit = ep_unit_of(args, call, number, 0);
+    const ep_unit unit = ep_unit_of<IS_EAGER>(args, call, number, 0);
     const ep_unit share = ep_share_of_rows(args, call, number, unit);
     for (int rank = 0; rank < args.group.ranks; rank++) {
         const wefti_u32 bits = __shfl_sync(~0u, share.bits, rank);
         const wefti_u32 first = __shfl_sync(~0u, share.first, rank);
         if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
-            ep_send_records<LAYOUT>(args, call, token, rank, bits, first);
+            ep_send_records<LAYOUT, IS_EAGER>(args, call, token, rank, bits, first);
         }
     }
     if (ep_is(args, WEFTI_CUDA_EP_NEW_WEIGHTS)) {
-        ep_send_new_weights<LAYOUT>(&args, call, token, rows, share.bits, share.first);
+        ep_send_new_weights<LAYOUT, IS_EAGER>(&args, call, token, rows, share.bits, share.first);
     }
     if (args.given_words != 0 && unit_tokens < EP_META_BULK_TOKENS) {
-        ep_send_few_scales(args, call, unit, token, rows);
+        ep_send_few_scales<IS_EAGER>(args, call, unit, token, rows);
     } else if (args.given_words != 0) {
-        ep_send_scales(args, call, unit, token, rows, stage);
+        ep_send_scales<IS_EAGER>(args, call, unit, token, rows, stage);
     }
     if (LAYOUT::KEEPS_WEIGHTS && ep_is(args, WEFTI_CUDA_EP_FRESH)) {
         ep_write_weights(args, call, token, rows);
@@ -202,11 +253,12 @@ EP_DEVICE void ep_send_meta_of_unit(const ep_dispatch &args, const ep_call *call
     __syncwarp();
     const int rank = ep_lane();
     if (rank < args.group.ranks && (call->alive >> rank & 1) != 0) {
-        wefti_st_release(ep_meta_ready(args.group, rank, args.group.rank) + number, ep_unit_word(call, share));
+        wefti_st_release(ep_meta_word<IS_EAGER>(args, call, rank, number), ep_unit_word(call, share));
     }
 }
 
-template <class LAYOUT> EP_DEVICE void ep_send_meta(const ep_dispatch &args, const ep_call *call, unsigned char *shared)
+template <class LAYOUT, bool IS_EAGER = false>
+EP_DEVICE void ep_send_meta(const ep_dispatch &args, const ep_call *call, unsigned char *shared)
 {
     const int mine = ep_warp() - args.blocks.sender_warps;
     wefti_u32 *stage = (wefti_u32 *)(shared + args.meta_stages_at) + mine * EP_META_STAGE_WORDS;
@@ -215,7 +267,21 @@ template <class LAYOUT> EP_DEVICE void ep_send_meta(const ep_dispatch &args, con
     int unit_tokens = wefti_cuda_ep_unit(call->tokens);
     ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
     for (int unit = first + mine; unit < end; unit += ep_warps() - args.blocks.sender_warps) {
-        ep_send_meta_of_unit<LAYOUT>(args, call, unit, unit_tokens, stage);
+        ep_send_meta_of_unit<LAYOUT, IS_EAGER>(args, call, unit, unit_tokens, stage);
+    }
+}
+
+/* Where what goes beside rows has left with send: the sums of this block's units' new weights. The warps that do not
+ * move. */
+EP_DEVICE void ep_write_all_new_weights(const ep_dispatch &args, const ep_call *call)
+{
+    const int unit_tokens = wefti_cuda_ep_unit(call->tokens);
+    int first;
+    int end;
+    ep_share(wefti_cuda_ep_units(call->tokens), &first, &end);
+    for (int unit = first + ep_warp() - args.blocks.sender_warps; unit < end;
+         unit += ep_warps() - args.blocks.sender_warps) {
+        ep_write_new_weights(args, unit * unit_tokens, ep_rows_of_unit(call->tokens, unit_tokens, unit));
     }
 }
 
