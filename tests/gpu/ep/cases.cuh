@@ -20,7 +20,43 @@ static weft_ep_plan draw_plan(uint64_t *common, const ep_setup *setup, const ep_
     return plan;
 }
 
-static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size *size, bool grows, uint64_t *common)
+/* ---- a rank that is away for a while ---- */
+
+/* The others go on without a rank, which makes no calls. Returns it. */
+static int leave_out_one(job *of, weft_ep *ep, int *masked, uint64_t *common)
+{
+    const int away = (int)random_below(common, (unsigned)of->pe->pes);
+    masked[away] = 1;
+    finish(of->pe); /* all have ended the last call */
+    CHECK_OK(weft_barrier(of->world));
+    CHECK_OK(of->pe->pe != away ? weft_ep_mask(ep, away, 0) : WEFT_OK);
+    ep_cover(EP_COVER_MASKED, of->pe->pe == 0);
+    return away;
+}
+
+/* It is back in step: another tells it how many calls they have made. */
+static void bring_back(job *of, weft_ep *ep, int *masked, int away)
+{
+    const int teller = away == 0 ? 1 : 0;
+    void *told = NULL;
+    uint64_t calls = 0;
+    CHECK_OK(weft_calloc(of->world, 1, sizeof calls, &told));
+    finish(of->pe);
+    if (of->pe->pe == teller && CHECK_OK(weft_ep_calls(ep, &calls))) {
+        CHECK_OK(weft_uint64_p(of->world, (uint64_t *)told, calls, away));
+    }
+    CHECK_OK(weft_barrier(of->world));
+    CHECK_OK(of->pe->pe == away ? weft_ep_rejoin(ep, *(const uint64_t *)told) : weft_ep_mask(ep, away, 1));
+    CHECK_OK(weft_free(of->world, told));
+    masked[away] = 0;
+    ep_cover(EP_COVER_REJOINED, of->pe->pe == 0);
+}
+
+/* ---- a case ---- */
+
+/* `masked`: ranks that are away, or NULL. */
+static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size *size, bool grows, const int *masked,
+                      uint64_t *common)
 {
     weft_ep_plan plan = draw_plan(common, setup, size);
     sequence s;
@@ -32,12 +68,14 @@ static void run_route(job *of, weft_ep *ep, const ep_setup *setup, const ep_size
     if (!sequence_open(&s, of, ep, setup, size, &plan, grows)) {
         return;
     }
+    s.masked = masked;
+    const bool is_away = masked != NULL && masked[of->pe->pe] != 0;
     for (int i = 0; i < CALLS_OF_ROUTE; i++) {
-        if (s.held >= 0 && random_below(&of->own, 3) == 0) { /* its stream has ended */
+        if (!is_away && s.held >= 0 && random_below(&of->own, 3) == 0) { /* its stream has ended */
             sequence_move(&s);
         }
         sequence_draw(&s, true, common, &call);
-        if (s.held >= 0 && call.updates && random_below(&of->own, 3) == 0) {
+        if (!is_away && s.held >= 0 && call.updates && random_below(&of->own, 3) == 0) {
             sequence_attach_anew(&s);
         }
         sequence_weigh(&s, &call);
@@ -93,8 +131,14 @@ static void run_case(job *of, uint64_t seed, const ep_size *size)
         return;
     }
     of->made_s += now_s() - begun_s;
+    int masked[EP_RANKS_MAX] = {};
+    const bool masks = !grows && of->pe->pes > 1 && random_below(&common, 4) == 0; /* for the second route */
     for (int i = 0; i < ROUTES_OF_CASE; i++) {
-        run_route(of, ep, &setup, size, grows, &common);
+        const int away = masks && i == 1 ? leave_out_one(of, ep, masked, &common) : -1;
+        run_route(of, ep, &setup, size, grows, away >= 0 ? masked : NULL, &common);
+        if (away >= 0) {
+            bring_back(of, ep, masked, away);
+        }
     }
     weft_ep_config limits = WEFT_EP_CONFIG_INIT;
     CHECK_OK(weft_ep_limits(ep, &limits));

@@ -127,6 +127,7 @@ static ep_step sequence_step(const sequence *s)
     step.routing = s->routing;
     step.told = s->told;
     step.rank = of->pe->pe;
+    step.is_absent = s->masked != NULL && s->masked[of->pe->pe] != 0;
     step.arrays.what = of->what;
     step.arrays.memory = &of->memory;
     step.arrays.random = &of->own;
