@@ -12,8 +12,8 @@
 
 #if defined(WEFT_DEVICE_ON_HOST)
 static weft_nvshmem_state weft_nvshmem_state_d;
-#elif defined(__CUDACC_RDC__) /* units that are linked together have one each, too */
-static __constant__ weft_nvshmem_state weft_nvshmem_state_d;
+#elif defined(__CUDACC_RDC__) /* units that are linked together share one, by which a module's is found, too */
+inline __constant__ __attribute__((visibility("hidden"))) weft_nvshmem_state weft_nvshmem_state_d;
 #else
 extern "C" {
 __constant__ weft_nvshmem_state weft_nvshmem_state_d;

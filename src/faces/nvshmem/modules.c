@@ -119,8 +119,8 @@ static int init_holder(const char *call, global_of find, void *holder)
     }
     if (error != 0) {
         return wefti_nv_refuse(call, NVSHMEMX_ERROR_INVALID_VALUE,
-                               "no kernel there uses nvshmem.h of weft, or it was linked with relocatable device code; "
-                               "one that was linked with NVIDIA's device library cannot be used");
+                               "no kernel there uses nvshmem.h of weft; one that was linked with NVIDIA's device "
+                               "library cannot be used: compile it again");
     }
     if (bytes != sizeof wefti_nv_state) {
         return wefti_nv_refuse(call, NVSHMEMX_ERROR_INVALID_VALUE,

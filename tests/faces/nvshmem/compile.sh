@@ -2,8 +2,8 @@
 # Goal: programs with kernels compile and link, without a warning, with relocatable device code and without, in one
 # file and in two; among them one for each of the libraries of users, with what that calls.
 # Method: nvcc on calls.cu; its kernels twice in one program, as files that share nothing but the headers; then on the
-# program for GPUs, gpus.cu, and on users/*.cu, two at a time. Nothing of it is run, so nothing is optimised; what
-# kernels of the face become when they are is what registers.py reads.
+# program for GPUs, gpus.cu, and on users/*.cu, two at a time; and modules, as modules.sh makes them. Nothing of it is
+# run, so nothing is optimised; what kernels of the face become when they are is what registers.py reads.
 # Usage: compile.sh NVCC HOME_OF_NVSHMEM WHOLE|RDC. Exit 77: nvcc is not here.
 set -eu
 nvcc=$1
@@ -55,3 +55,6 @@ for program in "$here/gpus.cu" "$here"/users/*.cu; do
 done
 wait
 [ ! -e "$folder/failed" ]
+if [ "$way" = RDC ]; then
+    "$here/modules.sh" "$nvcc" "$home" "$folder"
+fi

@@ -1,12 +1,14 @@
 /* Goal: programs in the order that NVSHMEM's own have it run with a GPU a PE: init before a GPU is chosen, which is
  * then that of the PE's number on its node; launches with attributes and lent shared memory; puts from shared memory;
- * signals back and forth; maxloc; barriers of warpgroups; regions of blocks; sums on streams.
+ * signals back and forth; maxloc; barriers of warpgroups; regions of blocks; sums on streams; modules that are loaded
+ * while it runs.
  *
- * Method: weftrun -n PES gpus; each PE checks what the one before it wrote. scripts/gpu_nvshmem.sh builds it, with
- * relocatable device code and without. */
+ * Method: weftrun -n PES gpus [MODULE ...]; each PE checks what the one before it wrote. scripts/gpu_nvshmem.sh builds
+ * it, and the modules, which are loaded.cu, with relocatable device code and without. */
 #include <nvshmem.h>
 #include <nvshmemx.h>
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <vector>
@@ -232,7 +234,39 @@ static void sums_on_streams(int pes)
     nvshmem_free(to);
 }
 
-int main()
+/* The kernel of a module that the driver loads, by functions of the driver's, which is not linked. */
+static void loaded(const char *path, int pes)
+{
+    void *const driver = dlopen("libcuda.so.1", RTLD_NOW);
+    int (*load)(CUmodule * module, const char *path);
+    int (*find)(void **kernel, CUmodule module, const char *name);
+    int (*launch)(void *kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                  unsigned block_z, unsigned shared_bytes, cudaStream_t stream, void **arguments, void **extra);
+    int (*unload)(CUmodule module);
+    *(void **)&load = dlsym(driver, "cuModuleLoad");
+    *(void **)&find = dlsym(driver, "cuModuleGetFunction");
+    *(void **)&launch = dlsym(driver, "cuLaunchKernel");
+    *(void **)&unload = dlsym(driver, "cuModuleUnload");
+    CUmodule module;
+    void *kernel;
+    int *data = (int *)nvshmem_calloc(1, sizeof *data);
+    void *arguments[] = {&data};
+    const int is_there = load(&module, path) == 0 && find(&kernel, module, "tell_next") == 0;
+    CHECK(is_there);
+    if (is_there) {
+        CHECK(nvshmemx_cumodule_init(module) == NVSHMEMX_SUCCESS);
+        CHECK(launch(kernel, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL) == 0);
+    }
+    CUDA(cudaDeviceSynchronize());
+    nvshmem_barrier_all();
+    CHECK(values_of(data, 1)[0] == 100 + (me + pes - 1) % pes);
+    if (is_there) {
+        CHECK(nvshmemx_cumodule_finalize(module) == NVSHMEMX_SUCCESS && unload(module) == 0);
+    }
+    nvshmem_free(data);
+}
+
+int main(int argc, char **argv)
 {
     int gpus;
     nvshmem_init();
@@ -247,6 +281,9 @@ int main()
     warpgroups(pes);
     regions();
     sums_on_streams(pes);
+    for (int i = 1; i < argc; i++) {
+        loaded(argv[i], pes);
+    }
     nvshmem_barrier_all();
     if (me == 0) {
         printf("%d PEs on %d GPUs: %s\n", pes, gpus, failures == 0 ? "ok" : "FAILED");
