@@ -36,6 +36,7 @@ typedef struct CUctx_st wefti_nv_context;
 /* Those that older drivers and the fake one may lack: NULL then. */
 #define WEFTI_NV_DRIVER_EXTRAS(X)                                                                                      \
     X(pointer_attribute, "cuPointerGetAttribute", (void *value, int attribute, wefti_nv_address address))              \
+    X(launch_config, "cuLaunchKernelEx", (const void *config, void *function, void **arguments, void **extra))         \
     X(module_global, "cuModuleGetGlobal_v2",                                                                           \
       (wefti_nv_address * address, size_t * bytes, struct CUmod_st * module, const char *name))                        \
     X(library_global, "cuLibraryGetGlobal",                                                                            \

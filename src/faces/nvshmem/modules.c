@@ -109,6 +109,9 @@ static int init_holder(const char *call, global_of find, void *holder)
         return wefti_nv_refuse(call, NVSHMEMX_ERROR_GPU_NOT_SELECTED,
                                "there is no heap on a GPU; call cudaSetDevice before");
     }
+    if (holder == NULL) {
+        return wefti_nv_refuse(call, NVSHMEMX_ERROR_INVALID_VALUE, "the argument is NULL; load the module before");
+    }
     if (find == NULL) {
         return wefti_nv_refuse(call, NVSHMEMX_ERROR_NOT_SUPPORTED, "this driver of CUDA cannot name a module's state");
     }

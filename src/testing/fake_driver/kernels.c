@@ -7,11 +7,33 @@
 #include "testing/fake_driver/grid.h"
 #include "testing/fake_driver/kernels_ep.h"
 #include "testing/fake_driver/libcuda.h"
+#include "testing/fake_driver/module.h"
 
 FAKE CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
     *module = (CUmodule)(uintptr_t)image;
     return CUDA_SUCCESS;
+}
+
+/* Of a fake_module; those of the library have no variables that are asked for. */
+static CUresult find_variable(CUdeviceptr *address, size_t *bytes, const fake_module *module, const char *name)
+{
+    if (memcmp(module->mark, FAKE_MODULE_MARK, sizeof FAKE_MODULE_MARK) != 0 || strcmp(module->name, name) != 0) {
+        return CUDA_ERROR_NOT_FOUND;
+    }
+    *address = (CUdeviceptr)(uintptr_t)module->variable;
+    *bytes = module->bytes;
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuModuleGetGlobal(CUdeviceptr *address, size_t *bytes, CUmodule module, const char *name)
+{
+    return find_variable(address, bytes, (const fake_module *)(const void *)module, name);
+}
+
+FAKE CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary library, const char *name)
+{
+    return find_variable(address, bytes, (const fake_module *)(const void *)library, name);
 }
 
 FAKE CUresult cuModuleUnload(CUmodule module) /* the tools do */

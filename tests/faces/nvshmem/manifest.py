@@ -69,8 +69,11 @@ INCLUDES = """nvshmem.h nvshmemx.h host/nvshmem_api.h host/nvshmemx_api.h host/n
     device/nvshmem_defines.h device/nvshmemx_defines.h device_host/nvshmem_types.h device_host/nvshmem_common.cuh
     non_abi/nvshmem_version.h non_abi/nvshmemx_error.h bootstrap_device_host/nvshmem_uniqueid.h""".split()
 
+# Declared with CUDA's headers only, whose types they take.
+LAUNCHES = [f"nvshmemx_collective_launch{form}" for form in ("", "_attr", "_query_gridsize")]
+
 # What the headers call beside the interface.
-OWN = ["weft_nvshmem_launch", "weft_nvshmem_launch_query", "weft_nvshmem_unit_add", "weft_nvshmem_unit_remove"]
+OWN = LAUNCHES + ["weft_nvshmem_launch", "weft_nvshmem_launch_query", "weft_nvshmem_unit_add", "weft_nvshmem_unit_remove"]
 
 
 def host():

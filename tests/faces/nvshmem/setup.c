@@ -119,7 +119,7 @@ static void check_misuse(void)
     CHECK(nvshmem_team_sync(NVSHMEM_TEAM_WORLD) == NVSHMEMX_SUCCESS);
     CHECK(nvshmem_team_sync(NVSHMEM_TEAM_INVALID) == NVSHMEMX_ERROR_INVALID_VALUE);
     CHECK(nvshmemx_cumodule_init(NULL) ==
-          (check_on_gpu ? NVSHMEMX_ERROR_NOT_SUPPORTED : NVSHMEMX_ERROR_GPU_NOT_SELECTED));
+          (check_on_gpu ? NVSHMEMX_ERROR_INVALID_VALUE : NVSHMEMX_ERROR_GPU_NOT_SELECTED));
     CHECK(nvshmem_team_sync(NVSHMEM_TEAM_WORLD) == NVSHMEMX_SUCCESS);
 }
 
