@@ -2,7 +2,7 @@
 
 Method: costs.cu as PTX. A kernel that calls the face is compared with one that gives weft's call the same struct in constant
 memory, and with one that has it as a parameter: each kind of access to global and shared memory, of atomic, fence, barrier
-and call must be there as often, and as many instructions but for four at most: the compiler may lay branches out otherwise.
+and call must be there as often, and as many instructions but for six at most: the compiler may lay branches out otherwise.
 A warpgroup's barrier is that of its first warp between two meetings of its four, and reads a fault once more.
 Usage: costs.py NVCC HOME_OF_NVSHMEM. Exit 77: no nvcc.
 """
@@ -18,7 +18,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 CALLS = "put get put_signal p add quiet barrier".split()
 MEETINGS = {"bar.sync": 1, "bar.red.or.pred": 1}
-INSTRUCTIONS_APART = 4
+INSTRUCTIONS_APART = 6
 KINDS = re.compile(r"^(@!?%p\d+ )?((?:ld|st|atom|red|fence|membar|bar|barrier|call|vote|shfl|nanosleep)\b[\w.]*)")
 
 
