@@ -173,6 +173,27 @@ WEFTI_DEVICE_SLOW void wefti_copy_tail(wefti_u32 rank, wefti_u32 size, wefti_u64
     }
 }
 
+/* At most one access a thread, of `width` bytes, of which both addresses and `bytes` are multiples. */
+template <class Side>
+WEFTI_DEVICE_SLOW void wefti_copy_once(wefti_u32 rank, wefti_u32 width, wefti_u64 to, wefti_u64 from, wefti_u64 bytes)
+{
+    const wefti_u64 at = (wefti_u64)rank * width;
+    if (at >= bytes) {
+        return;
+    }
+    if (width == 16) {
+        Side::store((wefti_wide *)(to + at), Side::load((const wefti_wide *)(from + at)));
+    } else if (width == 8) {
+        Side::move((wefti_u64 *)(to + at), (const wefti_u64 *)(from + at));
+    } else if (width == 4) {
+        Side::move((wefti_u32 *)(to + at), (const wefti_u32 *)(from + at));
+    } else if (width == 2) {
+        Side::move((unsigned short *)(to + at), (const unsigned short *)(from + at));
+    } else {
+        Side::move((unsigned char *)(to + at), (const unsigned char *)(from + at));
+    }
+}
+
 #define WEFTI_WIDE_MAX ((wefti_u64)1 << 34) /* bytes whose 16s 32 bits count */
 
 /* No scope barrier before or after. The even case is short: every warp of the scope runs through it. */

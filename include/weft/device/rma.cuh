@@ -113,8 +113,9 @@ WEFTI_DEVICE int weft_dev_put(weft_scope scope, const weft_dev &dev, void *dest,
 WEFTI_DEVICE void wefti_dev_get_few(weft_scope scope, void *dest, wefti_u64 from, wefti_u64 bytes)
 {
     const wefti_u32 together = (wefti_u32)(wefti_u64)dest | (wefti_u32)from | (wefti_u32)bytes | 16;
-    if (bytes <= (together & -together) * scope.size) {
-        wefti_copy_uneven<wefti_from_remote>(scope.rank, scope.size, (wefti_u64)dest, from, bytes);
+    const wefti_u32 width = together & -together; /* that one access may have */
+    if (bytes <= (wefti_u64)width * scope.size) {
+        wefti_copy_once<wefti_from_remote>(scope.rank, width, (wefti_u64)dest, from, bytes);
     } else {
         wefti_fence_acq();
         wefti_copy_bytes<wefti_from_remote_cached>(scope, dest, (const void *)from, bytes);
