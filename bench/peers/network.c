@@ -19,6 +19,7 @@
 
 typedef struct bench {
     weft_world *world;
+    weft_ctx *ctx; /* of all PEs */
     int me;
     int pes;
     int other; /* of two */
@@ -242,6 +243,16 @@ static void own_small(bench *b, int count)
     check(weft_quiet(b->world));
 }
 
+static void own_session(bench *b, int count)
+{
+    check(weft_ctx_session_start(b->ctx, WEFT_SESSION_BATCH, (size_t)count));
+    for (int i = 0; i < count; i++) {
+        check(weft_ctx_putmem_nbi(b->ctx, b->words + 16 + i % 32, &b->told, 8, b->other));
+    }
+    check(weft_ctx_session_stop(b->ctx));
+    check(weft_ctx_quiet(b->ctx));
+}
+
 static void own_one_by_one(bench *b, int count)
 {
     static const uint64_t zero;
@@ -279,6 +290,7 @@ static const row rows[] = {
     {"get of 1 MiB", own_fetch_stream, bare_fetch_stream, 0, 16, 1 / 0.9},
     {"put_signal beside weft's put", own_signals, own_ping_pong, 1, 200, 1.2},
     {"8 B puts beside a message each", own_small, own_one_by_one, 0, 4000, 1 / 5.0},
+    {"the same in a session", own_session, own_one_by_one, 0, 4000, 1 / 5.0},
 };
 static const row barrier = {"barrier", own_barriers, bare_barriers, 1, 200, 1.5};
 
@@ -364,6 +376,7 @@ int main(int argc, char **argv)
     if (b.pes != 2 && b.pes != BARE_PES_MAX) {
         bare_fail("PEs", "two or four");
     }
+    check(weft_ctx_create(weft_team_world(b.world), 0, &b.ctx));
     check(weft_calloc(b.world, WORDS, 8, (void **)&b.words));
     check(weft_malloc(b.world, MIB, (void **)&b.data));
     memset(b.data, 1, MIB);
