@@ -10,6 +10,13 @@
 typedef wefti_cuda_ep_domains_args ep_domains;
 typedef wefti_cuda_ep_domains_group ep_domains_group;
 
+/* 64 ranks that were waited for in vain, as bits. */
+EP_DEVICE wefti_u64 ep_domains_missing(const wefti_cuda_ep_domains_control *control, int pair)
+{
+    return (wefti_u64)wefti_ld_relaxed(&control->missing[2 * pair + 1]) << 32 |
+           wefti_ld_relaxed(&control->missing[2 * pair]);
+}
+
 /* The call has failed: this rank's kernels do nothing more, those of its domain neither, and the host is told, of the
  * first failure. One thread, behind what it has noted as missing. */
 EP_DEVICE_SLOW void ep_domains_fail(const ep_domains_group *group, int status)
@@ -19,9 +26,12 @@ EP_DEVICE_SLOW void ep_domains_fail(const ep_domains_group *group, int status)
     const wefti_u32 first = before != 0 ? before : (wefti_u32)-status;
     atomicCAS(&control->failed, 0u, first);
     for (int i = 0; i < WEFTI_CUDA_EP_MANY_WORDS / 2; i++) {
-        wefti_st_relaxed(&group->host_status[WEFTI_CUDA_EP_HOST_STATUS_MISSING + i],
-                         (wefti_u64)wefti_ld_relaxed(&control->missing[2 * i + 1]) << 32 |
-                             wefti_ld_relaxed(&control->missing[2 * i]));
+        wefti_u64 told;
+        do { /* until what was stored last is all of it, whoever stores at the same time */
+            told = ep_domains_missing(control, i);
+            wefti_st_relaxed(&group->host_status[WEFTI_CUDA_EP_HOST_STATUS_MISSING + i], told);
+            wefti_fence_sc();
+        } while (ep_domains_missing(control, i) != told);
     }
     wefti_st_release(&group->host_status[WEFTI_CUDA_EP_HOST_STATUS_FAILED], (wefti_u64)first);
 }

@@ -406,7 +406,19 @@ EP_DEVICE void ep_direct_note_waits(const ep_domains_group &group, ep_domains_cr
     }
 }
 
-/* As ep_domains_rest: nothing has gone on. Thread 0. */
+/* Note the ranks that this block has waited for in vain. Thread 0. */
+EP_DEVICE void ep_direct_note_missing(const ep_domains_group &group, const ep_domains_crossing *state)
+{
+    for (int i = 0, end = (int)blockIdx.x; end < 2 * group.ranks; i++, end += (int)gridDim.x) {
+        const int rank = ep_direct_peer(group, end);
+        if (!state->of[i].is_done) {
+            atomicOr(&group.control->missing[rank >> 5], 1u << (rank & 31));
+        }
+    }
+}
+
+/* As ep_domains_rest: nothing has gone on. When another block has failed this one does, and names whom it has waited
+ * for nearly as long: each rank waits for all. Thread 0. */
 EP_DEVICE_SLOW void ep_direct_rest(const ep_domains *args, ep_domains_crossing *state)
 {
     const ep_domains_group &group = args->group;
@@ -417,18 +429,13 @@ EP_DEVICE_SLOW void ep_direct_rest(const ep_domains *args, ep_domains_crossing *
     if (++state->looks % WEFTI_DEV_LOOKS != 0) {
         return;
     }
-    if (wefti_ld_relaxed(&group.control->failed) != 0) {
-        state->failed = -(int)WEFT_ERR_TIMEOUT; /* another block has told who is missing */
-        return;
-    }
     state->start_ns = state->start_ns == 0 ? wefti_time_ns() : state->start_ns;
-    const int status = wefti_dev_pause_slow(&group.dev, state->start_ns);
-    for (int i = 0, end = (int)blockIdx.x; status == WEFT_ERR_TIMEOUT && end < 2 * group.ranks;
-         i++, end += (int)gridDim.x) {
-        const int rank = ep_direct_peer(group, end);
-        if (!state->of[i].is_done) {
-            atomicOr(&group.control->missing[rank >> 5], 1u << (rank & 31));
-        }
+    const wefti_u64 waited_ns = wefti_time_ns() - state->start_ns;
+    const bool has_failed = wefti_ld_relaxed(&group.control->failed) != 0;
+    const int status = has_failed ? (int)WEFT_ERR_TIMEOUT : wefti_dev_pause_slow(&group.dev, state->start_ns);
+    if (status == WEFT_ERR_TIMEOUT &&
+        (!has_failed || 2 * waited_ns > wefti_ld_relaxed(&group.dev.control->deadline_ns))) {
+        ep_direct_note_missing(group, state);
     }
     state->failed = status == WEFT_OK ? 0 : -status;
 }
