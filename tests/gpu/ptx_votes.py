@@ -14,7 +14,7 @@ import sys
 
 ENTRY = re.compile(r"\.entry (\w+)\((?:.*?)^\{(.*?)^\}", re.S | re.M)
 FUNCTION = re.compile(r"\.func\s+(?:\([^)]*\)\s*)?(\w+)\s*\([^;{}]*\)[^;{}]*^\{(.*?)^\}", re.S | re.M)
-CALL = re.compile(r"\bcall(?:\.uni)?\s*(?:\([^)]*\)\s*,)?\s*(\w+)[^;]*;")
+CALL = re.compile(r"\bcall(?:\.uni)?\s+(?:\([^)]*\)\s*,)?\s*(\w+)[^;]*;")
 LABEL = re.compile(r"^\s*(\$?[\w$]+):")
 INSTRUCTION = re.compile(r"^\s*(?:@(!?%p\d+)\s+)?([a-z][\w.:]*)\s*([^;]*);?")
 VOTE = re.compile(r"^(vote|shfl|redux|match)\.sync")
