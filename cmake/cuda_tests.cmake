@@ -47,28 +47,34 @@ find_program(WEFT_CXX NAMES g++ c++)
 if(NOT WEFT_CXX OR WEFT_SANITIZE STREQUAL "thread")
     return()
 endif()
-set(weft_on_host_flags -std=c++17 -O1 -g -DWEFT_DEVICE_ON_HOST -Wall -Wextra -Wno-missing-field-initializers
+set(weft_on_host_debug -g1) # functions and lines; with variables compiling takes half as long again
+if(CMAKE_BUILD_TYPE STREQUAL "Debug" AND NOT WEFT_SANITIZE)
+    set(weft_on_host_debug -g)
+endif()
+set(weft_on_host_flags -std=c++17 -O1 ${weft_on_host_debug} -DWEFT_DEVICE_ON_HOST -Wall -Wextra -Wno-missing-field-initializers
     -Wno-unknown-pragmas)
 if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")
     list(APPEND weft_on_host_flags -DWEFT_DEVICE_CHECKS)
 endif()
 if(WEFT_SANITIZE)
-    list(APPEND weft_on_host_flags -fno-var-tracking -fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all)
+    list(APPEND weft_on_host_flags -fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all)
 endif()
-if(WEFT_COVERAGE)
-    list(APPEND weft_on_host_flags --coverage)
-endif()
-# For what is not the library's: kernels of tests and tools, which take longest under sanitizers.
-set(weft_on_host_other_flags ${weft_on_host_flags})
+# For kernels that take longer to optimise under sanitizers than to run: those of collectives, of tests and of tools.
+set(weft_on_host_plain_flags ${weft_on_host_flags})
 if(WEFT_SANITIZE)
-    list(APPEND weft_on_host_other_flags -O0)
+    list(APPEND weft_on_host_plain_flags -O0)
+endif()
+set(weft_on_host_coverage) # of what is in src/
+if(WEFT_COVERAGE)
+    set(weft_on_host_coverage --coverage)
+    list(APPEND weft_on_host_flags --coverage)
 endif()
 
 # The library's kernels, for the CPU: what the fake driver launches.
 set(weft_fake_kernels ${PROJECT_BINARY_DIR}/fake/kernels.o)
 add_custom_command(OUTPUT ${weft_fake_kernels}
-    COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_flags} -fPIC -fvisibility=hidden -fno-exceptions -I${PROJECT_SOURCE_DIR}/include
-        -I${PROJECT_SOURCE_DIR}/src -c ${PROJECT_SOURCE_DIR}/src/cuda/kernels.cu -o ${weft_fake_kernels}
+    COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_plain_flags} ${weft_on_host_coverage} -fPIC -fvisibility=hidden -fno-exceptions
+        -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src -c ${PROJECT_SOURCE_DIR}/src/cuda/kernels.cu -o ${weft_fake_kernels}
     DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/kernels.cu ${weft_kernel_parts} ${weft_device_headers}
     VERBATIM)
 # Those of expert parallelism, whose threads are coroutines, and the table of their names.
@@ -91,8 +97,8 @@ endforeach()
 # Those of tools.
 set(weft_fake_tool_kernels ${PROJECT_BINARY_DIR}/fake/tool_kernels.o)
 add_custom_command(OUTPUT ${weft_fake_tool_kernels}
-    COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_other_flags} -fPIC -fvisibility=hidden -fno-exceptions -I${PROJECT_SOURCE_DIR}/include
-        -I${PROJECT_SOURCE_DIR}/src -c ${weft_tool_kernels} -o ${weft_fake_tool_kernels}
+    COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_plain_flags} ${weft_on_host_coverage} -fPIC -fvisibility=hidden -fno-exceptions
+        -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src -c ${weft_tool_kernels} -o ${weft_fake_tool_kernels}
     DEPENDS ${weft_tool_kernel_sources}
     VERBATIM)
 add_library(fake_nvml SHARED ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/libnvml.c
@@ -120,7 +126,7 @@ add_dependencies(gpu_on_host fake_cuda)
 function(weft_add_on_host_program name)
     set(program ${PROJECT_BINARY_DIR}/tests/${name}_on_host)
     add_custom_command(OUTPUT ${program}.o # apart, so that it need not come after the library
-        COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_other_flags} -I${PROJECT_SOURCE_DIR}/include
+        COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_plain_flags} -I${PROJECT_SOURCE_DIR}/include
             -I${PROJECT_SOURCE_DIR}/tests/gpu -I${PROJECT_SOURCE_DIR}/tests -isystem ${WEFT_CUDA_INCLUDE} -c ${PROJECT_SOURCE_DIR}/tests/gpu/${name}.cu
             -o ${program}.o
         DEPENDS ${PROJECT_SOURCE_DIR}/tests/gpu/${name}.cu ${weft_gpu_support_headers} ${weft_device_headers}

@@ -148,7 +148,7 @@ foreach(source rma.c amo.c wait.c coll.c groups.cc)
     get_filename_component(name ${source} NAME_WE)
     set(program ${PROJECT_BINARY_DIR}/tests/nvshmem_kernel_${name})
     add_custom_command(OUTPUT ${program}
-        COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_other_flags} -O0 -DWEFT_NVSHMEM_NO_CUDA -I${weft_nvshmem_include}
+        COMMAND ${WEFT_CXX} -x c++ ${weft_on_host_plain_flags} -O0 -DWEFT_NVSHMEM_NO_CUDA -I${weft_nvshmem_include}
             -I${PROJECT_SOURCE_DIR}/tests ${weft_nvshmem_tests}/${source} -x none -o ${program} $<TARGET_FILE:nvshmem_host>
             -Wl,-rpath,${weft_nvshmem_home}/lib -ldl
         DEPENDS ${weft_nvshmem_tests}/${source} ${weft_nvshmem_tests}/check.h ${weft_nvshmem_headers}
