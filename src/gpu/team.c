@@ -67,19 +67,19 @@ static weft_status make_area(weft_team *team, const char *call)
 
 /* Inside kernels: one channel, in whose slots a scope sends packed. */
 #define KERNEL_SLOT_UNITS ((uint32_t)(WEFTI_DEV_PACKED_BYTES / WEFTI_DEV_UNIT))
-/* On streams: each block has a channel. */
-#define CHANNELS_MAX ((uint32_t)WEFTI_DEVICE_BLOCKS_MAX)
+/* On streams: each block has a channel, so that there are up to WEFTI_DEVICE_BLOCKS_MAX. */
 #define STREAM_SLOT_UNITS 512u
-#define STREAM_STEP_UNITS                                                                                              \
-    1536u /* of all slots of a member together: a small team's are larger, so that what is handed on goes in one step */
+/* Of all slots of a member together: a small team's are larger, so that what is handed on goes in one step. */
+#define STREAM_STEP_UNITS 1536u
 #define CHANNELS_BYTES_MAX ((uint64_t)16 << 20) /* with smaller slots in a large team */
 
-_Static_assert((size_t)CHANNELS_MAX *STREAM_STEP_UNITS *WEFTI_DEV_UNIT >= WEFTI_DEVICE_FORWARD_BYTES,
+_Static_assert((size_t)WEFTI_DEVICE_BLOCKS_MAX *STREAM_STEP_UNITS *WEFTI_DEV_UNIT >= WEFTI_DEVICE_FORWARD_BYTES,
                "a small team's slots hold what is handed on");
 
 static uint32_t stream_slot_units(const weft_team *team)
 {
-    uint64_t units = CHANNELS_BYTES_MAX / ((uint64_t)CHANNELS_MAX * 2 * (uint64_t)team->pes * WEFTI_DEV_SLOT_BYTES(1));
+    uint64_t units =
+        CHANNELS_BYTES_MAX / ((uint64_t)WEFTI_DEVICE_BLOCKS_MAX * 2 * (uint64_t)team->pes * WEFTI_DEV_SLOT_BYTES(1));
     uint32_t most = team->pes > 1 ? STREAM_STEP_UNITS / ((uint32_t)team->pes - 1) : STREAM_STEP_UNITS;
     most = most > STREAM_SLOT_UNITS ? most : STREAM_SLOT_UNITS;
     return units < 8 ? 8 : units > most ? most : (uint32_t)units;
@@ -111,7 +111,7 @@ static weft_status make_cleared(weft_team *team, const char *call, uint64_t byte
 static uint32_t propose_channels(const weft_team *team, uint64_t channel_bytes)
 {
     wefti_device *device = team->world->device;
-    uint32_t count = CHANNELS_MAX;
+    uint32_t count = WEFTI_DEVICE_BLOCKS_MAX;
     wefti_os_monitor_enter(device->lock);
     while (count > 1 && wefti_blocks_fit(&device->blocks, count * channel_bytes, WEFTI_DEVICE_BLOCK_ALIGNMENT, 0) ==
                             WEFTI_BLOCK_NONE) {
@@ -200,7 +200,7 @@ weft_status wefti_team_stream_dev(weft_team *team, const char *call, weft_dev_te
 
 /* ---- multiprocessors of collectives on streams ---- */
 
-#define STREAM_SMS_MAX (2 * (int)CHANNELS_MAX) /* the next kernel is there while one runs */
+#define STREAM_SMS_MAX (2 * WEFTI_DEVICE_BLOCKS_MAX) /* the next kernel is there while one runs */
 
 /* This PE's part: *blocks that a collective may have, and the multiprocessors *taken for them. */
 static weft_status take_part(wefti_device *device, int *blocks, int *taken)
