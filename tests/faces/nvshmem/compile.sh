@@ -3,7 +3,9 @@
 # file and in two; among them one for each of the libraries of users, with what that calls.
 # Method: nvcc on calls.cu; its kernels twice in one program, as files that share nothing but the headers; then on the
 # program for GPUs, gpus.cu, and on users/*.cu, two at a time; and modules, as modules.sh makes them. Nothing of it is
-# run, so nothing is optimised; what kernels of the face become when they are is what registers.py reads.
+# run, so nothing is optimised; what kernels of the face become when they are is what registers.py reads. What depends on
+# one of the two alone is compiled once: users with relocatable code, as they have to with NVSHMEM; for 8.0, whose headers
+# differ, without.
 # Usage: compile.sh NVCC HOME_OF_NVSHMEM WHOLE|RDC. Exit 77: nvcc is not here.
 set -eu
 nvcc=$1
@@ -17,8 +19,12 @@ fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 option=-rdc=false
+architectures="-gencode arch=compute_90,code=sm_90 -gencode arch=compute_80,code=sm_80"
+programs=$here/gpus.cu
 if [ "$way" = RDC ]; then
     option=-rdc=true
+    architectures=-arch=sm_90
+    programs="$programs $(echo "$here"/users/*.cu)"
 fi
 quick="-Xptxas -O0"
 if "$nvcc" --help | grep -q -e --Ofast-compile; then
@@ -32,7 +38,7 @@ __global__ void other(int *data)
 }
 TEXT
 # shellcheck disable=SC2086 # words
-"$nvcc" $quick -std=c++17 "$option" -gencode arch=compute_90,code=sm_90 -gencode arch=compute_80,code=sm_80 --threads 2 -Werror all-warnings \
+"$nvcc" $quick -std=c++17 "$option" $architectures --threads 2 -Werror all-warnings \
     -I"$home/include" "$here/calls.cu" "$folder/other.cu" -o "$folder/calls" -L"$home/lib" -lnvshmem_host -lnvshmem_device
 # torch.cu as PyTorch compiles its own: half and bfloat16 without their conversions and operators.
 build()
@@ -48,7 +54,7 @@ build()
         -L"$home/lib" -lnvshmem_host -lnvshmem_device || touch "$folder/failed"
 }
 previous=
-for program in "$here/gpus.cu" "$here"/users/*.cu; do
+for program in $programs; do
     build "$program" &
     [ -z "$previous" ] || wait "$previous"
     previous=$!
