@@ -98,16 +98,16 @@ if(CMOCKA_FOUND)
         $<$<BOOL:${WEFT_OFI}>:WEFT_HAVE_OFI> $<$<BOOL:${WEFT_UCX}>:WEFT_HAVE_UCX>)
 endif()
 
-# Every call for every type: what takes longest to compile. These two see the same at every level of optimisation;
-# the others test inline calls as programs compile them, and are not optimised under sanitizers alone.
+# These two have every call for every type, which takes longest to compile, and see the same at every level of
+# optimisation. The others test inline calls as programs compile them. With sanitizers, which look at each access, tests
+# are optimised only where they ask for it (LEVELS), since that takes longer than it saves.
 set(weft_plain_tests bad_input_test entries_test)
-set(weft_wide_tests onesided_test multi_rma_types multi_rma_errors multi_rma_waits multi_rma_atomics)
 
 function(weft_add_test_program target source)
     add_executable(${target} ${source})
     target_link_libraries(${target} PRIVATE weft_test_support)
     set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-    if(target IN_LIST weft_plain_tests OR (WEFT_SANITIZE AND target IN_LIST weft_wide_tests))
+    if(target IN_LIST weft_plain_tests OR WEFT_SANITIZE)
         target_compile_options(${target} PRIVATE -O0)
     endif()
     if(TARGET weftrun)
