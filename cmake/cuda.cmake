@@ -4,12 +4,14 @@
 #
 # Nothing is written for 10.0 alone, so its code is made of what 9.0 has, which is compiled once for both.
 set(weft_nvcc_architectures
-    -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=sm_100
-    -gencode arch=compute_80,code=compute_80)
+    -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_80,code=compute_80)
 set(weft_ep_nvcc_architectures # expert parallelism: sm_90 and later
     -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90)
 if(WEFT_CUDA_SM100)
+    list(APPEND weft_nvcc_architectures -gencode arch=compute_90,code=sm_100)
     list(APPEND weft_ep_nvcc_architectures -gencode arch=compute_90,code=sm_100)
+else()
+    list(APPEND weft_nvcc_architectures -gencode arch=compute_90,code=compute_90)
 endif()
 
 if(CMAKE_CUDA_COMPILER)
