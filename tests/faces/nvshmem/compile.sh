@@ -3,9 +3,9 @@
 # file and in two; among them one for each of the libraries of users, with what that calls.
 # Method: nvcc on calls.cu; its kernels twice in one program, as files that share nothing but the headers; then on the
 # program for GPUs, gpus.cu, and on users/*.cu, two at a time; and modules, as modules.sh makes them. Nothing of it is
-# run, so nothing is optimised; what kernels of the face become when they are is what registers.py reads. What depends on
-# one of the two alone is compiled once: users with relocatable code, as they have to with NVSHMEM; for 8.0, whose headers
-# differ, without.
+# run, so nothing is optimised; what kernels of the face become when they are is what registers.py reads. What depends
+# on one of the two alone is compiled once: users with relocatable code, as they have to with NVSHMEM; for 8.0, whose
+# headers differ, without.
 # Usage: compile.sh NVCC HOME_OF_NVSHMEM WHOLE|RDC. Exit 77: nvcc is not here.
 set -eu
 nvcc=$1
