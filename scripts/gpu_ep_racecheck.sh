@@ -1,8 +1,9 @@
 #!/bin/sh
 # Hazards in shared memory of the kernels of expert parallelism, as compute-sanitizer's racecheck finds them: few calls
-# of every layout, whole and in halves, by one rank and by two. Prints each kind of report, how often it came and, for
-# those that are known, why it is none: lines of scripts/gpu_ep_racecheck.txt, which have a pattern of grep -E, a tab,
-# and the reason. Fails if there is any other, or a program fails.
+# of every layout, whole and in halves, by one rank and by two. Prints each kind of report, for how many pairs of
+# instructions it came and, for those that are known, why it is none: lines of scripts/gpu_ep_racecheck.txt, which have a
+# pattern of grep -E, a tab, how many pairs of a kernel were looked at, a tab, and the reason. Fails if there is any
+# other, or more pairs, or a program fails.
 # Usage: gpu_ep_racecheck.sh BUILD [CALLS [CASES]]   BUILD: a build directory that has gpu/ and weftrun
 # WEFT_RACECHECK_LOGS: a folder for all that racecheck prints, with its addresses.
 set -u
@@ -19,17 +20,17 @@ if ! command -v compute-sanitizer >/dev/null; then
 fi
 check="compute-sanitizer --tool racecheck --racecheck-report analysis --print-limit 10000"
 
-# The reports of the last program, each the line that begins it and those of the other accesses on one line, without
-# addresses and numbers of threads, which differ from run to run.
+# The reports of the last program, each the line that begins it and those of the other accesses on one line: first those
+# of each pair of instructions once, then without their addresses, which differ from build to build, counted.
 reports()
 {
-    sed 's/^\[[0-9]*\] //' "$scratch/log" | awk '
-        /^=========     and / { sub(/^=========    /, ""); report = report $0; next }
-        report { print report; report = "" }
-        /^========= (Error|Warning): / { sub(/^========= /, ""); report = $0 }
-        END { if (report) print report }' |
-        sed 's/0x[0-9a-f]*/0x/g; s/block ([0-9,]*)/block/g; s/thread ([0-9,]*)/thread/g; s/\[[0-9]* hazards\]//' |
-        sort | uniq -c | sort -rn
+    awk '{ rank = match($0, /^\[[0-9]*\] /) ? substr($0, 1, RLENGTH) : ""; $0 = substr($0, length(rank) + 1) }
+        /^=========     and / { sub(/^=========    /, ""); report[rank] = report[rank] $0; next }
+        report[rank] { print report[rank]; report[rank] = "" }
+        /^========= (Error|Warning): / { sub(/^========= /, ""); report[rank] = $0 }
+        END { for (rank in report) if (report[rank]) print report[rank] }' "$scratch/log" |
+        sed 's/block ([0-9,]*)/block/g; s/thread ([0-9,]*)/thread/g; s/ \[[0-9]* hazards\]//' | sort -u |
+        sed 's/0x[0-9a-f]*/0x/g' | sort | uniq -c | sort -rn
 }
 
 # A program: its name, then the command.
@@ -39,19 +40,19 @@ racecheck()
     [ -z "${WEFT_RACECHECK_LOGS:-}" ] || cp "$scratch/log" "$WEFT_RACECHECK_LOGS/$(echo "$1" | tr -c 'a-z0-9\n' '_').log"
     grep -h 'RACECHECK SUMMARY' "$scratch/log" || fail "$1: racecheck has told nothing" 0
     reports >"$scratch/reports"
-    while read -r report; do
+    while read -r pairs report; do
         reason=
-        while IFS="$(printf '\t')" read -r pattern why; do
+        while IFS="$(printf '\t')" read -r pattern most why; do
             case $pattern in '#'* | '') continue ;; esac
-            if echo "$report" | grep -qE "$pattern"; then
+            if echo "$report" | grep -qE "$pattern" && [ "$pairs" -le "$most" ]; then
                 reason=$why
                 break
             fi
         done <"$known"
         if [ -n "$reason" ]; then
-            echo "known $report: $reason"
+            echo "known $pairs $report: $reason"
         else
-            echo "RACE  $report"
+            echo "RACE  $pairs $report"
             failed=$((failed + 1))
         fi
     done <"$scratch/reports"
