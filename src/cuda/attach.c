@@ -243,10 +243,9 @@ static void fini(wefti_cuda *cuda)
 static void detach(wefti_device *device)
 {
     wefti_cuda *cuda = wefti_cuda_of(device);
-    wefti_far_stop(cuda->far);
-    /* Nobody answers for this PE any more. Others learn it before memory is given back, for which the driver waits for
+    /* Others learn that nobody answers for this PE any more before memory is given back, for which the driver waits for
      * all kernels of the process: those of another PE that wait for this one would hold it up until their deadline. */
-    wefti_world_leave(cuda->world);
+    wefti_far_leave(cuda->world, cuda->far);
     fini(cuda);
 }
 

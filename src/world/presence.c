@@ -50,12 +50,17 @@ int wefti_world_has_left(const weft_world *world, int pe)
     return other != NULL ? wefti_ld64(&other->left, WEFTI_ACQUIRE) != 0 : far_fate(world, pe) == WEFTI_FATE_LEFT;
 }
 
-static int neighbour_has_ended(const weft_world *world, int pe)
+int wefti_world_shares_process(const weft_world *world, int pe)
 {
     const wefti_presence *mine = wefti_world_presence(world, world->slot);
     const wefti_presence *other = neighbour(world, pe);
-    if (other == NULL || wefti_ld64(&other->process, WEFTI_RELAXED) == wefti_ld64(&mine->process, WEFTI_RELAXED) ||
-        wefti_ld64(&other->unseen, WEFTI_RELAXED) != 0) {
+    return other != NULL && wefti_ld64(&other->process, WEFTI_RELAXED) == wefti_ld64(&mine->process, WEFTI_RELAXED);
+}
+
+static int neighbour_has_ended(const weft_world *world, int pe)
+{
+    const wefti_presence *other = neighbour(world, pe);
+    if (other == NULL || wefti_world_shares_process(world, pe) || wefti_ld64(&other->unseen, WEFTI_RELAXED) != 0) {
         return 0;
     }
     /* In this order: who leaves says so before its process closes the memory, with which its signature goes. */

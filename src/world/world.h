@@ -219,6 +219,8 @@ void wefti_world_leave(weft_world *world); /* safe before `come` */
 /* has_ended: the process of `pe` has ended while it was there. has_left: `pe` destroys its world, or has done so. */
 int wefti_world_has_ended(const weft_world *world, int pe);
 int wefti_world_has_left(const weft_world *world, int pe);
+/* Whether `pe`, another one, is a thread of this process. */
+int wefti_world_shares_process(const weft_world *world, int pe);
 /* is_unreachable: the host of `pe` gives no sign of life. is_lost: that, or `pe` has ended. */
 int wefti_world_is_unreachable(const weft_world *world, int pe);
 int wefti_world_is_lost(const weft_world *world, int pe);

@@ -209,8 +209,8 @@ static void test_beyond(test_pe *pe)
     far_close(pe, &far);
 }
 
-/* Tell the stand-in for the driver that a kernel begins, or has ended: those of this program are functions that it calls
- * itself. With WEFT_FAKE_FREE_WAITS the driver gives no memory back meanwhile, as that of GPUs does. */
+/* Tell the stand-in for the driver that a kernel begins, or has ended: those of this program are functions that it
+ * calls itself. With WEFT_FAKE_FREE_WAITS the driver gives no memory back meanwhile, as that of GPUs does. */
 static void count_kernel(int more)
 {
 #if ON_GPU
@@ -246,8 +246,8 @@ static void test_leaving(test_pe *pe)
                 count_kernel(1);
                 LAUNCH_KIND(put_get_kernel, 0, pe, 0, far.all.dev, far.target, far.source, far.back,
                             (wefti_u64)LONG_ROOM, far.signal, value, last, far.all.status);
-                status = read_status(pe, far.all.world, far.all.status);
                 count_kernel(-1);
+                status = read_status(pe, far.all.world, far.all.status);
             } else {
                 status = weft_putmem(far.all.world, far.target, far.data, LONG_ROOM, last);
             }

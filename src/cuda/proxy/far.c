@@ -178,6 +178,20 @@ void wefti_far_stop(wefti_cuda_far *far)
     }
 }
 
+void wefti_far_leave(weft_world *world, wefti_cuda_far *far)
+{
+    wefti_far_stop(far);
+    wefti_world_leave(world);
+    const uint64_t start = wefti_os_now_ns();
+    for (uint32_t i = 0; far != NULL && i < far->lane_count; i++) {
+        const int pe = far->lanes[i].pe;
+        while (far->lanes[i].has_mail && wefti_world_shares_process(world, pe) && !wefti_world_has_left(world, pe) &&
+               wefti_os_now_ns() - start < 2 * WEFTI_FAR_LOOK_NS) {
+            wefti_os_sleep_ns(1000000);
+        }
+    }
+}
+
 void wefti_far_close(wefti_cuda_far *far)
 {
     if (far == NULL) {

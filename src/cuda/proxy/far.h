@@ -194,6 +194,12 @@ weft_status wefti_far_open(wefti_cuda *cuda, weft_team *team, const char *call);
 void wefti_far_stop(wefti_cuda_far *far);
 /* And give its memory back. */
 void wefti_far_close(wefti_cuda_far *far);
+/* How long a proxy waits for an answer before it looks whether the other PE is gone. */
+#define WEFTI_FAR_LOOK_NS UINT64_C(200000000)
+/* End the thread and say that this PE leaves the world. Then give the proxies of PEs of this process that wait for it
+ * time to see that, unless they leave too: once this PE gives memory back, the driver may do nothing for them before
+ * all kernels of the process have ended, and theirs wait for this PE. Local; far NULL: only say it. */
+void wefti_far_leave(weft_world *world, wefti_cuda_far *far);
 
 /* ---- proxy.c: the thread ---- */
 

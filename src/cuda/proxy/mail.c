@@ -276,13 +276,11 @@ int wefti_far_send(wefti_cuda_far *far, wefti_far_lane *lane)
 /* ---- answers ---- */
 
 /* A PE that has ended or left answers nothing any more. */
-#define LOOK_NS UINT64_C(200000000)
-
 static void look_whether_gone(const wefti_cuda_far *far, wefti_far_lane *lane)
 {
     const uint64_t now = wefti_os_now_ns();
     const weft_world *world = far->cuda->world;
-    if (lane->sent == lane->received || now - lane->asked_ns < LOOK_NS) {
+    if (lane->sent == lane->received || now - lane->asked_ns < WEFTI_FAR_LOOK_NS) {
         return;
     }
     lane->asked_ns = now;

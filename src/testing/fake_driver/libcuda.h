@@ -31,6 +31,9 @@ void fake_be_slow(void);
  * many bytes, which the caller fills in. */
 int fake_is_recorded(void);
 void *fake_record(void (*run)(const void *args), size_t bytes);
+/* Until no memory is being given back, as a driver may that has one lock for it and copies (WEFT_FAKE_FREE_WAITS). */
+void fake_wait_for_freeing(void);
+
 /* Do the copies of a stream that WEFT_FAKE_LATE has put off. */
 void fake_catch_up(CUstream stream);
 

@@ -43,10 +43,21 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static plain *plains;
 static mapping *mappings;
 
+static unsigned freeing; /* threads in wait_for_kernels */
+
 /* With WEFT_FAKE_FREE_WAITS, memory is not given back while a kernel of the process runs, as with CUDA. */
 static void wait_for_kernels(void)
 {
+    (void)__atomic_add_fetch(&freeing, 1, __ATOMIC_ACQ_REL);
     while (getenv("WEFT_FAKE_FREE_WAITS") != NULL && fake_kernels_running() != 0) {
+        sched_yield();
+    }
+    (void)__atomic_sub_fetch(&freeing, 1, __ATOMIC_ACQ_REL);
+}
+
+void fake_wait_for_freeing(void)
+{
+    while (getenv("WEFT_FAKE_FREE_WAITS") != NULL && __atomic_load_n(&freeing, __ATOMIC_ACQUIRE) != 0) {
         sched_yield();
     }
 }

@@ -119,6 +119,7 @@ static CUresult be_late(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream
 
 FAKE CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
+    fake_wait_for_freeing();
     unsigned long long start = now_ns();
     CUresult result = getenv("WEFT_FAKE_LATE") != NULL ? be_late(to, from, bytes, stream) : copy(to, from, bytes);
     copies++;
