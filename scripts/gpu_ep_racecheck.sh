@@ -1,8 +1,8 @@
 #!/bin/sh
 # Hazards in shared memory of the kernels of expert parallelism, as compute-sanitizer's racecheck finds them: few calls
 # of every layout, whole and in halves, by one rank and by two. Prints each kind of report, for how many pairs of
-# instructions it came and, for those that are known, why it is none: lines of scripts/gpu_ep_racecheck.txt, which have a
-# pattern of grep -E, a tab, how many pairs of a kernel were looked at, a tab, and the reason. Fails if there is any
+# instructions it came and, for those that are known, why it is none: lines of scripts/gpu_ep_racecheck.txt, which have
+# a pattern of grep -E, a tab, how many pairs of a kernel were looked at, a tab, and the reason. Fails if there is any
 # other, or more pairs, or a program fails.
 # Usage: gpu_ep_racecheck.sh BUILD [CALLS [CASES]]   BUILD: a build directory that has gpu/ and weftrun
 # WEFT_RACECHECK_LOGS: a folder for all that racecheck prints, with its addresses.
