@@ -13,23 +13,29 @@
 #define WEFTI_HAS_BULK 0
 #define WEFTI_UNROLL(times)
 
+#define WEFTI_ON_HOST_ALIGNED(address) ((uintptr_t)(address) % sizeof *(address) == 0 ? (void)0 : __builtin_trap())
+
 template <class T> WEFTI_DEVICE T wefti_ld_acquire(const T *address)
 {
+    WEFTI_ON_HOST_ALIGNED(address);
     return __atomic_load_n(address, __ATOMIC_ACQUIRE);
 }
 
 template <class T> WEFTI_DEVICE T wefti_ld_relaxed(const T *address)
 {
+    WEFTI_ON_HOST_ALIGNED(address);
     return __atomic_load_n(address, __ATOMIC_RELAXED);
 }
 
 template <class T> WEFTI_DEVICE void wefti_st_release(T *address, T value)
 {
+    WEFTI_ON_HOST_ALIGNED(address);
     __atomic_store_n(address, value, __ATOMIC_RELEASE);
 }
 
 template <class T> WEFTI_DEVICE void wefti_st_relaxed(T *address, T value)
 {
+    WEFTI_ON_HOST_ALIGNED(address);
     __atomic_store_n(address, value, __ATOMIC_RELEASE);
 }
 
@@ -83,7 +89,7 @@ WEFTI_DEVICE void wefti_rest(unsigned ns)
     nanosleep(&pause, NULL);
 }
 
-typedef struct wefti_wide {
+typedef struct alignas(16) wefti_wide { /* a CPU ends a program that reads one elsewhere, as a GPU does */
     wefti_u32 x, y, z, w;
 } wefti_wide;
 

@@ -130,10 +130,10 @@ static inline unsigned __match_any_sync(unsigned, int value)
 
 /* ---- arithmetic ---- */
 
-typedef struct uint2 {
+typedef struct alignas(8) uint2 {
     unsigned x, y;
 } uint2;
-typedef struct uint4 {
+typedef struct alignas(16) uint4 {
     unsigned x, y, z, w;
 } uint4;
 
@@ -277,11 +277,20 @@ static inline void wefti_load_barrier_publish()
 {
 }
 
+/* A GPU refuses other bulk copies. */
+static inline void simt_aligned(const void *shared, const void *global, unsigned bytes)
+{
+    if (((uintptr_t)shared | (uintptr_t)global | bytes) % 16 != 0) {
+        __builtin_trap();
+    }
+}
+
 static inline void wefti_bulk_load(void *shared, const void *global, unsigned bytes, wefti_u64 *barrier)
 {
     for (int spin = 0; spin < 8 && blockIdx.x % 2 == 1; spin++) {
         fake_pause();
     }
+    simt_aligned(shared, global, bytes);
     memcpy(shared, global, bytes);
     (*barrier)++;
 }
@@ -297,6 +306,7 @@ static inline int wefti_load_barrier_passed(wefti_u64 *barrier, unsigned parity)
 
 static inline void wefti_bulk_store_add(void *global, const void *shared, unsigned bytes)
 {
+    simt_aligned(shared, global, bytes);
     fake_store_add(global, shared, bytes);
 }
 

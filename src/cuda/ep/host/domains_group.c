@@ -157,9 +157,11 @@ static size_t received_bytes(const weft_ep *ep)
     return rows_received_bytes(ep) + wefti_ep_direct_bytes(ep, WEFTI_CUDA_EP_DIRECT_INSIDE);
 }
 
+/* Chunks stand behind them. */
 static size_t words_bytes(const weft_ep *ep)
 {
-    return (size_t)ep->between->group.at.bytes + WEFTI_CUDA_EP_HOST_STATUS_ALL_WORDS * sizeof(uint64_t);
+    return ((size_t)ep->between->group.at.bytes + WEFTI_CUDA_EP_HOST_STATUS_ALL_WORDS * sizeof(uint64_t) + 255) / 256 *
+           256;
 }
 
 static size_t rings_bytes(const weft_ep *ep)
