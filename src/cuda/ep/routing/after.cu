@@ -10,7 +10,8 @@ typedef wefti_cuda_ep_pad_args ep_padding;
 /* Whether the call that was last on its channel moved rows. */
 EP_DEVICE bool ep_was_completed(const ep_stats &args)
 {
-    const bool matched = (wefti_u32)wefti_ld_relaxed(args.mismatch) != (wefti_u32)args.control->epoch << 1;
+    const wefti_u32 epoch = (wefti_u32)args.control->epoch; /* 0: of a group inside whose calls all go directly */
+    const bool matched = epoch == 0 || (wefti_u32)wefti_ld_relaxed(args.mismatch) != epoch << 1;
     const int status =
         args.counted == WEFTI_CUDA_EP_COUNTED_DISPATCH ? args.route_header->status : args.route_header->routed;
     return args.control->failed == 0 && matched && status != WEFT_ERR_OVERFLOW && status != WEFT_ERR_MISMATCH;
