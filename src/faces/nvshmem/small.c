@@ -64,7 +64,7 @@ static weft_status combine(weft_team *team, weft_op op, int is_scatter, float *t
 static weft_status reduce(weft_team *team, weft_dtype dtype, weft_op op, uint16_t *dest, const uint16_t *source,
                           size_t count, size_t blocks)
 {
-    float *in;
+    float *in = NULL;
     if (count == 0 && team != NULL) {
         return WEFT_OK;
     }
