@@ -27,7 +27,7 @@ run() {
     rm -f "$log"
 }
 
-export WEFT_LOG=none
+export WEFT_LOG=none WEFT_EP_DIRECT=${WEFT_EP_DIRECT:-256} # more of the random cases go directly
 loopback=(env FI_PROVIDER=tcp FI_TCP_IFACE=lo WEFT_UID_INTERFACE=lo)
 nodes="$root/tests/support/nodes.sh"
 if [ "${2:-}" = --fake ]; then

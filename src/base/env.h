@@ -43,7 +43,7 @@
       "everywhere")                                                                                                    \
     X(EP_CHUNK_ROWS, "WEFT_EP_CHUNK_ROWS", COUNT, "0",                                                                 \
       "rows of a chunk of these rings, 0: up to 4: for tests; the same on all ranks")                                  \
-    X(EP_DIRECT, "WEFT_EP_DIRECT", COUNT, "256",                                                                       \
+    X(EP_DIRECT, "WEFT_EP_DIRECT", COUNT, "32",                                                                        \
       "tokens of a plan of slots, times the ranks of the largest link domain, up to which rows go directly from GPU "  \
       "to GPU and not by forwarders; 0: none; the same on all ranks")                                                  \
     X(EP_MAPPED, "WEFT_EP_MAPPED", COUNT, "1",                                                                         \

@@ -159,7 +159,7 @@ static bool goes_directly(const int *domain, int pes)
         (void)place_in_domain(domain, pes, pe, &size);
         most = size > most ? size : most;
     }
-    return BYTES_TOKENS * most <= (direct != NULL ? atoi(direct) : 256);
+    return BYTES_TOKENS * most <= (direct != NULL ? atoi(direct) : 32);
 }
 
 static void check_bytes(const char *call, uint64_t bytes, uint64_t rows, int domains)
