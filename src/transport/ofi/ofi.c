@@ -93,7 +93,9 @@ static void connect_rings(wire_state *state, int pe, const wefti_fabric_address 
 
 static void ofi_stop(wefti_wire *wire)
 {
-    wefti_fabric_close_endpoints(&((wire_state *)wire->state)->fabric);
+    wefti_fabric *fabric = &((wire_state *)wire->state)->fabric;
+    wefti_fabric_drain(fabric);
+    wefti_fabric_close_endpoints(fabric);
 }
 
 static void ofi_close(wefti_wire *wire)
@@ -319,10 +321,11 @@ static wefti_wire_answer ofi_send(wefti_wire *wire, int channel, wefti_am_buffer
     const path *by = &to->paths[0];
     const wefti_fabric_rail *rail = &state->fabric.rails[by->rail];
     struct fid_ep *endpoint = rail->endpoints[channel];
-    if (to->has_rings && buffer->bytes <= WEFTI_RING_MESSAGE_MAX) {
+    const int is_last = buffer->header->kind == WEFTI_AM_LEAVE; /* its completion says that all before it have gone */
+    if (to->has_rings && buffer->bytes <= WEFTI_RING_MESSAGE_MAX && !is_last) {
         return injected(state, channel, buffer, write_to_ring(to, endpoint, channel, buffer));
     }
-    if (buffer->bytes > rail->info->tx_attr->inject_size) {
+    if (buffer->bytes > rail->info->tx_attr->inject_size || is_last) {
         return answer_of(fi_send(endpoint, buffer->header, buffer->bytes, rail->descriptors[channel], by->at[channel],
                                  buffer->context));
     }
