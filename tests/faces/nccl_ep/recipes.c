@@ -443,11 +443,11 @@ static void *run(void *argument)
     return NULL;
 }
 
-static int run_all(void)
+/* `comms` stay, as libnccl.c has it. */
+static int run_all(ncclComm_t comms[RANKS])
 {
     static rig rigs[RANKS];
     pthread_t threads[RANKS];
-    ncclComm_t comms[RANKS];
     int failures = 0;
     standin_comms(RANKS, comms);
     memset(rigs, 0, sizeof rigs);
@@ -467,9 +467,10 @@ static int run_all(void)
 
 int main(void)
 {
-    int failures = run_all();
+    static ncclComm_t comms[2][RANKS];
+    int failures = run_all(comms[0]);
     (void)setenv("WEFT_FAKE_CAPABILITY", "10", 1);
     has_fp4 = 1;
-    failures += run_all();
+    failures += run_all(comms[1]);
     return failures != 0;
 }
