@@ -1,8 +1,7 @@
 /* bootstrap/bootstrap.h: the seam between worlds and the ways in which their PEs find each other.
  *
- * One backend a folder: local, uid, env, threads, callback, self, and those that bring PE 0's unique id: pmix and pmi
- * (by job/), mpi, shmem and plugin (by collective/). A bootstrap is used by one thread, in the sequence
- * open, any number of allgathers, close. All PEs make the same calls. */
+ * One backend a folder; the table of docs/worlds.md says which PEs each brings together, and how. A bootstrap is used
+ * by one thread, in the sequence open, any number of allgathers, close. All PEs make the same calls. */
 #ifndef WEFTI_BOOTSTRAP_BOOTSTRAP_H
 #define WEFTI_BOOTSTRAP_BOOTSTRAP_H
 

@@ -1,6 +1,7 @@
 /* Goal: the backend is the one that config and environment name, and each way to get it wrong names its remedy;
  * exchanges after the deadline have time left.
- * Method: every combination of WEFT_BOOTSTRAP, a launcher and a size, against a table. */
+ * Method: every combination of WEFT_BOOTSTRAP, a launcher and a size, against a table. The page that lists the kinds is
+ * searched for each. */
 #include "bootstrap/bootstrap.h"
 
 #include <setjmp.h>
@@ -9,6 +10,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +119,34 @@ static void says_what_it_reads(void **state)
     const char *text = wefti_env_entry_of(WEFTI_ENV_BOOTSTRAP)->text;
     assert_true(strlen(text) > strlen(list));
     assert_string_equal(text + strlen(text) - strlen(list), list);
+}
+
+/* Every kind has its row, by its name in lower case, in the table of the page for users. */
+static void is_on_the_page(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+#define NAME(name, value, word, text) #name,
+        WEFT_BOOTSTRAP_TABLE(NAME)
+#undef NAME
+    };
+    static char page[1 << 16];
+    FILE *file = fopen(WEFT_SOURCE_DIR "/docs/worlds.md", "r");
+    assert_non_null(file);
+    size_t length = fread(page, 1, sizeof page - 1, file);
+    assert_int_equal(fclose(file), 0);
+    assert_in_range(length, 1, sizeof page - 2);
+    page[length] = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char row[64];
+        (void)snprintf(row, sizeof row, "\n| `%s` |", names[i] + strlen("WEFT_BOOTSTRAP_"));
+        for (char *c = row; *c != 0; c++) {
+            *c = (char)tolower((unsigned char)*c);
+        }
+        if (strstr(page, row) == NULL) {
+            fail_msg("docs/worlds.md has no row of %s", names[i]);
+        }
+    }
 }
 
 static void chooses_by_ranks(void **state)
@@ -308,6 +338,7 @@ int main(void)
         cmocka_unit_test(chooses_by_ranks),
         cmocka_unit_test(chooses_by_launchers),
         cmocka_unit_test(says_what_it_reads),
+        cmocka_unit_test(is_on_the_page),
         cmocka_unit_test(says_what_is_missing),
         cmocka_unit_test(believes_the_launcher_only_if_it_makes_sense),
         cmocka_unit_test(believes_no_allgather_that_leaves_out_its_caller),
