@@ -28,6 +28,9 @@ void wefti_slice_of(const wefti_step *step, int member, size_t count, size_t ele
 void wefti_slice_sign(wefti_step *step, const wefti_reduction *r);
 /* `bytes` bytes at `offset` in the window slot of member `from`: in place, or read into `room`. */
 weft_status wefti_slice_part(wefti_step *step, int from, uint64_t offset, size_t bytes, void *room, const void **part);
+/* dest becomes the combination of the `count` elements, of at most WEFTI_FOLD_BYTES bytes, at `offset` in the slots of
+ * all members, in their order. It may be where this member's are. */
+weft_status wefti_slice_reduce(wefti_step *step, const wefti_fold *fold, uint64_t offset, size_t count, void *dest);
 /* What was pushed is at its targets before the next message. */
 weft_status wefti_slice_complete(const wefti_step *step);
 

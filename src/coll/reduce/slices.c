@@ -36,27 +36,34 @@ weft_status wefti_slice_complete(const wefti_step *step)
     return step->team->world->view.remote != 0 ? weft_quiet(step->team->world) : WEFT_OK;
 }
 
+weft_status wefti_slice_reduce(wefti_step *step, const wefti_fold *fold, uint64_t offset, size_t count, void *dest)
+{
+    int pes = step->team->pes;
+    size_t bytes = count * fold->element;
+    void *sum = wefti_step_chunk(step, 1);
+    const void *before = NULL;
+    for (int from = 0; from < pes; from++) {
+        const void *part;
+        WEFT_TRY(wefti_slice_part(step, from, offset, bytes, from == 0 ? sum : wefti_step_chunk(step, 2), &part));
+        if (from > 0) {
+            void *to = from == pes - 1 ? dest : sum;
+            wefti_fold_chunk(fold, to, before, part, count);
+            before = to;
+        } else {
+            before = part;
+        }
+    }
+    wefti_step_copy(dest, before, bytes);
+    return WEFT_OK;
+}
+
 /* Combine `count` elements from element `first` on and write them to all. */
 static weft_status reduce_piece(wefti_step *step, const wefti_reduction *r, size_t first, size_t count)
 {
     int pes = step->team->pes;
     size_t at = first * r->fold.element;
     size_t bytes = count * r->fold.element;
-    void *sum = wefti_step_chunk(step, 1);
-    const void *before = NULL;
-    for (int from = 0; from < pes; from++) {
-        const void *part;
-        WEFT_TRY(wefti_slice_part(step, from, wefti_step_offset(step, r->source) + at, bytes,
-                                  from == 0 ? sum : wefti_step_chunk(step, 2), &part));
-        if (from > 0) {
-            void *to = from == pes - 1 ? r->dest + at : sum;
-            wefti_fold_chunk(&r->fold, to, before, part, count);
-            before = to;
-        } else {
-            before = part;
-        }
-    }
-    wefti_step_copy(r->dest + at, before, bytes);
+    WEFT_TRY(wefti_slice_reduce(step, &r->fold, wefti_step_offset(step, r->source) + at, count, r->dest + at));
     for (int i = 1; i < pes; i++) {
         WEFT_TRY(wefti_step_push(step, wefti_step_after(step, i), wefti_step_offset(step, r->dest + at), r->dest + at,
                                  bytes));
