@@ -16,20 +16,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "os/os.h"
 #include "support/check.h"
+#include "support/forked.h"
 #include "support/load.h"
 #include "weft.h"
 
-#define PES_MAX 5
+#define PES_MAX FORKED_PES_MAX
 #define S UINT64_C(1000000000)
-#define PATIENCE_NS (60 * S)
-#define PLACE_BYTES 8192
 #define SILENCE "2"
 #define LONG "100" /* a deadline that no test of who is gone meets */
 #define SOON 3.0 /* alone it is some tenths of a second */
@@ -44,12 +42,11 @@ typedef struct report {
 
 /* Memory that all PEs of a scene have. */
 typedef struct ground {
-    _Atomic unsigned arrived; /* of exchanges */
     _Atomic unsigned ready; /* PEs that are about to wait */
     _Atomic unsigned acted; /* the test has done what the scene is about */
     _Atomic unsigned done;
     report reports[PES_MAX];
-    unsigned char places[PES_MAX][PLACE_BYTES];
+    forked_exchange exchange;
 } ground;
 
 typedef struct scene {
@@ -65,45 +62,12 @@ typedef struct scene {
 
 static ground *common;
 
-static int await(_Atomic unsigned *count, unsigned wanted)
-{
-    const uint64_t until_ns = wefti_os_now_ns() + PATIENCE_NS;
-    while (atomic_load(count) < wanted && wefti_os_now_ns() < until_ns) {
-        wefti_os_sleep_ns(S / 1000);
-    }
-    return atomic_load(count) >= wanted;
-}
-
 /* ---- a PE ---- */
 
-typedef struct member {
-    int pe;
-    int pes;
-    unsigned calls;
-} member;
-
-static int exchange(void *context, const void *mine, void *all, size_t bytes)
-{
-    member *own = context;
-    if (bytes > PLACE_BYTES) {
-        return 2;
-    }
-    memcpy(common->places[own->pe], mine, bytes);
-    atomic_fetch_add(&common->arrived, 1);
-    if (!await(&common->arrived, (unsigned)own->pes * ++own->calls)) {
-        return 1;
-    }
-    for (int pe = 0; pe < own->pes; pe++) {
-        memcpy((char *)all + (size_t)pe * bytes, common->places[pe], bytes);
-    }
-    atomic_fetch_add(&common->arrived, 1);
-    return !await(&common->arrived, (unsigned)own->pes * ++own->calls);
-}
-
-static weft_status create(const scene *s, member *own, weft_world **world)
+static weft_status create(const scene *s, forked_member *own, weft_world **world)
 {
     const char node[] = {s->nodes[own->pe], '\0'};
-    const weft_callback_ops ops = {.size = sizeof ops, .context = own, .allgather = exchange};
+    const weft_callback_ops ops = {.size = sizeof ops, .context = own, .allgather = forked_allgather};
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
     if (s->enter == NULL) {
         (void)setenv("WEFT_NODE_ID", node, 1);
@@ -161,7 +125,7 @@ static weft_status wait_once(const scene *s, weft_world *world, uint64_t *word)
 static void wait_with_others(const scene *s, weft_world *world, uint64_t *word, report *mine)
 {
     if (s->act != NULL || s->locks) {
-        CHECK(await(&common->acted, 1));
+        CHECK(forked_await(&common->acted, 1));
     }
     const uint64_t start_ns = wefti_os_now_ns();
     mine->status = wait_once(s, world, word);
@@ -175,7 +139,7 @@ static void wait_with_others(const scene *s, weft_world *world, uint64_t *word, 
 static void be_pe(const scene *s, int pe, int pes)
 {
     report *mine = &common->reports[pe];
-    member own = {.pe = pe, .pes = pes};
+    forked_member own = {.exchange = &common->exchange, .pe = pe, .pes = pes};
     weft_world *world = NULL;
     void *word = NULL;
     check_as_pe(pe);
@@ -203,8 +167,8 @@ static void be_pe(const scene *s, int pe, int pes)
     }
     wait_with_others(s, world, word, mine);
     atomic_fetch_add(&common->done, 1);
-    CHECK(
-        await(&common->done, (unsigned)(pes - __builtin_popcount(s->victims)))); /* the first to end would be missed */
+    CHECK(forked_await(&common->done,
+                       (unsigned)(pes - __builtin_popcount(s->victims)))); /* the first to end would be missed */
     const uint64_t start_ns = wefti_os_now_ns();
     CHECK_OK(weft_world_destroy(world));
     mine->destroy_ns = wefti_os_now_ns() - start_ns;
@@ -236,7 +200,7 @@ static void play(const scene *s, report reports[PES_MAX])
             be_pe(s, pe, pes);
         }
     }
-    assert_true(await(&common->ready, (unsigned)pes));
+    assert_true(forked_await(&common->ready, (unsigned)pes));
     wefti_os_sleep_ns(S / 5); /* for the others to wait */
     strike(s, pids, pes);
     atomic_fetch_add(&common->acted, 1);
@@ -377,7 +341,7 @@ static void enter_wired(int pe)
     int could = unshare(CLONE_NEWNET | CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
                 mount("sysfs", "/sys", "sysfs", 0, NULL) == 0; /* as in a container: UCX finds interfaces there */
     atomic_fetch_add(wired, 1);
-    could = could && await(wired, 3);
+    could = could && forked_await(wired, 3);
     for (int i = 0; i < 3 && could; i++) {
         could = run_ip(commands[pe][i]);
     }
@@ -385,7 +349,7 @@ static void enter_wired(int pe)
         _exit(77);
     }
     atomic_fetch_add(wired, 1);
-    (void)await(wired, 5);
+    (void)forked_await(wired, 5);
     await_link(pe);
 }
 
@@ -393,7 +357,8 @@ static void enter_wired(int pe)
 static void be_wire(const pid_t pids[2])
 {
     char command[64];
-    int could = unshare(CLONE_NEWNET) == 0 && await(wired, 2) && run_ip("ip link add weft0 type veth peer name weft1");
+    int could =
+        unshare(CLONE_NEWNET) == 0 && forked_await(wired, 2) && run_ip("ip link add weft0 type veth peer name weft1");
     for (int pe = 0; pe < 2 && could; pe++) {
         (void)snprintf(command, sizeof command, "ip link set weft%d netns %d", pe, (int)pids[pe]);
         could = run_ip(command);
@@ -433,7 +398,7 @@ static void test_a_link_that_goes_down(void **state)
     assert_int_equal(waitpid(pids[2], &how, 0), pids[2]);
     const int can_play = WIFEXITED(how) && WEXITSTATUS(how) == 0;
     if (can_play) {
-        assert_true(await(&common->ready, 2));
+        assert_true(forked_await(&common->ready, 2));
         wefti_os_sleep_ns(S / 5);
         s.act(pids);
         atomic_store(&common->acted, 1);
@@ -456,13 +421,6 @@ static void test_a_link_that_goes_down(void **state)
         print_message("no virtual interfaces here\n");
         skip();
     }
-}
-
-static void *share(size_t bytes)
-{
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_true(memory != MAP_FAILED);
-    return memory;
 }
 
 int main(int count, char **arguments)
@@ -491,7 +449,7 @@ int main(int count, char **arguments)
     if (count > 2) {
         cmocka_set_test_filter(arguments[2]);
     }
-    common = share(sizeof *common);
-    wired = share(sizeof *wired);
+    common = forked_share(sizeof *common);
+    wired = forked_share(sizeof *wired);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

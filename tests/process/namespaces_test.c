@@ -31,6 +31,7 @@
 #include "os/os.h"
 #include "os/socket.h"
 #include "support/check.h"
+#include "support/forked.h"
 #include "weft.h"
 
 #define PES 3
@@ -38,7 +39,6 @@
 #define DEADLINE_NS (60 * S)
 #define SOON_NS (DEADLINE_NS / 3) /* without load it takes milliseconds */
 #define LATE_NS (2 * S)
-#define PLACE_BYTES 4096
 #define NOBODY 65534
 
 /* ---- PEs ---- */
@@ -53,9 +53,8 @@ typedef struct report {
 
 /* Memory that all PEs of a scene have. */
 typedef struct ground {
-    _Atomic unsigned arrived;
     report reports[PES];
-    unsigned char places[PES][PLACE_BYTES];
+    forked_exchange exchange;
 } ground;
 
 typedef struct scene {
@@ -67,52 +66,13 @@ typedef struct scene {
     void (*wire)(const pid_t *pids); /* NULL, or in a process of its own */
 } scene;
 
-/* What one PE brings to its exchanges. */
-typedef struct member {
-    ground *ground;
-    int pe;
-    int pes;
-    unsigned calls;
-} member;
-
-static int await(_Atomic unsigned *count, unsigned wanted)
-{
-    uint64_t until_ns = wefti_os_now_ns() + DEADLINE_NS;
-    while (atomic_load(count) < wanted) {
-        if (wefti_os_now_ns() > until_ns) {
-            return 0;
-        }
-        wefti_os_sleep_ns(S / 10000);
-    }
-    return 1;
-}
-
-static int exchange(void *context, const void *mine, void *all, size_t bytes)
-{
-    member *own = context;
-    ground *common = own->ground;
-    if (bytes > PLACE_BYTES) {
-        return 2;
-    }
-    memcpy(common->places[own->pe], mine, bytes);
-    atomic_fetch_add(&common->arrived, 1);
-    if (!await(&common->arrived, (unsigned)own->pes * ++own->calls)) {
-        return 1;
-    }
-    for (int pe = 0; pe < own->pes; pe++) {
-        memcpy((char *)all + (size_t)pe * bytes, common->places[pe], bytes);
-    }
-    atomic_fetch_add(&common->arrived, 1);
-    return !await(&common->arrived, (unsigned)own->pes * ++own->calls);
-}
-
 static weft_world_config config_of_exchange(ground *common, int pe, int pes)
 {
-    static member own; /* of this process */
+    static forked_member own; /* of this process */
     static weft_callback_ops ops;
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
-    own = (member){.ground = common, .pe = pe, .pes = pes};
-    ops = (weft_callback_ops){.size = sizeof ops, .context = &own, .allgather = exchange};
+    own = (forked_member){.exchange = &common->exchange, .pe = pe, .pes = pes};
+    ops = (weft_callback_ops){.size = sizeof ops, .context = &own, .allgather = forked_allgather};
     config.bootstrap = WEFT_BOOTSTRAP_CALLBACK;
     config.callback = &ops;
     config.pe = pe;
@@ -151,13 +111,6 @@ static void be_pe(const scene *s, ground *common, int pe)
     _exit(0);
 }
 
-static void *share(size_t bytes)
-{
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_true(memory != MAP_FAILED);
-    return memory;
-}
-
 /* Collect all; when one cannot play the others need not be waited for. Returns whether all could. */
 static int collect(const pid_t *pids, int count)
 {
@@ -177,7 +130,7 @@ static int collect(const pid_t *pids, int count)
 
 static void play(const scene *s, report reports[PES])
 {
-    ground *common = share(sizeof *common);
+    ground *common = forked_share(sizeof *common);
     pid_t pids[PES + 1];
     int count = s->pes + (s->wire != NULL);
     for (int i = 0; i < count; i++) {
@@ -497,7 +450,7 @@ static void be_nobody(door *at)
 static void test_users_that_a_namespace_does_not_know(void **state)
 {
     (void)state;
-    door *at = share(sizeof *at);
+    door *at = forked_share(sizeof *at);
     int how = 0;
     pid_t nobody = fork();
     if (nobody == 0) {
@@ -509,7 +462,7 @@ static void test_users_that_a_namespace_does_not_know(void **state)
         if (geteuid() == 0 && (setresgid(1001, 1001, 1001) != 0 || setresuid(1001, 1001, 1001) != 0)) {
             give_up("become another user");
         }
-        if (await(&at->open, 1)) {
+        if (forked_await(&at->open, 1)) {
             knock(at);
         }
         _exit(1);
@@ -531,7 +484,7 @@ static void test_ends_are_seen(void **state)
 {
     (void)state;
     wefti_os_memory memory;
-    _Atomic unsigned *step = share(sizeof *step);
+    _Atomic unsigned *step = forked_share(sizeof *step);
     assert_int_equal(wefti_os_memory_create(&memory, wefti_os_page_bytes()), WEFT_OK);
     pid_t child = fork();
     assert_true(child >= 0);
@@ -539,9 +492,9 @@ static void test_ends_are_seen(void **state)
         own_processes(0); /* from here on in a child of the child */
         wefti_os_memory_sign(&memory, 3);
         atomic_store(step, 1);
-        _exit(!await(step, 2));
+        _exit(!forked_await(step, 2));
     }
-    assert_true(await(step, 1));
+    assert_true(forked_await(step, 1));
     assert_true(wefti_os_memory_is_signed(&memory, 3));
     atomic_store(step, 2);
     assert_int_equal(waitpid(child, NULL, 0), child);
@@ -573,7 +526,7 @@ static void enter_wired(int pe)
 {
     enter_or_give_up(CLONE_NEWNET, "enter a network namespace");
     atomic_fetch_add(wired, 1);
-    if (!await(wired, 3)) {
+    if (!forked_await(wired, 3)) {
         give_up("see the interfaces made");
     }
     run_ip("link set lo up");
@@ -602,7 +555,7 @@ static void enter_wired_late(int pe)
 static void make_wire(const pid_t *pids)
 {
     enter_or_give_up(CLONE_NEWNET, "enter a network namespace");
-    if (!await(wired, 2)) {
+    if (!forked_await(wired, 2)) {
         give_up("see both namespaces");
     }
     run_ip("link add weft0 type veth peer name weft1");
@@ -633,7 +586,7 @@ static void test_two_containers(void **state)
         print_message("two containers need root and iproute2\n");
         skip();
     }
-    wired = share(sizeof *wired);
+    wired = forked_share(sizeof *wired);
     check_divided(&(scene){"two containers", 2, enter_wired, live, config_of_env, make_wire}, 0, 1,
                   "network namespaces");
     (void)munmap((void *)wired, sizeof *wired);
@@ -681,15 +634,15 @@ static void test_two_containers_over_a_network(void **state)
         print_message("two containers need root and iproute2\n");
         skip();
     }
-    wired = share(sizeof *wired);
+    wired = forked_share(sizeof *wired);
     check_world(&(scene){"two containers", 2, enter_wired, live_apart, config_of_env, make_wire});
     (void)munmap((void *)wired, sizeof *wired);
-    wired = share(sizeof *wired);
+    wired = forked_share(sizeof *wired);
     (void)setenv("WEFT_PROGRESS", "inline", 1);
     check_world(&(scene){"two containers without a thread", 2, enter_wired, live_apart, config_of_env, make_wire});
     (void)unsetenv("WEFT_PROGRESS");
     (void)munmap((void *)wired, sizeof *wired);
-    wired = share(sizeof *wired);
+    wired = forked_share(sizeof *wired);
     check_world(&(scene){"a link that is up late", 2, enter_wired_late, live_apart, config_of_env, make_wire});
     (void)munmap((void *)wired, sizeof *wired);
 }
