@@ -391,9 +391,9 @@ static weft_status dispatch_bwd(const layer_call *call, const combine_arguments 
     WEFT_TRY(nvte_read_floats(call->name, "grad_topk_weights", weights_out, NULL, call->group,
                               a->tokens * (size_t)layer.topk, &out));
     WEFT_TRY(attach(call, a->out_name, a->tokens));
-    if (out == NULL) { /* of no token; NULL would say that there are none on other ranks either */
-        out = call->memory;
-    }
+    /* Of no row, of no token; NULL would say that there are none on other ranks either. */
+    in = in != NULL ? in : call->memory;
+    out = out != NULL ? out : call->memory;
     return weft_ep_dispatch_bwd(call->plan->route, &a->in, in, &a->out, out, call->stream);
 }
 

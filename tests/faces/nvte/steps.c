@@ -331,6 +331,44 @@ static void layers(rig *r)
     close_layer(c);
 }
 
+/* A step on a routing of the layer, forward and backward. */
+static void both_ways(rig *r, layer *l)
+{
+    OK(nvte_ep_dispatch(&l->handle_mem, &l->idx, &l->in, none, &l->topk_weights, none, &l->received, none,
+                        &l->received_weights, none, NULL));
+    work(r, l);
+    combine(r, l);
+    backward(r, l);
+}
+
+/* Ranks that receive nothing have buffers of no rows at NULL, of rows and of weights. */
+static void nothing_received(rig *r, layer *l)
+{
+    if (r->rank != 0) {
+        l->received = tensor(NULL, kNVTEFloat32, 0, HIDDEN);
+        l->received_weights = tensor(NULL, kNVTEFloat32, 0, 0);
+    }
+    both_ways(r, l);
+    describe(l);
+}
+
+/* The last rank has no tokens, and NULL for all that is theirs. */
+static void no_tokens(rig *r)
+{
+    layer *l = &r->layers[0];
+    open_layer(r, l, 2, 4);
+    if (r->rank == r->ranks - 1) {
+        l->tokens = 0;
+        describe(l);
+        l->idx.data.data_ptr = l->topk_weights.data.data_ptr = l->weights_back.data.data_ptr = NULL;
+        l->in.data.data_ptr = l->out.data.data_ptr = NULL;
+    }
+    choose(r, l, 5);
+    prepare(r, l);
+    both_ways(r, l);
+    close_layer(l);
+}
+
 /* All tokens to the first and the last expert of rank 0: the others, and the rank's own in between, have no row. */
 static void empty_experts(rig *r)
 {
@@ -349,6 +387,7 @@ static void empty_experts(rig *r)
         work(r, l);
         combine(r, l);
         backward(r, l);
+        nothing_received(r, l);
         prepare_and_dispatch(r, l);
         work(r, l);
         combine(r, l);
@@ -738,6 +777,7 @@ static void all(rig *r)
     layers(r);
     CHECK(standin_gathers(r->comm) == gathers);
     empty_experts(r);
+    no_tokens(r);
     dropped(r);
     two_groups(r);
     scaled(r);
