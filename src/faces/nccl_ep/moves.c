@@ -664,6 +664,12 @@ static ncclResult_t check_combine(const struct ncclEpHandle *handle, combine_arg
     return ncclSuccess;
 }
 
+/* Weights of no row or token may be NULL; to weft that would mean that no rank gives weights. */
+static float *or_any(float *weights, const struct ncclEpHandle *handle)
+{
+    return weights != NULL ? weights : handle->memory;
+}
+
 static ncclResult_t read_combine(struct ncclEpHandle *handle, combine_arguments *a)
 {
     const struct ncclEpGroup *group = handle->group;
@@ -680,14 +686,13 @@ static ncclResult_t read_combine(struct ncclEpHandle *handle, combine_arguments 
     if (a->inputs.topk_weights != NULL) {
         NEP_TRY(nep_read_tensor(COMBINE, "inputs.topk_weights", a->inputs.topk_weights, &tensor));
         NEP_TRY(nep_floats_of(COMBINE, "inputs.topk_weights", group, &tensor, a->rows_in * per_row, &a->weights_in));
+        a->weights_in = or_any(a->weights_in, handle);
     }
     if (uses_weights(handle, a)) {
         NEP_TRY(nep_read_tensor(COMBINE, "outputs.topk_weights", a->outputs.topk_weights, &tensor));
         NEP_TRY(nep_floats_of(COMBINE, "outputs.topk_weights", group, &tensor,
                               (size_t)handle->choices.tokens * (size_t)handle->plan.topk, &a->weights));
-        if (a->weights == NULL) { /* of no token, but not NULL, which would mean that no rank gives weights */
-            a->weights = handle->memory;
-        }
+        a->weights = or_any(a->weights, handle);
     }
     return ncclSuccess;
 }

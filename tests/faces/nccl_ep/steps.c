@@ -530,6 +530,30 @@ static void ht_layout(rig *r, ncclEpLayout_t layout)
     EXPECT(ncclEpHandleDestroy(handle), ncclInvalidArgument, "was destroyed");
 }
 
+/* All tokens to the first two experts: the other ranks receive nothing, in buffers of no rows at NULL, forward and
+ * backward. */
+static void nothing_received(rig *r, ncclEpLayout_t layout)
+{
+    ncclEpHandle_t handle = NULL;
+    step s = step_of(r, layout, 0);
+    if (r->rank != 0) {
+        s.row_sizes[0] = s.place_sizes[0] = 0;
+    }
+    fill_tensors(r, &s);
+    if (r->rank != 0) {
+        s.rows.data = s.row_weights.data = s.row_ids.data = NULL;
+    }
+    choose(r, 1);
+    for (unsigned t = 0; t < MOST; t++) {
+        r->ids[t][0] = 0;
+        r->ids[t][1] = 1;
+    }
+    OK(ncclEpCreateHandle(&handle, r->group, layout, &s.ids, NULL, NULL, NULL));
+    dispatch(r, &s, handle);
+    backward(r, &s, handle);
+    OK(ncclEpHandleDestroy(handle));
+}
+
 /* How many rows come to this rank, if all do. */
 static int wanted_rows(const rig *r, ncclEpLayout_t layout, unsigned seed)
 {
@@ -588,6 +612,10 @@ static void ht(rig *r, unsigned most_rows)
     }
     ht_layout(r, NCCL_EP_LAYOUT_FLAT);
     ht_layout(r, NCCL_EP_LAYOUT_EXPERT_MAJOR);
+    if (most_rows == NCCL_EP_AUTO) {
+        nothing_received(r, NCCL_EP_LAYOUT_FLAT);
+        nothing_received(r, NCCL_EP_LAYOUT_EXPERT_MAJOR);
+    }
     if (standin_gathers(r->comm) != gathers) {
         (void)fprintf(stderr, "rank %d: the communicator gathered after creation\n", r->rank);
         r->failures++;
