@@ -362,6 +362,13 @@ ncclResult_t ncclEpHandleDestroy(ncclEpHandle_t handle)
 
 /* ---- routings ---- */
 
+/* HT: counters may have room for more than is counted, which stays as it was. */
+static ncclResult_t check_room(const char *call, const char *name, const ncclEpTensor_t *tensor, size_t count)
+{
+    size_t room = tensor->magic != 0 && tensor->ndim == 1 && tensor->sizes[0] > count ? tensor->sizes[0] : count;
+    return nep_check_counts(call, name, tensor, room);
+}
+
 static ncclResult_t read_counters(const char *call, const struct ncclEpHandle *handle, const ncclEpLayoutInfo_t *info,
                                   nep_counters *out)
 {
@@ -384,9 +391,9 @@ static ncclResult_t read_counters(const char *call, const struct ncclEpHandle *h
                         (int)copy.recv_topk_idx_kind);
     }
     out->ids_are_global = copy.recv_topk_idx_kind == NCCL_EP_EXPERT_ID_GLOBAL;
-    NEP_TRY(nep_check_counts(call, "expert_counters", &out->experts, local));
-    NEP_TRY(nep_check_counts(call, "expert_offsets", &out->offsets, local));
-    NEP_TRY(nep_check_counts(call, "recv_total_counter", &out->total, 1));
+    NEP_TRY(check_room(call, "expert_counters", &out->experts, local));
+    NEP_TRY(check_room(call, "expert_offsets", &out->offsets, local));
+    NEP_TRY(check_room(call, "recv_total_counter", &out->total, 1));
     if (copy.src_rank_counters != NULL || (copy.expert_offsets != NULL && handle->plan.layout == WEFT_EP_RANK_MAJOR)) {
         return nep_fail(ncclInvalidArgument, "%s: src_rank_counters are of LL, expert_offsets of expert-major", call);
     }
@@ -413,6 +420,22 @@ static ncclResult_t check_routing(const char *call, const struct ncclEpHandle *h
         return nep_fail(ncclInvalidArgument, "%s: topk_idx has %zu choices a token; the handle has %s%d", call,
                         idx->sizes[1], nep_is_ll(group) ? "" : "at most ", handle->topk_most);
     }
+    return ncclSuccess;
+}
+
+/* An int64 total beside int32 counters of experts, as HT flat has them: its low half is counted, the other cleared. No
+ * count is negative. */
+static ncclResult_t widen_total(const char *call, const struct ncclEpGroup *group, ncclEpTensor_t *total,
+                                cudaStream_t stream)
+{
+    void *at = NULL;
+    NEP_TRY(nep_data_of(call, "recv_total_counter", group, total, &at));
+    int error = nep_load_cuda(call)->memset_async((uintptr_t)at, 0, sizeof(int64_t), stream);
+    if (error != 0) {
+        return nep_fail(ncclUnhandledCudaError, "%s: recv_total_counter cannot be written on the stream: CUDA error %d",
+                        call, error);
+    }
+    total->datatype = ncclInt32;
     return ncclSuccess;
 }
 
@@ -454,6 +477,25 @@ static int asks_counts(const nep_counters *of)
     return of->experts.magic != 0 || of->offsets.magic != 0 || of->total.magic != 0 || of->sources.magic != 0;
 }
 
+/* HT: the ranks agree on the handle's choices, and the counters are written. */
+static ncclResult_t agree(const char *call, struct ncclEpHandle *handle, const nep_counters *to, cudaStream_t stream)
+{
+    const nep_counters nowhere = {0};
+    struct ncclEpGroup *group = handle->group;
+    nep_counters counted = *to;
+    if (to->total.datatype == ncclInt64 && to->experts.magic != 0 && to->experts.datatype == ncclInt32) {
+        NEP_TRY(widen_total(call, group, &counted.total, stream));
+    }
+    NEP_TRY(nep_count_to(call, handle, &counted));
+    ncclResult_t result = nep_group_result(group, weft_ep_route_update(handle->route, &handle->choices, stream));
+    handle->is_routed = result == ncclSuccess;
+    if (result == ncclSuccess) {
+        nep_agreed(handle);
+    }
+    NEP_TRY(nep_count_to(call, handle, &nowhere)); /* the tensors are this call's */
+    return result;
+}
+
 static ncclResult_t route(const char *call, struct ncclEpHandle *handle, const ncclEpTensor_t *idx,
                           const nep_counters *to, cudaStream_t stream)
 {
@@ -479,15 +521,7 @@ static ncclResult_t route(const char *call, struct ncclEpHandle *handle, const n
     handle->ids_are_global = to->ids_are_global;
     handle->is_agreed = 0;
     if (!nep_is_ll(group) && asks_counts(to)) {
-        const nep_counters nowhere = {0};
-        NEP_TRY(nep_count_to(call, handle, to));
-        ncclResult_t result = nep_group_result(group, weft_ep_route_update(handle->route, &choices, stream));
-        handle->is_routed = result == ncclSuccess;
-        if (result == ncclSuccess) {
-            nep_agreed(handle);
-        }
-        NEP_TRY(nep_count_to(call, handle, &nowhere)); /* the tensors are this call's */
-        return result;
+        return agree(call, handle, to, stream);
     }
     if (!nep_is_ll(group)) {
         NEP_TRY(nep_group_result(group, weft_ep_route_choose(handle->route, &choices)));

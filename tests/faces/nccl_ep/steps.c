@@ -569,6 +569,95 @@ static int wanted_rows(const rig *r, ncclEpLayout_t layout, unsigned seed)
     return rows;
 }
 
+/* Counters of either type, with room for one more, which is left alone. */
+typedef struct room {
+    ncclDataType_t type;
+    union {
+        int32_t narrow[LOCAL + 1];
+        int64_t wide[LOCAL + 1];
+    };
+    size_t count;
+    ncclEpTensor_t tensor;
+} room;
+
+static void open_room(room *m, ncclDataType_t type, size_t count)
+{
+    memset(m, 0xff, sizeof *m);
+    m->type = type;
+    m->count = count + 1;
+    m->tensor = tensor(m->wide, type, 1, &m->count);
+}
+
+static int64_t count_in(const room *m, size_t at)
+{
+    return m->type == ncclInt64 ? m->wide[at] : m->narrow[at];
+}
+
+/* The choices of local expert `expert` of all ranks. */
+static int64_t wanted_choices(const rig *r, unsigned seed, int expert)
+{
+    int64_t all = 0;
+    for (int source = 0; source < r->ranks; source++) {
+        for (unsigned t = 0; t < MOST - (unsigned)source; t++) {
+            for (int k = 0; k < TOPK; k++) {
+                all += choice_of(r, seed, source, t, k) == r->rank * LOCAL + expert;
+            }
+        }
+    }
+    return all;
+}
+
+/* What an update counts: by expert padding included, flat choices, and rows. */
+static void check_counters(rig *r, ncclEpLayout_t layout, const room *experts, const room *offsets, const room *total)
+{
+    int by_expert = layout == NCCL_EP_LAYOUT_EXPERT_MAJOR;
+    int64_t end = 0;
+    for (int e = 0; e < LOCAL; e++) {
+        int64_t wanted = wanted_choices(r, 3, e);
+        wanted = by_expert ? (wanted + 3) / 4 * 4 : wanted;
+        if (count_in(experts, (size_t)e) != wanted || (by_expert && count_in(offsets, (size_t)e) != end)) {
+            (void)fprintf(stderr, "rank %d: expert %d has count %lld, not %lld, and offset %lld, not %lld\n", r->rank,
+                          e, (long long)count_in(experts, (size_t)e), (long long)wanted,
+                          (long long)count_in(offsets, (size_t)e), (long long)end);
+            r->failures++;
+        }
+        end += wanted;
+    }
+    end = by_expert ? end : wanted_rows(r, layout, 3);
+    if (count_in(total, 0) != end || count_in(total, 1) != -1 || count_in(experts, LOCAL) != -1 ||
+        count_in(offsets, LOCAL) != -1) {
+        (void)fprintf(stderr, "rank %d: total %lld, not %lld, or counts behind the last\n", r->rank,
+                      (long long)count_in(total, 0), (long long)end);
+        r->failures++;
+    }
+}
+
+static void counted(rig *r, ncclEpLayout_t layout, ncclDataType_t of_experts, ncclDataType_t of_total)
+{
+    room experts;
+    room offsets;
+    room total;
+    ncclEpGroupConfig_t group = config_of(r, NCCL_EP_ALGO_HIGH_THROUGHPUT);
+    ncclEpLayoutInfo_t info = NCCL_EP_LAYOUT_INFO_INIT;
+    ncclEpHandleConfig_t config = NCCL_EP_HANDLE_CONFIG_INIT;
+    ncclEpHandle_t handle = NULL;
+    step s = step_of(r, layout, 0);
+    fill_tensors(r, &s);
+    open_room(&experts, of_experts, LOCAL);
+    open_room(&offsets, of_experts, LOCAL);
+    open_room(&total, of_total, 1);
+    info.expert_counters = &experts.tensor;
+    info.expert_offsets = layout == NCCL_EP_LAYOUT_EXPERT_MAJOR ? &offsets.tensor : NULL;
+    info.recv_total_counter = &total.tensor;
+    config.dispatch_output_per_expert_alignment = 4;
+    OK(ncclEpCreateGroup(&r->group, r->comm, &group));
+    choose(r, 3);
+    OK(ncclEpCreateHandle(&handle, r->group, layout, &s.ids, &info, &config, NULL));
+    check_counters(r, layout, &experts, &offsets, &total);
+    OK(ncclEpHandleDestroy(handle));
+    OK(ncclEpGroupDestroy(r->group));
+}
+
 /* A group that drops what is beyond MOST rows: the total tells how many would have come. */
 static void dropped(rig *r, ncclEpLayout_t layout)
 {
@@ -819,6 +908,11 @@ static void *run(void *argument)
     wrong_groups(r);
     ht(r, NCCL_EP_AUTO);
     ht(r, ROWS);
+    counted(r, NCCL_EP_LAYOUT_FLAT, ncclInt32, ncclInt32);
+    counted(r, NCCL_EP_LAYOUT_FLAT, ncclInt32, ncclInt64);
+    counted(r, NCCL_EP_LAYOUT_FLAT, ncclInt64, ncclInt64);
+    counted(r, NCCL_EP_LAYOUT_EXPERT_MAJOR, ncclInt32, ncclInt32);
+    counted(r, NCCL_EP_LAYOUT_EXPERT_MAJOR, ncclInt64, ncclInt64);
     dropped(r, NCCL_EP_LAYOUT_FLAT);
     dropped(r, NCCL_EP_LAYOUT_EXPERT_MAJOR);
     ll(r);

@@ -398,8 +398,9 @@ WRONG(drop_of_no_limit,
       (g->group.max_recv_tokens_per_rank = NCCL_EP_AUTO, g->group.overflow_policy = NCCL_EP_OVERFLOW_DROP))
 WRONG(square_memory, g->handle_mem.ndim = 2)
 WRONG(odd_ids, g->idx.magic = NCCL_EP_MAGIC)
-WRONG(two_counts, (g->info.expert_counters = &g->experts, g->out_weights.datatype = ncclInt64, g->out_weights.ndim = 1,
-                   g->place_sizes[0] = 1, g->info.recv_total_counter = &g->out_weights))
+WRONG(two_counts,
+      (g->experts.datatype = ncclInt64, g->info.expert_counters = &g->experts, g->out_weights.datatype = ncclInt32,
+       g->out_weights.ndim = 1, g->place_sizes[0] = 1, g->info.recv_total_counter = &g->out_weights))
 WRONG(int_weights, g->in_weights.datatype = ncclInt32)
 WRONG(many_tokens_in, g->token_sizes[0] = TOKENS + 1)
 WRONG(few_source_counts, (g->expert_sizes[0] = 2, g->info.src_rank_counters = &g->experts))
@@ -434,7 +435,7 @@ WRONG(odd_handle, g->handle.magic = 9)
 WRONG(short_rows, g->rows.size = 47)
 WRONG(half_row_weights, g->out_weights.datatype = ncclFloat16)
 WRONG(square_counts, (g->experts.ndim = 2, g->experts.sizes = g->choice_sizes, g->info.expert_counters = &g->experts))
-WRONG(many_totals, g->info.recv_total_counter = &g->experts)
+WRONG(no_total, (g->expert_sizes[0] = 0, g->info.recv_total_counter = &g->experts))
 WRONG(null_counts, (g->experts.data = NULL, g->info.expert_counters = &g->experts))
 WRONG(scales_of_none, (g->dispatch_in.scales = &g->in_weights, g->dispatch_out.scales = &g->out_weights))
 WRONG(scales_of_sums, g->combine_in.scales = &g->out_weights)
@@ -614,7 +615,7 @@ static const use uses[] = {
     {dispatch_ht, short_rows, 0, ncclInvalidArgument, "47 bytes"},
     {dispatch_ht, half_row_weights, 0, ncclInvalidArgument, "ncclFloat32"},
     {update_ht, square_counts, 0, ncclInvalidArgument, "has 2 dimensions, not 1"},
-    {update_ht, many_totals, 0, ncclInvalidArgument, "'recv_total_counter' is 4, not 1"},
+    {update_ht, no_total, 0, ncclInvalidArgument, "'recv_total_counter' is 0, not 1"},
     {update_ht, null_counts, 0, ncclInvalidArgument, "neither data nor a window"},
     {dispatch_ht, scales_of_none, 0, ncclInvalidArgument, "not those of config.quant_recipe 0"},
     {combine_ht, scales_of_sums, 0, ncclInvalidArgument, "of NCCL_EP_COMB_QUANT_NVFP4"},
