@@ -47,6 +47,8 @@ calls)
     python3 "$root/tests/gpu/ptx_orders.py" "$folder/calls.ptx"
     "$nvcc" -arch=sm_80 $strict -ptx "$root/tests/gpu/calls/calls.cu" -o "$folder/whole.ptx"
     python3 "$root/tests/gpu/ptx_orders.py" "$folder/whole.ptx" whole
+    "$nvcc" -arch=sm_90 $strict -DWEFT_DEVICE_GET_VOLATILE -ptx "$root/tests/gpu/calls/calls.cu" -o "$folder/volatile.ptx"
+    python3 "$root/tests/gpu/ptx_orders.py" "$folder/volatile.ptx" volatile
     ;;
 programs)
     for source in "$root"/tests/gpu/*.cu; do

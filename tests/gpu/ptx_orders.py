@@ -1,8 +1,8 @@
 """Goal: the PTX of the device calls has the orders that the protocol needs, and no weaker ones.
 
 Method: for each kernel of tests/gpu/calls/calls.cu, patterns that must occur, in this order, and patterns that must not.
-Usage: ptx_orders.py FILE.ptx [whole]; whole: of a GPU that has no fences of one direction. Functions that a kernel calls
-out of line are not followed.
+Usage: ptx_orders.py FILE.ptx [whole|volatile]; whole: of a GPU that has no fences of one direction; volatile: compiled with
+WEFT_DEVICE_GET_VOLATILE. Functions that a kernel calls out of line are not followed.
 """
 
 import re
@@ -10,6 +10,9 @@ import sys
 
 BLOCK_BARRIER = r"\b(bar|barrier)\.(cta\.)?(sync|red)"
 LOOK = r"ld\.relaxed\.sys\.global\.b64"
+ASKS_WIDE = r"ld\.relaxed\.sys\.global\.v4"
+NEVER_CHANGES = r"ld\.global\.nc"
+FENCE = r"\bfence\."
 
 # kernel: (instructions that must occur, in this order; instructions that must not occur)
 EXPECTED = {
@@ -31,8 +34,12 @@ EXPECTED = {
         ],
         [r"wait_group\.read 0"],
     ),
-    "use_get": ([r"ld\.relaxed\.sys\.global\.v4"], [r"ld\.global\.nc"]),
-    "use_get_few": ([r"fence\.acquire\.sys", r"ld\.global\.v4"], [r"ld\.global\.nc"]),
+    "use_get": ([r"ld\.global\.v4"], [NEVER_CHANGES, ASKS_WIDE, FENCE]),
+    "use_get_few": ([r"ld\.global\.v4"], [NEVER_CHANGES, ASKS_WIDE, FENCE]),
+    "use_get_long": ([ASKS_WIDE], [NEVER_CHANGES, r"ld\.global\.v4"]),
+    "use_iget": ([r"ld\.global\.b32"], [NEVER_CHANGES, r"ld\.relaxed\.sys\.global\.b32", FENCE]),
+    # Who polls by it sees the word change; and the value does not go by way of the thread's stack.
+    "use_g": ([r"ld\.relaxed\.sys\.global\.b64"], [r"ld\.global", FENCE, r"end inline asm\s*st\.local"]),
     "use_packed": (
         [BLOCK_BARRIER, r"st\.relaxed\.sys\.global\.b128", r"ld\.relaxed\.sys\.global\.b128"],
         [r"fence\.(acq_rel|release|sc)", r"st\.release"],
@@ -55,12 +62,19 @@ EXPECTED = {
     "use_order": ([r"fence\.acq_rel\.sys", r"fence\.sc\.sys"], []),
 }
 
-# Where fences have both directions a look acquires, and a get of a warp asks the other GPU each time.
+# Where fences have both directions a look acquires.
 WHOLE = {
     "use_wait": ([r"ld\.acquire\.sys", r"shfl\.sync", r"bar\.warp\.sync"], [LOOK + r" .*\[%rd1\]"]),
     "use_sync": ([BLOCK_BARRIER, r"fence\.acq_rel\.sys", r"red\.relaxed\.sys", r"ld\.acquire\.sys", BLOCK_BARRIER], []),
-    "use_get_few": ([r"ld\.relaxed\.sys\.global\.v4"], [r"ld\.global\.nc", r"ld\.global\.v4"]),
+    "use_get_few": EXPECTED["use_get_few"],
 }
+
+# Each get asks the other GPU.
+VOLATILE = {
+    name: ([ASKS_WIDE], [NEVER_CHANGES, r"ld\.global\.v4", FENCE]) for name in ("use_get", "use_get_few", "use_get_long")
+}
+VOLATILE["use_iget"] = ([r"ld\.relaxed\.sys\.global\.b32"], [NEVER_CHANGES, r"ld\.global\.b32"])
+VOLATILE["use_g"] = EXPECTED["use_g"]
 
 
 def kernels(text):
@@ -86,6 +100,7 @@ def faults(bodies, expected):
 
 
 if __name__ == "__main__":
-    wrong = faults(kernels(open(sys.argv[1]).read()), WHOLE if sys.argv[2:] == ["whole"] else EXPECTED)
+    ways = {"": EXPECTED, "whole": WHOLE, "volatile": VOLATILE}
+    wrong = faults(kernels(open(sys.argv[1]).read()), ways["".join(sys.argv[2:])])
     print("\n".join(wrong) if wrong else "all orders as intended")
     sys.exit(1 if wrong else 0)

@@ -44,8 +44,8 @@ struct wefti_from_remote {
     }
 };
 
-/* By way of the multiprocessor's cache, which the caller's fence has emptied: accesses to what lies together take one
- * way over the link. For a thread and a warp; a block's accesses fill the link as they are. */
+/* By way of the multiprocessor's cache: accesses to what lies together take one way over the link, and to what has been
+ * read since the last acquire none. */
 struct wefti_from_remote_cached {
     static const int unroll_few = 8;
     static const int unroll_block = 8;
@@ -59,7 +59,7 @@ struct wefti_from_remote_cached {
     }
     template <class T> static WEFTI_DEVICE void move(T *to, const T *from)
     {
-        *to = *from;
+        *to = wefti_ld_cached(from);
     }
 };
 

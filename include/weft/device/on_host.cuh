@@ -108,8 +108,9 @@ WEFTI_DEVICE wefti_wide wefti_ld_remote(const wefti_wide *address)
     return *address;
 }
 
-WEFTI_DEVICE wefti_wide wefti_ld_cached(const wefti_wide *address)
+template <class T> WEFTI_DEVICE T wefti_ld_cached(const T *address)
 {
+    WEFTI_ON_HOST_ALIGNED(address);
     return *address;
 }
 

@@ -187,8 +187,8 @@ WEFTI_DEVICE wefti_wide wefti_ld_remote(const wefti_wide *address)
     return value;
 }
 
-/* The same by way of this multiprocessor's cache: as new as this thread's last acquire, and what lies beside it comes
- * along. */
+/* The same by way of this multiprocessor's cache (weak loads): as new as this thread's last acquire, and what lies
+ * beside it comes along. */
 WEFTI_DEVICE wefti_wide wefti_ld_cached(const wefti_wide *address)
 {
     wefti_wide value;
@@ -198,6 +198,19 @@ WEFTI_DEVICE wefti_wide wefti_ld_cached(const wefti_wide *address)
                  : "memory");
     return value;
 }
+
+#define WEFTI_DEFINE_LOAD_CACHED(type, width, constraint, register_type)                                               \
+    WEFTI_DEVICE type wefti_ld_cached(const type *address)                                                             \
+    {                                                                                                                  \
+        register_type value;                                                                                           \
+        asm volatile("ld.global." width " %0, [%1];" : "=" constraint(value) : "l"(wefti_global(address)) : "memory"); \
+        return (type)value;                                                                                            \
+    }
+WEFTI_DEFINE_LOAD_CACHED(wefti_u64, "b64", "l", wefti_u64)
+WEFTI_DEFINE_LOAD_CACHED(wefti_u32, "b32", "r", wefti_u32)
+WEFTI_DEFINE_LOAD_CACHED(unsigned short, "b16", "h", unsigned short)
+WEFTI_DEFINE_LOAD_CACHED(unsigned char, "b8", "r", wefti_u32)
+#undef WEFTI_DEFINE_LOAD_CACHED
 
 WEFTI_DEVICE void wefti_st_remote(wefti_wide *address, wefti_wide value)
 {

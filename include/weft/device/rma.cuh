@@ -61,17 +61,38 @@ template <class T> WEFTI_DEVICE int weft_dev_p(const weft_dev &dev, T *dest, T v
     return wefti_dev_p_slow(&dev, (wefti_u64)dest, bits, sizeof bits, pe);
 }
 
-/* Load one element from `pe` into *value. */
+/* From memory that is not in a plain heap. What comes from far goes by memory of this function's: *value can stay in a
+ * register. */
+template <class T> WEFTI_DEVICE int wefti_dev_g_slow(const weft_dev &dev, const T *source, int pe, T *value)
+{
+    typedef typename wefti_access<sizeof(T)>::type word;
+    const wefti_u64 from = wefti_dev_peer_slow(&dev, (wefti_u64)source, sizeof(T), pe);
+    word bits = 0;
+    if (from != 0) {
+        bits = wefti_ld_relaxed((const word *)from);
+    } else {
+        word far = 0;
+        const int status = wefti_far_get(weft_thread(), &dev, (wefti_u64)&far, (wefti_u64)source, sizeof far, pe);
+        if (status != WEFT_OK) {
+            return status;
+        }
+        bits = far;
+    }
+    memcpy(value, &bits, sizeof bits);
+    return WEFT_OK;
+}
+
+/* Load one element from `pe` into *value. The other PE is asked each time: who calls it again and again sees the
+ * element change. */
 template <class T> WEFTI_DEVICE int weft_dev_g(const weft_dev &dev, const T *source, int pe, T *value)
 {
     typedef typename wefti_access<sizeof(T)>::type word;
-    wefti_u64 from = wefti_dev_peer(dev, source, sizeof(T), pe);
-    if (from == 0) {
-        return wefti_far_get(weft_thread(), &dev, (wefti_u64)value, (wefti_u64)source, sizeof(T), pe);
+    if (__builtin_expect(wefti_dev_is_plain(dev, (wefti_u64)source, sizeof(T), pe), 1)) {
+        const word bits = wefti_ld_relaxed((const word *)wefti_dev_plain(dev, (wefti_u64)source, pe));
+        memcpy(value, &bits, sizeof bits);
+        return WEFT_OK;
     }
-    word bits = wefti_ld_relaxed((const word *)from);
-    memcpy(value, &bits, sizeof bits);
-    return WEFT_OK;
+    return wefti_dev_g_slow(dev, source, pe, value);
 }
 
 /* ---- bytes; called by all threads of the scope ---- */
@@ -108,34 +129,47 @@ WEFTI_DEVICE int weft_dev_put(weft_scope scope, const weft_dev &dev, void *dest,
                : WEFT_OK;
 }
 
-/* From near memory, by a thread or a warp: with more than one access a thread by way of the cache, which is emptied
- * before, so that who asks again sees what has changed. */
-WEFTI_DEVICE void wefti_dev_get_few(weft_scope scope, void *dest, wefti_u64 from, wefti_u64 bytes)
+/* Gets load by way of the multiprocessor's cache, so that bytes that lie together, and bytes that are got again, cross
+ * the link once. That is right since a get need not see more than what its thread has synchronised with: whatever
+ * synchronises (wait_until, test, signal_fetch, quiet, fence, a barrier, a sync, the kernel's beginning) is an acquire
+ * of the system's scope, by the thread or by one that it then met, and an acquire empties the cache, so that a load
+ * behind it is answered anew. Two gets with nothing of that between them may return the same bytes, whatever has been
+ * put meanwhile: to poll, use weft_dev_g, weft_dev_atomic_fetch or a wait. With WEFT_DEVICE_GET_VOLATILE defined before
+ * the first header of weft each get asks the other PE, as weft_dev_g does. */
+#if defined(WEFT_DEVICE_GET_VOLATILE)
+typedef wefti_from_remote wefti_get_side;
+#else
+typedef wefti_from_remote_cached wefti_get_side;
+#endif
+
+/* More than this a block gets past the cache, which would not keep it: its accesses fill the link as they are. */
+#define WEFTI_GET_CACHED_BYTES ((wefti_u64)128 << 10)
+
+/* From near memory. Where one access a thread does, it has the width that both addresses and the size allow. */
+WEFTI_DEVICE void wefti_dev_get_near(weft_scope scope, void *dest, wefti_u64 from, wefti_u64 bytes)
 {
     const wefti_u32 together = (wefti_u32)(wefti_u64)dest | (wefti_u32)from | (wefti_u32)bytes | 16;
     const wefti_u32 width = together & -together; /* that one access may have */
     if (bytes <= (wefti_u64)width * scope.size) {
-        wefti_copy_once<wefti_from_remote>(scope.rank, width, (wefti_u64)dest, from, bytes);
+        wefti_copy_once<wefti_get_side>(scope.rank, width, (wefti_u64)dest, from, bytes);
+    } else if (scope.kind == WEFTI_SCOPE_BLOCK && bytes > WEFTI_GET_CACHED_BYTES) {
+        wefti_copy_bytes<wefti_from_remote>(scope, dest, (const void *)from, bytes);
     } else {
-        wefti_fence_acq();
-        wefti_copy_bytes<wefti_from_remote_cached>(scope, dest, (const void *)from, bytes);
+        wefti_copy_bytes<wefti_get_side>(scope, dest, (const void *)from, bytes);
     }
 }
 
-/* Copy `bytes` bytes from `source` on `pe` to `dest`, local. On return every thread of the scope sees them. */
+/* Copy `bytes` bytes from `source` on `pe` to `dest`, local. On return every thread of the scope sees them. They are as
+ * new as what the scope's threads have synchronised with before, see above. */
 WEFTI_DEVICE int weft_dev_get(weft_scope scope, const weft_dev &dev, void *dest, const void *source, wefti_u64 bytes,
                               int pe)
 {
     wefti_u64 from = wefti_dev_peer(dev, source, bytes, pe);
-    if (from == 0) {
+    if (__builtin_expect(from == 0, 0)) {
         return bytes == 0 ? WEFT_OK : wefti_far_get(scope, &dev, (wefti_u64)dest, (wefti_u64)source, bytes, pe);
     }
     wefti_scope_sync(scope);
-    if (WEFTI_HAS_HALF_FENCES && scope.kind != WEFTI_SCOPE_BLOCK) {
-        wefti_dev_get_few(scope, dest, from, bytes);
-    } else {
-        wefti_copy_bytes<wefti_from_remote>(scope, dest, (const void *)from, bytes);
-    }
+    wefti_dev_get_near(scope, dest, from, bytes);
     wefti_scope_sync(scope);
     return WEFT_OK;
 }

@@ -63,7 +63,11 @@ struct wefti_strided_put {
 struct wefti_strided_get {
     template <class W> static WEFTI_DEVICE void move(W *to, const W *from, int is_store)
     {
-        *to = is_store ? *from : wefti_ld_relaxed(from);
+        if (is_store) {
+            *to = *from;
+        } else {
+            wefti_get_side::move(to, from);
+        }
     }
 };
 

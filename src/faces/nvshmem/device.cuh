@@ -164,7 +164,7 @@ template <> struct wefti_nv_element<16> {
 
 template <class T> WEFTI_DEVICE T wefti_nv_g(const T *source, int pe)
 {
-    T value;
+    T value = T();
     (void)weft_dev_g(wefti_nv_world(), source, pe, &value);
     return value;
 }

@@ -43,6 +43,24 @@ extern "C" __global__ void use_get_few(const __grid_constant__ weft_dev dev, cha
     (void)weft_dev_get(weft_warp(), dev, to, from, 65536, 1);
 }
 
+extern "C" __global__ void use_get_long(const __grid_constant__ weft_dev dev, char *to, const char *from)
+{
+    (void)weft_dev_get(weft_block(), dev, to, from, 1 << 20, 1);
+}
+
+extern "C" __global__ void use_g(const __grid_constant__ weft_dev dev, unsigned long long *to,
+                                 const unsigned long long *from)
+{
+    unsigned long long value = 0;
+    (void)weft_dev_g(dev, from, 1, &value);
+    *to = value;
+}
+
+extern "C" __global__ void use_iget(const __grid_constant__ weft_dev dev, int *to, const int *from)
+{
+    (void)weft_dev_iget(weft_thread(), dev, to, from, 2, 3, 100, 1);
+}
+
 extern "C" __global__ void use_order(const __grid_constant__ weft_dev dev)
 {
     weft_dev_fence();
