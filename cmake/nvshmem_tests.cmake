@@ -49,6 +49,10 @@ foreach(pes IN LISTS weft_nvshmem_counts)
     weft_add_nvshmem_test(modules ${pes} $<TARGET_FILE:nvshmem_module_new> $<TARGET_FILE:nvshmem_module_old>)
 endforeach()
 
+# A program that is linked with NVIDIA's device library.
+weft_add_nvshmem_program(foreign)
+weft_add_nvshmem_test(foreign 2)
+
 weft_add_nvshmem_program(ends)
 weft_add_nvshmem_program(mpi)
 if(Python3_FOUND)

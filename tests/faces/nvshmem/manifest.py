@@ -72,8 +72,9 @@ INCLUDES = """nvshmem.h nvshmemx.h host/nvshmem_api.h host/nvshmemx_api.h host/n
 # Declared with CUDA's headers only, whose types they take.
 LAUNCHES = [f"nvshmemx_collective_launch{form}" for form in ("", "_attr", "_query_gridsize")]
 
-# What the headers call beside the interface.
+# What the headers call beside the interface; and what NVIDIA's device library calls, which is refused by words.
 OWN = LAUNCHES + ["weft_nvshmem_launch", "weft_nvshmem_launch_query", "weft_nvshmem_unit_add", "weft_nvshmem_unit_remove"]
+OWN += ["nvshmemid_hostlib_init_attr", "nvshmemid_hostlib_finalize", "nvshmemid_init_status"]
 
 
 def host():
