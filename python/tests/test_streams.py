@@ -240,16 +240,19 @@ def test_hooks(rig):
     assert not buffer.get_comm_stream().before
 
 
-def test_what_is_left_of_a_half_is_on_its_stream(rig, monkeypatch):
+def test_what_is_left_of_a_half_is_on_its_stream(rig):
+    """The statistics are added up on the stream of the call, whatever is current at the hook."""
     buffer, cuda, log = rig
-    mine, seen = cuda.current, []
-    monkeypatch.setattr(deep_ep.buffer, "_complete", lambda *given: seen.append(cuda.current))
-    more = {"cumulative_local_expert_recv_stats": torch.zeros(EXPERTS, dtype=torch.int32)}
-    hook = dispatched(buffer, return_recv_hook=True, **more)[4]
-    with cuda.stream(cuda.Stream()):
+    mine, half, whole = cuda.current, Watched(cuda), Watched(cuda)
+    x, ids, _ = inputs()
+    more = {"cumulative_local_expert_recv_stats": torch.zeros(EXPERTS, dtype=torch.int32), "use_fp8": False}
+    hook = buffer.low_latency_dispatch(x, ids, TOKENS, EXPERTS, return_recv_hook=True, **more)[4]
+    with cuda.stream(cuda.Stream()), half:
         hook()
-    dispatched(buffer, async_finish=True, **more)
-    assert seen == [mine, buffer.get_comm_stream()]
+    with whole:
+        buffer.low_latency_dispatch(x, ids, TOKENS, EXPERTS, async_finish=True, **more)
+    assert half.streams == {mine} and whole.streams == {buffer.get_comm_stream()}
+    assert torch.equal(more["cumulative_local_expert_recv_stats"], 2 * torch.bincount(ids.flatten()).to(torch.int32))
 
 
 def test_a_half_comes_after_asynchronous_calls(rig):
