@@ -1,8 +1,9 @@
 /* python/_weft.c: weft for Python, on the limited API (3.10 and later): one binary for all versions.
  *
- * Thin: handles and addresses are integers, a tensor is its address, None is NULL; the classes of weft/ keep objects
- * alive and check shapes. The interpreter's lock is released in every call that may wait. A status that is not WEFT_OK
- * becomes the exception that `raises` was given for: raises(function): function(status, text) returns it. */
+ * Thin: handles and addresses are integers, a tensor is its address (_tensor.h), None is NULL; the classes of weft/
+ * keep objects alive and check shapes. The interpreter's lock is released in every call that may wait. A status that is
+ * not WEFT_OK becomes the exception that `raises` was given for: raises(function): function(status, text) returns it.
+ */
 #define Py_LIMITED_API 0x030a0000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -12,6 +13,7 @@
 #include <weft_ep.h>
 
 #include "_slab.h"
+#include "_tensor.h"
 
 static _Thread_local int calls_inside; /* of this thread: it is one of Python's, and waits without the lock */
 
@@ -63,9 +65,22 @@ static int interrupted(void *context)
     return code;
 }
 
-/* ---- arguments: integers ---- */
+/* ---- arguments: integers, and tensors for their addresses ---- */
 
 #define ARGUMENTS_MAX 32
+
+static int read_argument(PyObject *given, uint64_t *out)
+{
+    if (given == Py_None) {
+        *out = 0;
+        return 1;
+    }
+    if (!PyLong_Check(given) && tensor_is(given)) {
+        return tensor_address(given, out);
+    }
+    *out = PyLong_AsUnsignedLongLongMask(given);
+    return *out != (uint64_t)-1 || !PyErr_Occurred();
+}
 
 static int read_arguments(PyObject *const *given, Py_ssize_t count, Py_ssize_t wanted, uint64_t *out)
 {
@@ -74,8 +89,7 @@ static int read_arguments(PyObject *const *given, Py_ssize_t count, Py_ssize_t w
         return 0;
     }
     for (Py_ssize_t i = 0; i < count; i++) {
-        out[i] = given[i] == Py_None ? 0 : PyLong_AsUnsignedLongLongMask(given[i]);
-        if (out[i] == (uint64_t)-1 && PyErr_Occurred()) {
+        if (!read_argument(given[i], &out[i])) {
             return 0;
         }
     }
@@ -461,44 +475,6 @@ static weft_status count_choices(const uint64_t *a)
 }
 CALL(count_choices, 11, count_choices(a))
 
-/* slots_dispatch(route, whether the sending half only, stream, tokens, ids, in, received rows, their scales,
- * source_token, count; then what a shape fixes: type of ids, hidden, types of both rows, type of scales, their row,
- * word and group strides, capacity): choose and dispatch in one call. `count`: [L] int32, the rows of each local
- * expert, there with what is received. */
-static weft_status slots_dispatch(const uint64_t *a)
-{
-    const uint64_t *fixed = a + 10;
-    weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
-    weft_ep_rows in = WEFT_EP_ROWS_INIT;
-    weft_ep_received out = WEFT_EP_RECEIVED_INIT;
-    choices.tokens = NUMBER(a[3]);
-    choices.id_type = (weft_ep_id_type)fixed[0];
-    choices.ids = POINTER(a[4]);
-    in.data = POINTER(a[5]);
-    in.dtype = (weft_ep_dtype)fixed[2];
-    in.hidden = out.rows.hidden = NUMBER(fixed[1]);
-    out.rows.data = POINTER(a[6]);
-    out.rows.dtype = (weft_ep_dtype)fixed[3];
-    out.rows.scales = POINTER(a[7]);
-    out.rows.scale_type = (weft_ep_scale_type)fixed[4];
-    out.rows.scale_row_stride = (size_t)fixed[5];
-    out.rows.scale_word_stride = (size_t)fixed[6];
-    out.scale_group_stride = (size_t)fixed[7];
-    out.rows_capacity = (size_t)fixed[8];
-    out.source_token = POINTER(a[8]);
-    weft_ep_count_arrays counts = WEFT_EP_COUNT_ARRAYS_INIT;
-    counts.on_stream = 1;
-    counts.rows_of_expert = POINTER(a[9]);
-    weft_status status = weft_ep_route_counts_to(POINTER(a[0]), &counts);
-    status = status == WEFT_OK ? weft_ep_route_choose(POINTER(a[0]), &choices) : status;
-    if (status != WEFT_OK) {
-        return status;
-    }
-    return a[1] == 0 ? weft_ep_dispatch(POINTER(a[0]), &in, &out, POINTER(a[2]))
-                     : weft_ep_dispatch_send(POINTER(a[0]), &in, &out, POINTER(a[2]));
-}
-CALL(slots_dispatch, 19, slots_dispatch(a))
-
 /* combine(route, whether the sending half only, stream, in rows, out rows, flags, weights, ids, their type, bias, bias,
  * values_in, values_out) */
 static weft_status combine(const uint64_t *a)
@@ -525,6 +501,8 @@ static weft_status combine(const uint64_t *a)
 }
 CALL(combine, 3 + 2 * ROWS_WORDS + 8, combine(a))
 CALL(combine_recv, 2, weft_ep_combine_recv(POINTER(a[0]), POINTER(a[1])))
+
+#include "_slots.h"
 
 /* dispatch_bwd(route, stream, grad_received, grad_in, grad_weights_received, grad_weights) */
 static weft_status dispatch_bwd(const uint64_t *a)
@@ -597,6 +575,7 @@ static PyMethodDef methods[] = {
     {"status_name", py_status_name, METH_O, NULL},
     {"version", py_version, METH_NOARGS, NULL},
     {"world_create", py_world_create, METH_VARARGS, NULL},
+    METHOD(tensors),
     METHOD(world_destroy),
     METHOD(world_abort),
     METHOD(world_fault),
@@ -642,7 +621,10 @@ static PyMethodDef methods[] = {
     METHOD(dispatch),
     METHOD(dispatch_recv),
     METHOD(count_choices),
+    METHOD(slots_given),
     METHOD(slots_dispatch),
+    METHOD(slots_results),
+    METHOD(slots_combine),
     METHOD(combine),
     METHOD(combine_recv),
     METHOD(dispatch_bwd),

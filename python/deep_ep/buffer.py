@@ -29,8 +29,8 @@ def _tell_once(what):
 
 _BY_EXPERT = 1  # of Route.counts()
 RANKS_A_NODE = 8  # where there are more: what DeepEP takes for ranks that share links
-_NOTHING = ep._NOTHING
 _empty_like = torch.empty_like
+_new_overlap = EventOverlap.__new__  # of no event, for a third of the time
 
 
 class Config:
@@ -154,6 +154,7 @@ class Buffer:
         self._nodes = nodes if nodes > 1 and not more else 1
         self._groups = {}
         self._plans = {}  # of calls of low latency, by what is equal in them
+        self._last_plans = {}  # of them, by what can be told without a look at tensors
         self._retired = []
         self._numbers = {}  # 0, 1 and so on, as many as there are experts
         self._idle = []  # routes without a handle, each with the stream of its calls
@@ -179,7 +180,7 @@ class Buffer:
                 torch.cuda.synchronize()
             world, self._world = self._world, None
             self._groups, self._retired = {}, []
-            self._plans.clear()
+            self._forget_plans()
             self._idle.clear()
             self._captured.clear()
             self._views.clear()
@@ -281,7 +282,7 @@ class Buffer:
             for rank in self._masked:
                 group.mask(rank)
             held = self._groups[kind, experts] = (limits, group)
-            self._plans.clear()  # which have routes of the smaller
+            self._forget_plans()  # which have routes of the smaller
         return held[1]
 
     def _lease(self, group, stream, topk, layout=ep.Layout.RANK_MAJOR, **more):
@@ -480,13 +481,12 @@ class Buffer:
         [H / 128] float32, column-major; with use_ue8m0 int32 of four). Returns (recv_x, recv_count [L] int32, handle, event,
         hook); with return_recv_hook what is received is there after hook()."""
         assert not (async_finish and return_recv_hook), "async_finish and return_recv_hook are one or the other"
-        tokens, hidden = x.shape
-        given, topk = topk_idx.shape
-        wanted = (num_experts, num_max_dispatch_tokens_per_rank, hidden, topk, x.dtype, topk_idx.dtype, use_fp8, round_scale, use_ue8m0)
-        plan = self._plans.get(wanted) or self._plan(wanted)
-        if given != tokens or x.is_cuda is not plan.on_device or topk_idx.is_cuda is not plan.on_device:
-            plan.check(x, topk_idx)
-        x, topk_idx = x.contiguous(), topk_idx.contiguous()
+        call = num_experts, num_max_dispatch_tokens_per_rank, use_fp8, round_scale, use_ue8m0
+        plan = self._last_plans.get(call)
+        tokens = -1 if plan is None else _weft.slots_given(plan.packed, x, topk_idx)
+        if tokens < 0:
+            plan, x, topk_idx = self._plan(call, x, topk_idx)
+            tokens = x.shape[0]
         stream, waits, address, is_captured = None, None, 0, False
         if self._streams is not None:
             stream, waits, is_captured = self._streams.begin(return_recv_hook, async_finish)
@@ -496,9 +496,8 @@ class Buffer:
         recv, count = _empty_like(plan.rows), _empty_like(plan.count) if async_finish else held.count(plan)
         scales = None if plan.scales is None else _empty_like(plan.scales)
         held.route.tokens = tokens
-        _weft.slots_dispatch(held.route._handle, return_recv_hook, address, tokens, topk_idx.data_ptr() or _NOTHING,
-                             x.data_ptr() or _NOTHING, recv.data_ptr() or _NOTHING, 0 if scales is None else scales.data_ptr() or _NOTHING,
-                             held.source.data_ptr() or _NOTHING, count.data_ptr(), *plan.fixed)
+        _weft.slots_dispatch(plan.packed, held.route._handle, return_recv_hook, address, tokens, topk_idx, x, recv, scales,
+                             held.source, count)
         if waits is not None:
             self._streams.wait(waits)
         stats, event, hook = cumulative_local_expert_recv_stats, None, None
@@ -515,14 +514,25 @@ class Buffer:
         elif stats is not None:
             stats.add_(count)
         packed = recv if scales is None else (recv, scales)
-        return packed, count, handle, event or EventOverlap(), hook
+        return packed, count, handle, event or _new_overlap(EventOverlap), hook
 
-    def _plan(self, wanted):
-        """The plan of calls with that in common, from now on."""
-        experts, most, hidden, topk = wanted[:4]
-        group = self._group_of("ll", experts, most, topk, hidden * 2, most)
-        plan = self._plans[wanted] = Plan(group, self._device, self._streams, self._captured, *wanted)
-        return plan
+    def _plan(self, call, x, topk_idx):
+        """(the plan of calls like this one, from now on, x and topk_idx as it takes them); raises what is wrong with them."""
+        (tokens, hidden), (given, topk) = x.shape, topk_idx.shape
+        experts, most, *scales = call
+        wanted = (experts, most, hidden, topk, x.dtype, topk_idx.dtype, *scales)
+        plan = self._plans.get(wanted)
+        if plan is None:
+            group = self._group_of("ll", experts, most, topk, hidden * 2, most)
+            plan = self._plans[wanted] = Plan(group, self._device, self._streams, self._captured, *wanted)
+        if given != tokens or x.is_cuda is not plan.on_device or topk_idx.is_cuda is not plan.on_device:
+            plan.check(x, topk_idx)
+        self._last_plans[call] = plan
+        return plan, x.contiguous(), topk_idx.contiguous()
+
+    def _forget_plans(self):
+        self._plans.clear()
+        self._last_plans.clear()
 
     def _leave_ahead(self, tensors, complete=None):
         """An asynchronous call of low latency has been made: `complete` does what is left of it. Returns its event."""
@@ -554,16 +564,17 @@ class Buffer:
         if zero_copy and handle.combine_buffer is not None:
             x = handle.combine_buffer
         plan, route = handle.plan, handle.held.route
-        x, topk_idx, topk_weights = x.contiguous(), topk_idx.contiguous(), topk_weights.contiguous()
-        code, id_type = plan.check_results(x, topk_idx, topk_weights, out, route.tokens)
-        combined = plan.sums(route.tokens, x.dtype) if out is None else out
+        tokens = route.tokens
+        code, id_type = plan.code, _weft.slots_results(plan.packed, tokens, x, topk_idx, topk_weights, out)
+        if id_type < 0:
+            x, topk_idx, topk_weights = x.contiguous(), topk_idx.contiguous(), topk_weights.contiguous()
+            code, id_type = plan.check_results(x, topk_idx, topk_weights, out, tokens)
+        combined = plan.sums(tokens, x, code) if out is None else out
         address, waits = 0, None
         if self._streams is not None:
             stream, waits, _ = self._streams.begin(return_recv_hook, async_finish)
             address = stream.cuda_stream
-        _weft.combine(route._handle, return_recv_hook, address, x.data_ptr() or _NOTHING, code, plan.hidden, 0, 0, 0, 0, 0,
-                      combined.data_ptr() or _NOTHING, code, plan.hidden, 0, 0, 0, 0, 0, ep.WEIGHTED,
-                      topk_weights.data_ptr() or _NOTHING, topk_idx.data_ptr() or _NOTHING, id_type, 0, 0, 0, 0)
+        _weft.slots_combine(plan.packed, route._handle, return_recv_hook, address, code, x, combined, topk_weights, topk_idx, id_type)
         if waits is not None:
             self._streams.wait(waits)
         event = hook = None
@@ -573,7 +584,7 @@ class Buffer:
                 _weft.combine_recv(route._handle, address)
         elif async_finish:
             event = self._leave_ahead((x, topk_idx, topk_weights, combined))
-        return combined, event or EventOverlap(), hook
+        return combined, event or _new_overlap(EventOverlap), hook
 
     def get_next_low_latency_combine_buffer(self, handle):
         """[L][R * Tmax][H] bf16 to be filled for a combine with zero_copy."""

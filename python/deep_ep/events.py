@@ -23,7 +23,7 @@ class EventOverlap:
     current stream waits for the event at its end: `with event:`, or `with event(release_handle=True):`, which then drops the
     event."""
 
-    hook_after_wait = None
+    event = extra_tensors = hook_after_wait = None
     _is_dropped = False
 
     def __init__(self, event=None, extra_tensors=None):

@@ -2,14 +2,18 @@
 
 import ctypes
 import math
+import struct
 
 import torch
 
 from weft import ep
 
+ep.take_tensors_of(torch)
+
 _BY_EXPERT_SOURCE = 7  # of Route.counts()
 _POWERS_A_WORD = 4
 _COUNTS_A_BLOCK = 32  # arrays of counts that are made at once
+_ON_CPU, _ON_DEVICE = 1, 2  # DLPack's numbers
 
 
 class DeviceInts:
@@ -54,7 +58,7 @@ class Held:
         """A new [L] int32, aligned to 16 bytes, of memory of the current stream, which is that of the route's calls."""
         if not self._counts:
             if self.idle is not plan.idle:  # of a graph, whose memory it has to be
-                return torch.empty_like(plan.count)
+                return _empty_like(plan.count)
             with torch.inference_mode(False):  # they may be given to calls that are not in it
                 block = torch.empty(_COUNTS_A_BLOCK, math.ceil(plan.local / 4) * 4, dtype=torch.int32, device=plan.device)
                 self._counts = list(block[:, :plan.local].unbind(0))
@@ -98,6 +102,7 @@ class SlotsHandle(tuple):
 
 
 _EMPTY = (None,) * 5
+_empty_like = torch.empty_like
 
 
 class Plan:
@@ -113,7 +118,7 @@ class Plan:
         self.group, self.device, self.on_device, self._streams, self._captured = group, device, group.on_device, streams, captured
         self.experts, self.most, self.hidden, self.topk = experts, most, hidden, topk
         self.ranks, self.local = group.ranks, experts // group.ranks
-        self.slots, self.id_dtype, self._dtype, self._code = self.ranks * most, id_dtype, dtype, code
+        self.slots, self._dtype, self.code = self.ranks * most, dtype, code
         self.idle = []  # routes that no handle has
         out = torch.float8_e4m3fn if use_fp8 else dtype
         self.rows = _like((self.local, self.slots, hidden), out, device)
@@ -128,15 +133,16 @@ class Plan:
             scale = int(kind), 1, self.slots, words * self.slots
         self._sums = {}  # of combines, by their tokens and type
         self._elements = self.local * self.slots * hidden  # of a combine's rows
-        #: what _weft.slots_dispatch takes behind addresses
-        self.fixed = (ep._IDS[id_name], hidden, code, ep._known(out)[1], *scale, self.local * self.slots)
+        #: what the extension's calls of slots take: slots_plan in python/_slots.h
+        self.packed = struct.pack("12q", _ON_DEVICE if self.on_device else _ON_CPU, topk, hidden, self.local, self.slots, code,
+                                  ep._known(out)[1], ep._IDS[id_name], *scale)
 
-    def sums(self, tokens, dtype):
-        """New memory for what a combine adds up."""
-        like = self._sums.get((tokens, dtype))
+    def sums(self, tokens, x, code):
+        """New memory for what a combine of rows of x, whose type has that number, adds up."""
+        like = self._sums.get((tokens, code))
         if like is None:
-            like = self._sums[tokens, dtype] = _like((tokens, self.hidden), dtype, self.device)
-        return torch.empty_like(like)
+            like = self._sums[tokens, code] = _like((tokens, self.hidden), x.dtype, self.device)
+        return _empty_like(like)
 
     def check(self, x, topk_idx):
         """Raises what is wrong with them, if something is."""
@@ -148,8 +154,8 @@ class Plan:
         """The numbers of the types of x and of ids. Raises what is wrong with the tensors of a combine, packed ones but `out`, if
         something is."""
         on_device, shape = self.on_device, (tokens, self.topk)
-        code = self._code if x.dtype is self._dtype else ep._known(x.dtype)[1]
-        id_code = self.fixed[0] if ids.dtype is self.id_dtype else ep._IDS.get(ep._name_of(ids.dtype))
+        code = self.code if x.dtype is self._dtype else ep._known(x.dtype)[1]
+        id_code = ep._IDS.get(ep._name_of(ids.dtype))
         if x.is_cuda is not on_device or ids.is_cuda is not on_device or weights.is_cuda is not on_device:
             ep._check_place(on_device, x, ids, weights)
         if code is None or x.numel() != self._elements:
@@ -169,7 +175,10 @@ class Plan:
     def take(self, stream, is_captured):
         """A handle that has an idle route of calls on the stream of that address; else one of another stream's calls once that has
         nothing more to do; else a new one. One of a graph is the graph's for good."""
-        held = self._held(stream, is_captured)
+        idle = self.idle
+        held = idle.pop() if idle and idle[-1].stream == stream and not is_captured else self._held(stream, is_captured)
+        if held.source is None:
+            held.source = _empty_like(self.source)
         handle = SlotsHandle(_EMPTY)
         handle.plan, handle.held = self, held
         return handle
@@ -185,12 +194,9 @@ class Plan:
             if i is None:
                 return self._new(stream, self.idle)
             self.idle[i].move(stream)
-        held = self.idle.pop(i)
-        if held.source is None:
-            held.source = torch.empty_like(self.source)
-        return held
+        return self.idle.pop(i)
 
     def _new(self, stream, idle):
         route = self.group.route(self.topk, ep.Layout.SLOTS_EXPERT, slot_tokens=self.most)
-        return Held(route, stream, torch.empty_like(self.source), idle)
+        return Held(route, stream, _empty_like(self.source), idle)
 

@@ -9,6 +9,7 @@ from deep_ep.utils.envs import check_torch_deterministic
 
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 _set_stream = getattr(torch._C, "_cuda_setStream", None)
+_is_captured = getattr(torch._C, "_cuda_isCurrentStreamCapturing", torch.cuda.is_current_stream_capturing)
 
 
 class Streams:
@@ -20,6 +21,8 @@ class Streams:
         self._cuda, self._index = cuda, device.index
         self.comm = cuda.Stream()
         self._before, self._behind = cuda.Event(), cuda.Event()
+        #: whether the caller's stream is being captured
+        self.is_captured = _is_captured if cuda is torch.cuda else cuda.is_current_stream_capturing
         self._objects = {}  # of streams, by address: to make one takes longer than to use it
         self._ahead = None  # whether calls of low latency on `comm` that no stream has waited for were captured; None: there are none
         self._is_busy = False  # other calls on `comm` are asynchronous
@@ -77,10 +80,6 @@ class Streams:
     def run_beside(self):
         """A call of high throughput is on `comm`, and the caller's stream has not waited for it."""
         self._is_busy = self._is_busy or not self.is_captured()
-
-    def is_captured(self):
-        """Whether the caller's stream is being captured."""
-        return self._cuda.is_current_stream_capturing()
 
     def is_idle(self, address):
         """Whether the stream of that address has nothing more to do."""

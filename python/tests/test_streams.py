@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from weft import _weft  # noqa: E402
 
 EXPERTS, TOKENS, HIDDEN, TOPK = 4, 6, 64, 2
-STREAM_AT = {"slots_dispatch": 2, "dispatch_recv": 1, "dispatch": 2, "combine": 2, "combine_recv": 1, "route_update": 6,
+STREAM_AT = {"slots_dispatch": 3, "slots_combine": 3, "dispatch_recv": 1, "dispatch": 2, "combine": 2, "combine_recv": 1, "route_update": 6,
              "route_query": 1}
 
 
@@ -474,4 +474,30 @@ def test_default_device():
     finally:
         torch.set_default_device(None)
     assert {one.device.type for one in made} == {"cpu"} and torch.equal(made[-1], 2 * x)
+    buffer.destroy()
+
+
+@pytest.mark.skipif(not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"), reason="this torch has no exchange functions")
+def test_calls_that_are_like_earlier_ones():
+    """What is right and packed is seen so without a look at attributes; what is not is made so, or named, after as before it."""
+    buffer = deep_ep.Buffer(None, comm=Alone(), explicitly_destroy=True)
+    x, ids, weights = inputs()
+    first = dispatched(buffer)
+    buffer._plan = first[2].plan.check_results = None  # whose calls would fail
+    for tokens in (TOKENS, 1, 0):
+        got = buffer.low_latency_dispatch(x[:tokens], ids[:tokens], TOKENS, EXPERTS, use_fp8=False)
+        for more in ({}, {"out": torch.empty_like(x[:tokens])}, {"topk_idx": ids[:tokens].to(torch.int32)}):
+            given = {"topk_idx": ids[:tokens], "topk_weights": weights[:tokens], "handle": got[2], **more}
+            assert torch.equal(buffer.low_latency_combine(got[0], **given)[0], 2 * x[:tokens])
+    del buffer._plan, first[2].plan.check_results
+    for one in (torch.nn.Parameter(x), x.t().contiguous().t(), x.repeat_interleave(2, 1)[:, ::2]):
+        with torch.no_grad():
+            got = buffer.low_latency_dispatch(one, ids.t().contiguous().t(), TOKENS, EXPERTS, use_fp8=False)
+            rows = got[0].transpose(1, 2).contiguous().transpose(1, 2)
+            summed = buffer.low_latency_combine(rows, ids.t().contiguous().t(), weights.t().contiguous().t(), got[2])[0]
+        assert torch.equal(got[1], first[1]) and torch.equal(summed, 2 * x)
+    with pytest.raises(ValueError, match="5 tokens"):
+        buffer.low_latency_dispatch(x, ids[:5], TOKENS, EXPERTS, use_fp8=False)
+    with pytest.raises(TypeError, match="topk_idx"):
+        buffer.low_latency_dispatch(x, ids.to(torch.int16), TOKENS, EXPERTS, use_fp8=False)
     buffer.destroy()

@@ -55,6 +55,13 @@ _codes: dict = {}  # of dtypes: their names and numbers
 Counts = collections.namedtuple("Counts", "rows tokens dropped local_experts first_expert status dropped_rows")
 
 
+def take_tensors_of(torch):
+    """The extension's calls take tensors of torch for their addresses from now on, with no attribute of them looked at where torch has
+    DLPack's exchange functions (2.10 and later)."""
+    names = ("__dlpack_c_exchange_api__", "__c_dlpack_exchange_api__")
+    _weft.tensors(torch.Tensor, next((getattr(torch.Tensor, name) for name in names if hasattr(torch.Tensor, name)), None))
+
+
 def _known(dtype):
     """(name, number among the types of rows or None) of torch's or numpy's dtype."""
     known = _codes.get(dtype)
