@@ -24,6 +24,7 @@
 #define ACCEPTS_AT_ONCE 64
 #define MESSAGES_AT_ONCE 64
 #define TRIES_MAX 3
+#define AGAIN_NS UINT64_C(10000000) /* until it is asked again who had no room for a connection */
 
 enum { LISTENER_HOST, LISTENER_LOCAL, LISTENERS };
 enum { ITEM_WAKE = LISTENERS, ITEM_LINKS }; /* of what is polled: the listeners come first */
@@ -48,6 +49,7 @@ struct wefti_watch {
     int bell; /* that ends the thread's sleep */
     wefti_os_thread *thread;
     int must_seek; /* the connections may no longer be those that this PE should have */
+    uint64_t again_ns; /* when it seeks again whatever happens; 0: it need not */
     int is_closing; /* atomic */
     wefti_os_monitor *lock; /* of what follows */
     int is_settled; /* every connection that this PE has begun at first counts, or has come to nothing */
@@ -65,6 +67,18 @@ static int is_there(const wefti_watch *watch, int pe)
     return wefti_watch_fate(watch, pe) == WEFTI_FATE_THERE;
 }
 
+/* A host that was silent may come back and say that it misses others: its word counts no more, and it is told by the
+ * end of its connections. */
+static void drop_links(wefti_watch *watch, int pe)
+{
+    for (size_t i = 0; i < watch->links_max; i++) {
+        wefti_watch_link *link = &watch->links[i];
+        if (link->state != WEFTI_WATCH_FREE && link->pe == pe) {
+            wefti_watch_link_close(link);
+        }
+    }
+}
+
 static void set_fate(wefti_watch *watch, int pe, wefti_transport_fate fate)
 {
     if (!is_there(watch, pe) || fate == WEFTI_FATE_THERE) {
@@ -73,6 +87,9 @@ static void set_fate(wefti_watch *watch, int pe, wefti_transport_fate fate)
     __atomic_store_n(&watch->fates[pe], (unsigned char)fate, __ATOMIC_RELEASE);
     watch->gone[watch->gone_count++] = (uint32_t)pe;
     watch->must_seek = 1;
+    if (fate == WEFTI_FATE_SILENT) {
+        drop_links(watch, pe);
+    }
     if (fate != WEFTI_FATE_LEFT) {
         wefti_log(WEFTI_LOG_INFO, "PE %d: PE %d is gone: %s", watch->pe, pe,
                   fate == WEFTI_FATE_ENDED ? "its process has ended" : "its host is silent");
@@ -175,7 +192,9 @@ static void dial(wefti_watch *watch, int pe)
         return;
     }
     const int error = wefti_watch_link_dial(link, contact, pe, is_local);
-    if (error != 0) {
+    if (error == EAGAIN) { /* many connect to it at once, and it has not run since */
+        watch->again_ns = wefti_os_now_ns() + AGAIN_NS;
+    } else if (error != 0) {
         note_unreached(watch, pe, error, is_local);
     }
 }
@@ -296,6 +315,7 @@ static int take(wefti_watch *watch, wefti_watch_link *link)
         return 1;
     }
     if (message->fate != WEFTI_FATE_THERE || (int)message->pe == watch->pe ||
+        wefti_watch_fate(watch, (int)message->pe) == WEFTI_FATE_SILENT ||
         (link->is_dialled && (int)message->pe != link->pe)) {
         return 0;
     }
@@ -389,11 +409,25 @@ static uint64_t patience_ns(const wefti_watch *watch, const wefti_watch_link *li
                : UINT64_MAX;
 }
 
+/* How long until who had no room is asked again, which begins here; UINT64_MAX: nobody is. */
+static uint64_t seek_again(wefti_watch *watch, uint64_t now_ns)
+{
+    if (watch->again_ns == 0) {
+        return UINT64_MAX;
+    }
+    if (now_ns < watch->again_ns) {
+        return watch->again_ns - now_ns;
+    }
+    watch->again_ns = 0;
+    watch->must_seek = 1;
+    return 0;
+}
+
 /* End those whose time is over; returns how long the others have. */
 static uint64_t expire(wefti_watch *watch)
 {
     const uint64_t now_ns = wefti_os_now_ns();
-    uint64_t next_ns = UINT64_MAX;
+    uint64_t next_ns = seek_again(watch, now_ns);
     for (size_t i = 0; i < watch->links_max; i++) {
         wefti_watch_link *link = &watch->links[i];
         const uint64_t limit_ns = patience_ns(watch, link);
@@ -443,7 +477,7 @@ static void serve_links(wefti_watch *watch)
 /* Whether every connection that this PE has begun counts, or has come to nothing: who creates the world is told. */
 static int settle(wefti_watch *watch)
 {
-    int is_open = watch->must_seek;
+    int is_open = watch->must_seek || watch->again_ns != 0;
     for (size_t i = 0; i < watch->links_max && !is_open; i++) {
         const wefti_watch_link *link = &watch->links[i];
         is_open = link->is_dialled && (link->state == WEFTI_WATCH_DIALLING || link->state == WEFTI_WATCH_UNKNOWN);
@@ -509,8 +543,8 @@ static void run(void *argument)
     int is_settled = 0;
     watch->must_seek = 1;
     while (!__atomic_load_n(&watch->is_closing, __ATOMIC_ACQUIRE)) {
-        const uint64_t wait_ns = expire(watch);
         seek(watch);
+        const uint64_t wait_ns = expire(watch); /* of what has just begun, too */
         send_gone(watch);
         is_settled = is_settled || settle(watch);
         await_events(watch, wait_ns);

@@ -101,7 +101,7 @@ int wefti_watch_link_accept(wefti_watch_link *link, int listener, int is_local)
 {
     const int descriptor = wefti_os_socket_accept(listener);
     if (descriptor < 0) {
-        if (errno != EAGAIN && errno != EWOULDBLOCK && errno != ECONNABORTED) {
+        if (errno != EAGAIN && errno != EWOULDBLOCK && errno != ECONNABORTED && errno != EINTR) {
             wefti_os_sleep_ns(REST_NS); /* no descriptors, say: the listener stays readable */
         }
         return 0;
