@@ -121,12 +121,18 @@ static void draw_shape(weft_sim_config *config, int pes, int *domains, uint64_t 
     }
 }
 
+/* Whether it runs over messages alone. */
+static int is_of_messages(const one_case *one)
+{
+    return strcmp(one->name, "unanswered") == 0 || strcmp(one->name, "silent") == 0;
+}
+
 /* Whether the library's own messages run between link domains; seldom where PEs wait for deadlines, while which threads
  * look for what comes. Where PEs meet there are no messages yet. A lock whose home stands still with all its threads
  * cannot be asked for: who gave up half-way does not know whether it stands in the queue. */
 static int draw_messages(const one_case *one, int pes, uint64_t *state)
 {
-    if (strcmp(one->name, "unanswered") == 0) {
+    if (is_of_messages(one)) {
         return 1;
     }
     const int may_have =
@@ -152,7 +158,7 @@ static weft_status run_one(const options *asked, uint64_t seed, size_t chosen, t
     config.silent = asked->quiet;
     config.result = &result;
     draw_shape(&config, run.pes, domains, &state);
-    if (strcmp(one->name, "unanswered") == 0) {
+    if (is_of_messages(one)) {
         config.domain_of = NULL;
         config.domain_pes = 1 + common_below(&state, run.pes / 2); /* some PEs are beyond it */
     }

@@ -34,6 +34,7 @@ typedef struct case_run {
     X(late, 2, 12, ADVANCE, "PEs come to calls at about the deadline, or are stalled in them; all go on")              \
     X(late_locks, 2, 8, ADVANCE, "the same with locks: none is lost or held twice")                                    \
     X(unanswered, 2, 6, ADVANCE, "over messages, a PE stands still or dies while all put, get, add and signal")        \
+    X(silent, 3, 8, ADVANCE, "over messages, a host is silent for a while; nobody else is taken to be gone")           \
     X(abort, 2, 24, FAIL, "a PE aborts the world; the others are told")                                                \
     X(coll, 1, 12, FAIL, "collectives against a serial reference, in place and not, on several teams")                 \
     X(coll_wide, 33, 40, FAIL, "the same, a few calls on many PEs")                                                    \

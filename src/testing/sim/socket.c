@@ -145,6 +145,20 @@ uint64_t wefti_socket_arrival_ns(wefti_sim *sim)
     return sim->now_ns + wefti_random_below(&sim->random, sim->sockets->delay_ns);
 }
 
+int wefti_socket_is_apart(const wefti_sim *sim, const wefti_socket *one, const wefti_socket *other)
+{
+    const wefti_sockets *net = sim->sockets;
+    const int are_known = one->family != AF_UNIX && one->pe >= 0 && one->pe < 64 && other->pe >= 0 && other->pe < 64;
+    return are_known && sim->now_ns < net->silent_until_ns && ((net->silent >> one->pe ^ net->silent >> other->pe) & 1);
+}
+
+uint64_t wefti_socket_arrival_at_ns(wefti_sim *sim, const wefti_socket *from, const wefti_socket *to)
+{
+    const uint64_t ns = wefti_socket_arrival_ns(sim);
+    return wefti_socket_is_apart(sim, from, to) && ns < sim->sockets->silent_until_ns ? sim->sockets->silent_until_ns
+                                                                                      : ns;
+}
+
 #define CALM (-1) /* the next call goes through: storms do not follow one another */
 
 /* Whether this call fails for no reason, with errno set. */
@@ -174,7 +188,7 @@ static void disconnect(wefti_sim *sim, wefti_socket *socket, int is_broken)
 {
     wefti_socket *peer = socket->peer;
     if (peer != NULL) {
-        wefti_pipe_end(sim, &peer->in, is_broken || socket->in.count > 0);
+        wefti_pipe_end(&peer->in, wefti_socket_arrival_at_ns(sim, socket, peer), is_broken || socket->in.count > 0);
         peer->peer = NULL;
         socket->peer = NULL;
         wefti_socket_notify(sim, peer);

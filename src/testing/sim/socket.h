@@ -28,6 +28,7 @@ typedef struct wefti_pipe {
     uint64_t last_ns; /* nothing arrives before what was sent earlier */
     int is_ended; /* nothing more is sent */
     int is_broken; /* by a reset, not an end */
+    int is_silent; /* broken, since the other host gave no sign of life */
 } wefti_pipe;
 
 typedef enum wefti_socket_stage {
@@ -48,6 +49,7 @@ struct wefti_socket {
     int family;
     int pe; /* whose it is */
     int is_foreign; /* of another user */
+    uint64_t keep_ns; /* it breaks when the other host is silent for so long; 0: it never does */
     uint64_t cookie;
     wefti_socket_address name;
     wefti_socket_address peer_name;
@@ -78,6 +80,8 @@ typedef struct wefti_sockets {
     size_t backlog;
     int is_scarce; /* whoever asks is told that few descriptors are left */
     int are_none_left; /* whoever asks is told that no descriptors are left; set by tests only */
+    uint64_t silent; /* bits: PEs whose hosts are cut off from those of the others, */
+    uint64_t silent_until_ns;
 } wefti_sockets;
 
 #define WEFTI_SOCKET_FIRST 3
@@ -100,6 +104,11 @@ void wefti_sim_socket_disguise(int descriptor);
 /* From here on no call fails for no reason, what is sent arrives whole and at once, descriptors are plenty, and new
  * connections hold `room` bytes that were not read. */
 void wefti_sim_socket_calm(size_t room);
+/* The hosts of the PEs below 64 whose bits are set are cut off from the others for `ns`: what is sent between them
+ * arrives afterwards, and of the connections of hosts those break that have been kept alive for less. Whoever notices
+ * that first does so up to a second late, as signs of life come once a second. `are_stopped`: clocks of those hosts
+ * stand, so that only the others notice. Once a run, while no earlier one is over. */
+void wefti_sim_socket_silence(uint64_t pes, uint64_t ns, int are_stopped);
 /* From here on whoever asks is told that no descriptors are left. */
 void wefti_sim_socket_make_scarce(void);
 

@@ -67,9 +67,8 @@ uint64_t wefti_pipe_next_ns(const wefti_pipe *pipe)
     return pipe->segment_count > 0 ? pipe->segments[0].ns : pipe->is_ended ? pipe->last_ns : UINT64_MAX;
 }
 
-void wefti_pipe_end(wefti_sim *sim, wefti_pipe *pipe, int is_broken)
+void wefti_pipe_end(wefti_pipe *pipe, uint64_t ns, int is_broken)
 {
-    uint64_t ns = wefti_socket_arrival_ns(sim);
     pipe->last_ns = ns > pipe->last_ns ? ns : pipe->last_ns;
     pipe->is_ended = 1;
     pipe->is_broken |= is_broken;
@@ -91,7 +90,7 @@ void wefti_os_socket_finish(int descriptor)
     if (socket != NULL && !socket->has_finished) {
         socket->has_finished = 1;
         if (socket->peer != NULL) {
-            wefti_pipe_end(sim, &socket->peer->in, 0);
+            wefti_pipe_end(&socket->peer->in, wefti_socket_arrival_at_ns(sim, socket, socket->peer), 0);
             wefti_socket_notify(sim, socket->peer);
         }
     }
@@ -133,7 +132,7 @@ ssize_t wefti_os_socket_send(int descriptor, struct iovec *parts, size_t count)
         pipe_put(out, parts[i].iov_base, piece);
         left -= piece;
     }
-    pipe_stamp(out, bytes, wefti_socket_arrival_ns(sim));
+    pipe_stamp(out, bytes, wefti_socket_arrival_at_ns(sim, socket, socket->peer));
     wefti_socket_notify(sim, socket->peer);
     wefti_sim_record(sim, sim->running, WEFTI_EVENT_SEND, (uint64_t)descriptor, bytes);
     return (ssize_t)bytes;
@@ -155,7 +154,10 @@ ssize_t wefti_os_socket_receive(int descriptor, void *memory, size_t bytes)
     size_t arrived = wefti_pipe_arrived(&socket->in, sim->now_ns);
     if (arrived == 0) {
         int is_over = wefti_pipe_is_over(&socket->in, sim->now_ns);
-        return !is_over ? wefti_socket_failed(EAGAIN) : socket->in.is_broken ? wefti_socket_failed(ECONNRESET) : 0;
+        return !is_over               ? wefti_socket_failed(EAGAIN)
+               : socket->in.is_silent ? wefti_socket_failed(ETIMEDOUT)
+               : socket->in.is_broken ? wefti_socket_failed(ECONNRESET)
+                                      : 0;
     }
     bytes = some_of(sim, bytes < arrived ? bytes : arrived);
     pipe_take(&socket->in, memory, bytes);

@@ -112,6 +112,11 @@ static int join(wefti_sim *sim, wefti_socket *socket)
         socket->stage = WEFTI_SOCKET_FRESH;
         return ECONNREFUSED;
     }
+    if (wefti_socket_is_apart(sim, socket, listener)) {
+        socket->stage = WEFTI_SOCKET_CONNECTS;
+        socket->due_ns = sim->sockets->silent_until_ns;
+        return EINPROGRESS;
+    }
     if (listener->queue_count == sim->sockets->backlog || wefti_socket_is_in_storm(sim, listener)) {
         return EAGAIN; /* and no EINTR: only those that wait are interrupted */
     }
@@ -166,7 +171,7 @@ void wefti_socket_settle(wefti_sim *sim, wefti_socket *socket)
         socket->due_ns = sim->now_ns + AGAIN_NS;
         return;
     }
-    socket->error = error;
+    socket->error = error == EINPROGRESS ? 0 : error;
 }
 
 int wefti_os_socket_outcome(int descriptor)

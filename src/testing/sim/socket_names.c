@@ -110,9 +110,10 @@ void wefti_os_socket_share(int descriptor)
     (void)descriptor;
 }
 
-/* A host that falls silent is not simulated. */
 void wefti_os_socket_keep(int descriptor, uint64_t silence_ns)
 {
-    (void)descriptor;
-    (void)silence_ns;
+    wefti_sim *sim = wefti_socket_enter();
+    if (sim != NULL) {
+        wefti_socket_of(sim, descriptor, "keeping alive")->keep_ns = silence_ns;
+    }
 }

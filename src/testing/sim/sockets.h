@@ -28,6 +28,10 @@ int wefti_socket_hand_out(wefti_sim *sim, wefti_socket *socket);
 void wefti_socket_notify(wefti_sim *sim, const wefti_socket *socket);
 /* When what leaves now arrives. */
 uint64_t wefti_socket_arrival_ns(wefti_sim *sim);
+/* The same on the way to `to`. */
+uint64_t wefti_socket_arrival_at_ns(wefti_sim *sim, const wefti_socket *from, const wefti_socket *to);
+/* Whether their hosts are cut off from each other now. */
+int wefti_socket_is_apart(const wefti_sim *sim, const wefti_socket *one, const wefti_socket *other);
 /* Whether this call fails for no reason, with errno set. */
 int wefti_socket_is_in_storm(wefti_sim *sim, wefti_socket *socket);
 
@@ -44,6 +48,7 @@ size_t wefti_pipe_arrived(const wefti_pipe *pipe, uint64_t now_ns);
 int wefti_pipe_is_over(const wefti_pipe *pipe, uint64_t now_ns);
 /* When something next happens here; UINT64_MAX: not by itself. */
 uint64_t wefti_pipe_next_ns(const wefti_pipe *pipe);
-void wefti_pipe_end(wefti_sim *sim, wefti_pipe *pipe, int is_broken);
+/* Its reader is told at `ns`, or behind what comes later. */
+void wefti_pipe_end(wefti_pipe *pipe, uint64_t ns, int is_broken);
 
 #endif

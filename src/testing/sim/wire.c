@@ -200,6 +200,9 @@ static void check_credits_to(wefti_sim *sim, const wefti_wire_end *end, int pe)
         return;
     }
     const wefti_am_peer *there = &to->wire->am->peers[end->pe];
+    if (there->is_lost) {
+        return; /* it answers this one no more */
+    }
     unsigned count = am->peers[pe].credits + there->owed;
     wefti_am_header header;
     for (const wefti_am_buffer *one = am->gathering; one != NULL; one = one->next) {

@@ -1,6 +1,6 @@
 /* Goal: without a deadline who waits for a PE that is gone is told so, however soon that one has ended and on whatever
- * node; who waits for one that is only late waits on; a rank that has left and cannot be asked has gone on without
- * this one; and what a thread has only proposed does not make a heap full.
+ * node, and who has been silent itself is not believed; who waits for one that is only late waits on; a rank that has
+ * left and cannot be asked has gone on without this one; and what a thread has only proposed does not make a heap full.
  * Method: simulated worlds over messages, and PEs and threads that make single steps themselves, and stop there. Each
  * test runs on several seeds, and fails on nearly all of them without what it is for. */
 #include <setjmp.h>
@@ -16,6 +16,7 @@
 #include "ep/host/arrivals.h"
 #include "os/os.h"
 #include "team/team.h"
+#include "testing/sim/socket.h"
 #include "weft.h"
 #include "weft_ep.h"
 #include "weft_sim.h"
@@ -23,6 +24,7 @@
 
 #define SEEDS 4
 #define SEEDS_OF_WAITS 2 /* which are dear */
+#define SEEDS_OF_SILENCE 20
 #define MS_NS UINT64_C(1000000)
 #define DEADLINE_NS (100 * MS_NS)
 #define PATIENCE_NS (UINT64_C(20000) * MS_NS)
@@ -111,6 +113,39 @@ static void test_who_ends_at_once_is_told_of(void **state)
     for (victim = 0; victim < 5; victim++) {
         run(SEEDS_OF_WAITS, 5, 2, 1, end_at_once);
     }
+}
+
+/* ---- whose host was silent ---- */
+
+/* Nodes of one. The link of PE 2 is down for so long that it misses those that it is connected to, as they miss it; then
+ * it connects to another one, and says so: nobody else is gone for all that. */
+static void come_back(void *argument)
+{
+    begun_ns = 0;
+    weft_world *world = begin(DEADLINE_NS);
+    uint64_t *word;
+    uint64_t got;
+    (void)argument;
+    MUST(weft_calloc(world, 1, sizeof *word, (void **)&word));
+    turn++;
+    await_turn(weft_sim_pes());
+    weft_sim_sleep_ns(1000 * MS_NS);
+    if (weft_sim_pe() == 2) {
+        wefti_sim_socket_silence(1 << 2, 8000 * MS_NS, 0);
+    }
+    weft_sim_sleep_ns(10000 * MS_NS);
+    for (int pe = 0; pe < weft_sim_pes() && weft_sim_pe() != 2; pe++) {
+        expect(weft_getmem(world, &got, word, sizeof got, pe), pe == 2 ? WEFT_ERR_PEER : WEFT_OK, "a get");
+    }
+    turn++;
+    await_turn(2 * weft_sim_pes()); /* who leaves before would be missed */
+    MUST(weft_world_destroy(world));
+}
+
+static void test_who_was_silent_is_not_believed(void **state)
+{
+    (void)state;
+    run(SEEDS_OF_SILENCE, 6, 1, 1, come_back);
 }
 
 /* ---- who is late ---- */
@@ -233,6 +268,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_ends_at_once_is_told_of),
+        cmocka_unit_test(test_who_was_silent_is_not_believed),
         cmocka_unit_test(test_who_is_late_is_waited_for),
         cmocka_unit_test(test_who_cannot_be_asked_has_gone_on),
         cmocka_unit_test(test_what_is_only_proposed_is_free_soon),
