@@ -161,6 +161,29 @@ static int reduce_from_elsewhere(weft_world *world, int odd)
     return 1;
 }
 
+/* One gives another size, another alignment, or makes another call. */
+static void allocate_oddly(weft_world *world, int kind, int odd)
+{
+    void *block = NULL;
+    void *other = NULL;
+    const int is_odd = odd == weft_world_pe(world);
+    switch (kind) {
+    case 0:
+        expect_mismatch(weft_malloc(world, is_odd ? 128 : 64, &block), odd);
+        return;
+    case 1:
+        expect_mismatch(weft_align(world, is_odd ? 256 : 128, 64, &block), odd);
+        return;
+    case 2:
+        expect_mismatch(is_odd ? weft_align(world, 64, 64, &block) : weft_malloc(world, 64, &block), odd);
+        return;
+    default:
+        MUST(weft_malloc(world, 512, &block)); /* it would stay where it is */
+        expect_mismatch(weft_realloc(world, block, is_odd ? 256 : 128, &other), odd);
+        MUST(weft_free(world, block));
+    }
+}
+
 void case_mismatch(void *argument)
 {
     case_run *run = argument;
@@ -169,10 +192,8 @@ void case_mismatch(void *argument)
     const uint64_t used = heap_used(world);
     for (int round = 0; round < 3; round++) {
         int odd = common_below(&common, run->pes);
-        int is_odd = odd == weft_world_pe(world);
         void *block = NULL;
-        weft_status status = weft_malloc(world, is_odd ? 128 : 64, &block);
-        expect_mismatch(status, odd);
+        allocate_oddly(world, common_below(&common, 4), odd);
         fail_apart(world, odd);
         if (run->pes > 2) {
             pass_lists(world, odd);

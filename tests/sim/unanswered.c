@@ -422,6 +422,7 @@ static void settle(late_run *l)
             weft_sim_fail("what was added at PE %d is %llu, not %llu to %llu", to, (unsigned long long)before,
                           (unsigned long long)k->least, (unsigned long long)k->most);
         }
+        get(l, to, 0, WORDS); /* what was said to be done is there */
         /* Whatever was given up is written over, by more puts than there are credits or by few. */
         const size_t some = weft_sim_random(2) == 0 ? 40 : 1400;
         for (size_t first = 0; first < WORDS; first += some) {
