@@ -305,6 +305,79 @@ static void test_who_leaves(void **state)
     check(&(scene){"abbc", 1u << 1, 0, "2", 1, NULL, NULL, 0}, WEFT_ERR_TIMEOUT, 2, "left the world");
 }
 
+/* ---- a PE that is killed behind what it did not take ---- */
+
+#define FLOOD_BYTES ((size_t)1 << 20)
+
+/* Until nothing more goes: then a word waits behind all that. It is for the library to say that it was not taken. */
+static void flood(weft_world *world, unsigned char *room)
+{
+    static unsigned char data[FLOOD_BYTES];
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < 1000 && status == WEFT_OK; i++) {
+        status = weft_putmem_nbi(world, room, data, sizeof data, 1);
+    }
+    CHECK_STATUS(status, WEFT_ERR_TIMEOUT);
+    CHECK_OK(weft_uint64_p(world, (uint64_t *)(void *)room, 1, 1));
+    CHECK_STATUS(weft_uint64_atomic_fetch_inc(world, (uint64_t *)(void *)room, 1, &(uint64_t){0}), WEFT_ERR_TIMEOUT);
+}
+
+static void be_flooding(const scene *s, int pe)
+{
+    forked_member own = {.exchange = &common->exchange, .pe = pe, .pes = 2};
+    weft_world *world = NULL;
+    void *room = NULL;
+    check_as_pe(pe);
+    if (!CHECK_OK(create(s, &own, &world))) {
+        _exit(1);
+    }
+    CHECK_OK(weft_malloc(world, FLOOD_BYTES, &room));
+    CHECK_OK(
+        weft_putmem(world, room, common->exchange.places, sizeof common->exchange.places, !pe)); /* asks for the key */
+    CHECK_OK(weft_barrier(world));
+    atomic_fetch_add(&common->ready, 1);
+    while (pe == 1) {
+        (void)pause();
+    }
+    CHECK(forked_await(&common->acted, 1));
+    flood(world, room);
+    atomic_fetch_add(&common->done, 1);
+    CHECK(forked_await(&common->acted, 2));
+    CHECK_STATUS(weft_quiet(world), WEFT_ERR_PEER);
+    CHECK_OK(weft_world_destroy(world));
+    _exit(check_failures() != 0);
+}
+
+/* What is under way to it fails, and its sender goes on. Elsewhere all goes by message, and so does not queue up. */
+static void test_a_killed_pe_that_took_nothing(void **state)
+{
+    const char *transport = getenv("WEFT_TRANSPORT");
+    const scene s = {.nodes = "ab", .deadline = "1"};
+    pid_t pids[2];
+    int how = 0;
+    (void)state;
+    if (transport != NULL && strcmp(transport, "ofi") != 0) {
+        skip();
+    }
+    memset(common, 0, sizeof *common);
+    for (int pe = 0; pe < 2; pe++) {
+        pids[pe] = fork();
+        assert_true(pids[pe] >= 0);
+        if (pids[pe] == 0) {
+            be_flooding(&s, pe);
+        }
+    }
+    assert_true(forked_await(&common->ready, 2));
+    assert_int_equal(kill(pids[1], SIGSTOP), 0);
+    atomic_fetch_add(&common->acted, 1);
+    CHECK(forked_await(&common->done, 1));
+    assert_int_equal(kill(pids[1], SIGKILL), 0);
+    assert_int_equal(waitpid(pids[1], &how, 0), pids[1]);
+    atomic_fetch_add(&common->acted, 1);
+    assert_int_equal(waitpid(pids[0], &how, 0), pids[0]);
+    CHECK_SAY(WIFEXITED(how) && WEXITSTATUS(how) == 0, "PE 0 ended with %d", how);
+}
+
 /* ---- a link that goes down ---- */
 
 static _Atomic unsigned *wired;
@@ -431,6 +504,7 @@ int main(int count, char **arguments)
         CHECKED_TEST(test_killed_nodes),
         CHECKED_TEST(test_stopped_pes),
         CHECKED_TEST(test_who_leaves),
+        CHECKED_TEST(test_a_killed_pe_that_took_nothing),
         CHECKED_TEST(test_a_link_that_goes_down),
         CHECKED_TEST(test_a_lock_among_stopped_pes),
     };

@@ -457,10 +457,13 @@ weft_status wefti_am_probe(wefti_am *am, int pe, uint64_t patience_ns, uint64_t 
     return status == WEFT_OK ? WEFT_OK : unreachable(am, status);
 }
 
-/* Messages of this PE that are still to be taken by those that are there. */
+/* Messages of this PE that are still to be taken by those that are there, replies among them. */
 static int is_under_way(const wefti_am *am)
 {
     int is_so = am->unsent != NULL;
+    for (int i = 0; i < WEFTI_AM_BUFFERS && !is_so; i++) {
+        is_so = am->buffers[i].role == WEFTI_AM_REPLY_OUT && !am->peers[am->buffers[i].pe].is_lost;
+    }
     for (int pe = 0; pe < am->setup.pes && !is_so; pe++) {
         is_so = !am->peers[pe].is_lost && (am->peers[pe].sending > 0 || am->peers[pe].writes > 0);
     }

@@ -480,33 +480,6 @@ weft_status wefti_fabric_open(wefti_fabric *fabric, const wefti_fabric_wish *wis
     return status;
 }
 
-/* What completes now is nobody's. */
-static void forget_completions(const wefti_fabric_rail *rail)
-{
-    for (int which = 0; which < rail->endpoint_count; which++) {
-        struct fi_cq_data_entry entries[8];
-        struct fi_cq_err_entry error = {0};
-        if (fi_cq_read(rail->completions[which], entries, sizeof entries / sizeof *entries) == -FI_EAVAIL) {
-            (void)fi_cq_readerr(rail->completions[which], &error, 0);
-        }
-    }
-}
-
-/* Nothing tells when what the library took a copy of has gone: the last message of a PE does for its requests, not for
- * its replies. This long has been enough where without it 5 of 18 runs that make and destroy worlds crashed. */
-#define DRAIN_NS UINT64_C(20000000)
-
-void wefti_fabric_drain(wefti_fabric *fabric)
-{
-    const uint64_t start = wefti_os_now_ns();
-    while (fabric->count > 0 && wefti_os_now_ns() - start < DRAIN_NS) {
-        for (int i = 0; i < fabric->count; i++) {
-            forget_completions(&fabric->rails[i]);
-        }
-        wefti_os_sleep_ns(1000000);
-    }
-}
-
 void wefti_fabric_close_endpoints(wefti_fabric *fabric)
 {
     for (int i = 0; i < fabric->count; i++) {

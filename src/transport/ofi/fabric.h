@@ -93,9 +93,6 @@ typedef struct wefti_fabric_wish {
  * says what was tried; else the status of wefti_ofi_interfaces_choose. */
 weft_status wefti_fabric_open(wefti_fabric *fabric, const wefti_fabric_wish *wish, void *memory, size_t bytes,
                               wefti_fabric_address *address);
-/* Before endpoints are closed by which short messages and writes went without a completion: 20 ms for what is left of
- * them. libfabric 1.17 crashes in fi_close where some are left. */
-void wefti_fabric_drain(wefti_fabric *fabric);
 /* Close the endpoints only: nothing is under way any more. Safe on zeroed memory, as the next. */
 void wefti_fabric_close_endpoints(wefti_fabric *fabric);
 /* Close all; the caller has closed what it shared before. */
@@ -108,9 +105,8 @@ weft_status wefti_fabric_insert(wefti_fabric_rail *rail, const wefti_fabric_name
 int wefti_fabric_share(wefti_fabric *fabric, void *memory, size_t bytes, wefti_fabric_range *range);
 void wefti_fabric_unshare(wefti_fabric_range *range);
 
-/* Whether a PE may send messages by writing them where the other looks: short writes need no completion, keep behind
- * writes and messages, are made in ascending order and only while this PE looks for completions, and what comes ends
- * its sleep. */
+/* Whether a PE may send messages by writing them where the other looks: short writes are copied, keep behind writes and
+ * messages, are made in ascending order and only while this PE looks for completions, and what comes ends its sleep. */
 int wefti_fabric_takes_rings(const wefti_fabric *fabric);
 /* Let others write to rings, by one endpoint. Whether the provider has taken them. */
 int wefti_fabric_share_rings(wefti_fabric *fabric, int which, void *memory, size_t bytes, wefti_wire_key *told);

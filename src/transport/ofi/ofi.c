@@ -93,9 +93,7 @@ static void connect_rings(wire_state *state, int pe, const wefti_fabric_address 
 
 static void ofi_stop(wefti_wire *wire)
 {
-    wefti_fabric *fabric = &((wire_state *)wire->state)->fabric;
-    wefti_fabric_drain(fabric);
-    wefti_fabric_close_endpoints(fabric);
+    wefti_fabric_close_endpoints(&((wire_state *)wire->state)->fabric);
 }
 
 static void ofi_close(wefti_wire *wire)
@@ -290,8 +288,8 @@ static int ofi_post(wefti_wire *wire, int channel, wefti_am_buffer *buffer)
                    FI_ADDR_UNSPEC, buffer->context) == 0;
 }
 
-/* What the provider has taken a copy of needs no completion, which would cost it calls of the system where it wakes
- * sleepers; nor is there one if it fails. That a PE is gone is found out by what it does not answer: by longer messages
+/* A message that the provider has taken a copy of needs no completion, which would cost it calls of the system where it
+ * wakes sleepers; nor is there one if it fails. That a PE is gone is found out by what it does not answer: by longer messages
  * and by the connections of the watch (am/watch.h). */
 static wefti_wire_answer injected(wire_state *state, int channel, wefti_am_buffer *buffer, wefti_wire_answer answer)
 {
@@ -302,14 +300,25 @@ static wefti_wire_answer injected(wire_state *state, int channel, wefti_am_buffe
     return answer;
 }
 
-/* It keeps behind what went to the PE before by this endpoint, messages and writes. */
-static wefti_wire_answer write_to_ring(peer *to, struct fid_ep *endpoint, int channel, const wefti_am_buffer *buffer)
+/* It keeps behind what went to the PE before by this endpoint, messages and writes. The library copies it, but has a
+ * completion to tell, and so a context: libfabric 1.17 follows that of a write which fails because the other PE has gone
+ * or the endpoint is closed, and one of fi_inject_write is NULL (tcp marks only messages as given away). */
+static wefti_wire_answer write_to_ring(peer *to, struct fid_ep *endpoint, int channel, wefti_am_buffer *buffer)
 {
     wefti_ring_write write;
     const wefti_wire_key *ring = &to->rings[channel];
     wefti_ring_pack(&write, to->written[channel], buffer->header, buffer->bytes);
-    const wefti_wire_answer answer = answer_of(fi_inject_write(
-        endpoint, write.from, write.bytes, to->paths[0].at[channel], ring->base + write.offset, ring->key));
+    void *descriptor = NULL; /* of memory that is copied */
+    const struct iovec local = {.iov_base = (void *)(uintptr_t)write.from, .iov_len = write.bytes};
+    const struct fi_rma_iov remote = {.addr = ring->base + write.offset, .len = write.bytes, .key = ring->key};
+    const struct fi_msg_rma message = {.msg_iov = &local,
+                                       .desc = &descriptor,
+                                       .iov_count = 1,
+                                       .addr = to->paths[0].at[channel],
+                                       .rma_iov = &remote,
+                                       .rma_iov_count = 1,
+                                       .context = buffer->context};
+    const wefti_wire_answer answer = answer_of(fi_writemsg(endpoint, &message, FI_INJECT | FI_COMPLETION));
     to->written[channel] += answer == WEFTI_WIRE_TAKEN;
     return answer;
 }
@@ -323,7 +332,7 @@ static wefti_wire_answer ofi_send(wefti_wire *wire, int channel, wefti_am_buffer
     struct fid_ep *endpoint = rail->endpoints[channel];
     const int is_last = buffer->header->kind == WEFTI_AM_LEAVE; /* its completion says that all before it have gone */
     if (to->has_rings && buffer->bytes <= WEFTI_RING_MESSAGE_MAX && !is_last) {
-        return injected(state, channel, buffer, write_to_ring(to, endpoint, channel, buffer));
+        return write_to_ring(to, endpoint, channel, buffer);
     }
     if (buffer->bytes > rail->info->tx_attr->inject_size || is_last) {
         return answer_of(fi_send(endpoint, buffer->header, buffer->bytes, rail->descriptors[channel], by->at[channel],
