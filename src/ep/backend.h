@@ -135,8 +135,8 @@ typedef struct wefti_ep_calls {
     weft_status (*route_choose)(weft_ep_route *route, const weft_ep_choices *choices);
     weft_status (*dispatch)(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
                             weft_stream *stream);
-    weft_status (*combine)(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out, unsigned flags,
-                           weft_stream *stream);
+    weft_status (*combine_with)(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
+                                const weft_ep_combine_options *options, weft_stream *stream);
 } wefti_ep_calls;
 
 /* The backend of host memory. */

@@ -11,7 +11,7 @@ static const wefti_ep_calls calls = {
     .route_destroy = weft_ep_route_destroy,
     .route_choose = weft_ep_route_choose,
     .dispatch = weft_ep_dispatch,
-    .combine = weft_ep_combine,
+    .combine_with = weft_ep_combine_with,
 };
 
 weft_status weft_ep_create(weft_team *team, const weft_ep_config *config, weft_ep **ep)

@@ -21,7 +21,6 @@ static weft_ep_plan draw_plan(const ep_setup *setup, weft_ep_layout layout, uint
     plan.slot_tokens = ep_is_slots(layout) ? setup->config.slot_tokens_max : 0;
     plan.flags &= layout == WEFT_EP_EXPERT_MAJOR ? ~0u : ~(unsigned)WEFT_EP_ZERO_PADDING;
     ep_plan_vary(common, setup, &plan);
-    plan.order = WEFT_EP_ORDER_RANK;
     return plan;
 }
 
@@ -341,6 +340,7 @@ static void pair_open(job *of, arena *all, weft_ep *ep, int number, pair *pair)
     unsigned char *memory = all->base[PLAIN] + number * (1 << 20);
     int32_t *ids = (int32_t *)(void *)all->pinned;
     plan.topk = 1;
+    plan.order = number == 1 ? WEFT_EP_ORDER_CHOICE : WEFT_EP_ORDER_RANK;
     CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &pair->route));
     for (int i = 0; i < PAIR_TOKENS; i++) {
         ids[i] = (of->pe->pe + i + number) % of->pe->pes;
@@ -373,6 +373,19 @@ static void pair_check(job *of, arena *all, const pair *pair, int number)
         const int seen = ((const unsigned char *)all->pinned)[i];
         check_that(seen == 0x3c + number, __FILE__, __LINE__, "pair %d: byte %zu is %d", number, i, seen);
     }
+}
+
+/* By source and by choice a combine has no values beside choices of its own. */
+static void refuse_values(job *of, const pair *pair)
+{
+    weft_ep_combine_options options = WEFT_EP_COMBINE_OPTIONS_INIT;
+    float *values = (float *)(void *)((unsigned char *)pair->back.data + 4096);
+    options.ids = pair->choices.ids;
+    options.values_in = values;
+    options.values_out = values;
+    CHECK_STATUS(weft_ep_combine_with(pair->route, &pair->got.rows, &pair->back, &options, gpu_stream_of(of->pe)),
+                 WEFT_ERR_UNSUPPORTED);
+    check_that(strstr(weft_last_error(), "WEFT_EP_ORDER_CHOICE") != NULL, __FILE__, __LINE__, "%s", weft_last_error());
 }
 
 /* Two pairs are outstanding at once, of two routes and of one; receives come in any order, a third has to wait, and one
@@ -410,6 +423,7 @@ static void test_pairs(job *of, arena *all)
         CHECK_OK(weft_ep_combine_recv(pairs[i].route, stream));
         pair_check(of, all, &pairs[i], i);
     }
+    refuse_values(of, &pairs[1]);
     gpu_set(of->pe, pairs[0].got.rows.data, 0, PAIR_TOKENS * PAIR_HIDDEN * 2 * (size_t)of->pe->pes);
     weft_ep_received other = pairs[0].got; /* the rows of pair 1 by the routing of pair 0 */
     other.rows.data = pairs[1].got.rows.data;

@@ -42,6 +42,13 @@ static void draw_own(ep_combining *combining, const ep_payload *payload, uint64_
     }
 }
 
+/* Groups of several domains on GPUs do not have values beside choices that are absent, by source and by choice. */
+static int is_without_values(const ep_case *one)
+{
+    return one->setup->config.on_device && ep_domains(one->setup) > 1 && one->plan.order == WEFT_EP_ORDER_CHOICE &&
+           !ep_is_by_expert(one->plan.layout);
+}
+
 void ep_combining_step(const ep_step *step, const ep_payload *payload, unsigned flags, uint64_t *common)
 {
     const ep_case *one = step->routing->one;
@@ -50,6 +57,9 @@ void ep_combining_step(const ep_step *step, const ep_payload *payload, unsigned 
     int wild = random_below(common, 8) == 0 && payload->fill == EP_FILL_WILD;
     int is_plain = kind < 2 || (kind == 2 && random_below(step->arrays.random, 3) == 0); /* beside ranks with biases */
     ep_combining combining = {.has_values = kind >= 3 && random_below(common, 2) == 0};
+    if (is_without_values(one)) {
+        combining.has_values = 0;
+    }
     draw_choices(&combining, count, kind >= 3 && flags != 0, kind >= 3 && (flags == 0 || kind >= 4), wild,
                  step->arrays.random);
     draw_own(&combining, payload, step->arrays.random);

@@ -198,6 +198,7 @@ typedef struct wefti_cuda_ep_domains_tables {
     wefti_i32 *row; /* [M][K] of each received token the row of each choice here, or -1; by source one for all */
     float *row_weight; /* [M][K] */
     unsigned char *here; /* [M][K] whether the choice is of this rank */
+    wefti_i32 *own_ids; /* [T'][K] inner_ids of a combine's own choices, of plans whose order they change */
 } wefti_cuda_ep_domains_tables;
 
 /* A combine's own weights and choices go to owners as a row a token: K weights, then, as bits, which choices take part;

@@ -57,6 +57,24 @@ EP_DEVICE bool ep_domains_takes_part(const ep_domains &args, const float *own, i
     return (((const wefti_u32 *)own)[args.topk + k / 32] >> (k & 31) & 1) != 0;
 }
 
+/* Which choices of the tokens that this rank has in its domain take part, for the order of the inner group's sums: rows
+ * of them are still in `rows`. Warps take tokens. */
+EP_DEVICE void ep_domains_tell_inner(const ep_domains &args)
+{
+    const wefti_u32 tells = WEFTI_CUDA_EP_BY_CHOICE | WEFTI_CUDA_EP_COMBINE_IDS;
+    const ep_warp_group warps = ep_domains_warps();
+    if ((args.flags & tells) != tells || args.by_rank != 0) {
+        return;
+    }
+    for (int row = warps.number; row < *args.tables.inner_tokens; row += warps.count) {
+        const float *own = (const float *)(args.group.rows + (wefti_u64)row * args.own.row_bytes);
+        for (int k = ep_lane(); k < args.topk; k += 32) {
+            const wefti_u64 at = (wefti_u64)row * (wefti_u64)args.topk + (wefti_u64)k;
+            args.tables.own_ids[at] = ep_domains_takes_part(args, own, k) ? args.tables.inner_ids[at] : -1;
+        }
+    }
+}
+
 /* By source one row stands for all choices here: choice 0 comes to have the sum of the weights of those that take part,
  * and takes part if any does. A warp. */
 EP_DEVICE void ep_domains_fold_own(const ep_domains &args, wefti_u64 number)

@@ -777,11 +777,26 @@ EP_DEVICE void ep_domains_result(const ep_domains &args, wefti_u64 number, wefti
     }
 }
 
+/* A vector of a token's biases. */
+template <int DTYPE>
+EP_DEVICE void ep_domains_add_biases(const ep_domains &args, int token, wefti_u32 vector, float *sum)
+{
+    for (int i = 0; i < 2; i++) {
+        if (args.bias[i] != NULL) {
+            ep_add<DTYPE>(sum, ((const uint4 *)(args.bias[i] + (wefti_u64)token * args.bias_pitch[i]))[vector]);
+        }
+    }
+}
+
 /* The sum of a token's domains, of which `goes` has the first 32, and biases. All threads of a warp. */
 template <int DTYPE>
 EP_DEVICE void ep_domains_total(const ep_domains &args, int token, wefti_u32 vector, wefti_u32 goes, float *sum)
 {
     const ep_domains_group &group = args.group;
+    const bool biases_first = (args.flags & WEFTI_CUDA_EP_BY_CHOICE) != 0;
+    if (biases_first) {
+        ep_domains_add_biases<DTYPE>(args, token, vector, sum);
+    }
     for (int first = 0; first < group.domains; first += 32) {
         for (wefti_u32 left = first == 0 ? goes : ep_domains_goes(args, token, first); left != 0; left &= left - 1) {
             const int domain = first + __ffs((int)left) - 1;
@@ -791,10 +806,8 @@ EP_DEVICE void ep_domains_total(const ep_domains &args, int token, wefti_u32 vec
             ep_add<DTYPE>(sum, ((const uint4 *)row)[vector]);
         }
     }
-    for (int i = 0; i < 2; i++) {
-        if (args.bias[i] != NULL) {
-            ep_add<DTYPE>(sum, ((const uint4 *)(args.bias[i] + (wefti_u64)token * args.bias_pitch[i]))[vector]);
-        }
+    if (!biases_first) {
+        ep_domains_add_biases<DTYPE>(args, token, vector, sum);
     }
 }
 
@@ -870,6 +883,7 @@ template <bool TOTAL> EP_DEVICE void ep_domains_add(const ep_domains &args)
         ep_domains_count_call(args.group);
     }
     if (!TOTAL && args.own.row_bytes != 0) {
+        ep_domains_tell_inner(args);
         ep_domains_add_as<TOTAL, !TOTAL>(args);
     } else {
         ep_domains_add_as<TOTAL, false>(args);

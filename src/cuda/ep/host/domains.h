@@ -90,6 +90,12 @@ static inline uint32_t wefti_ep_between_places(int topk)
     return ((uint32_t)topk + 3) / 4 * 4;
 }
 
+/* Whether ranks of a domain are added by their last choices. Where choices are ranks, that is in ascending rank. */
+static inline int wefti_ep_between_orders_inside(const weft_ep_plan *plan)
+{
+    return plan->order == WEFT_EP_ORDER_CHOICE && !wefti_ep_plan_is_by_rank(plan);
+}
+
 /* WEFT_OK, or what kernels have found out since the last call. */
 weft_status wefti_ep_between_status(weft_ep *ep, const char *call);
 /* Why no call works any more, of the group or the one inside: 0, or the word that says it. */

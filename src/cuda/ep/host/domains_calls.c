@@ -384,14 +384,19 @@ weft_status wefti_ep_between_dispatch_recv(weft_ep_route *route, weft_stream *st
 
 /* ---- combine ---- */
 
-static weft_status combine_inside(const weft_ep_route *route, const weft_ep_rows *rows, weft_stream *stream)
+static weft_status combine_inside(const weft_ep_route *route, const wefti_cuda_ep_domains_args *args,
+                                  const weft_ep_rows *rows, weft_stream *stream)
 {
     const wefti_ep_between *between = route->ep->between;
     const weft_ep_rows in = {
         .size = sizeof in, .data = between->group.results, .dtype = rows->dtype, .hidden = rows->hidden};
     weft_ep_rows out = in;
     out.data = between->group.sums;
-    return route->ep->calls->combine(route->between->inner, &in, &out, 0, stream);
+    weft_ep_combine_options options = WEFT_EP_COMBINE_OPTIONS_INIT;
+    if ((args->flags & WEFTI_CUDA_EP_COMBINE_IDS) != 0 && wefti_ep_between_orders_inside(&route->plan)) {
+        options.ids = args->tables.own_ids;
+    }
+    return route->ep->calls->combine_with(route->between->inner, &in, &out, &options, stream);
 }
 
 /* Rows of `results` back to their sources, and added up there. */
@@ -405,7 +410,7 @@ static weft_status run_back(const weft_ep_route *route, int sms, const wefti_cud
         return ended(ep,
                      launch(ep, WEFTI_EP_BETWEEN_COMBINE_DIRECT, direct_blocks(route, sms), &only_back, stream, call));
     }
-    WEFT_TRY(ended(ep, combine_inside(route, in, stream)));
+    WEFT_TRY(ended(ep, combine_inside(route, args, in, stream)));
     WEFT_TRY(ended(ep, launch(ep, WEFTI_EP_BETWEEN_CROSS_BACK, cross_blocks(ep, sms), args, stream, call)));
     return ended(ep, launch(ep, WEFTI_EP_BETWEEN_TOTALS, sms, args, stream, call));
 }
@@ -487,6 +492,19 @@ static weft_status check_combine(const weft_ep_route *route, const weft_ep_rows 
     return wefti_ep_rows_held(out, route->between->tokens_least, call, "out");
 }
 
+/* By source values are added over ranks, in an order that only a combine's rows have inside a domain. */
+static weft_status check_values(const weft_ep_route *route, const wefti_ep_combining *combining, const char *call)
+{
+    const int are_odd = combining->ids != NULL && combining->values_in != NULL &&
+                        wefti_ep_between_orders_inside(&route->plan) && wefti_ep_plan_is_by_source(&route->plan);
+    return !are_odd ? WEFT_OK
+                    : wefti_error(WEFT_ERR_UNSUPPORTED,
+                                  "%s: options.ids and options.values_in, by source, and the plan's order is "
+                                  "WEFT_EP_ORDER_CHOICE; a group of several domains on GPUs does not have that. Give "
+                                  "them in two calls, or order ranks by WEFT_EP_ORDER_RANK",
+                                  call);
+}
+
 /* What kind of combine a call is. */
 typedef struct sum {
     unsigned kind; /* a wefti_cuda_ep_call */
@@ -503,6 +521,7 @@ static weft_status combine(weft_ep_route *route, const weft_ep_rows *in, const w
     const unsigned flags = ((combining->flags & WEFT_EP_WEIGHTED) != 0 ? WEFTI_CUDA_EP_WEIGHTED : 0) |
                            (combining->weights != NULL ? WEFTI_CUDA_EP_COMBINE_WEIGHTS : 0) |
                            (combining->ids != NULL ? WEFTI_CUDA_EP_COMBINE_IDS : 0) |
+                           (route->plan.order == WEFT_EP_ORDER_CHOICE ? WEFTI_CUDA_EP_BY_CHOICE : 0) |
                            (of->out != NULL ? WEFTI_CUDA_EP_VALUES : 0);
     const int is_once = kind == WEFTI_CUDA_EP_DISPATCH_BWD && route->plan.layout == WEFT_EP_SLOTS_EXPERT;
     wefti_cuda_ep_domains_args args = args_of(route, kind, flags | (is_once ? WEFTI_CUDA_EP_ONCE : 0), in);
@@ -545,6 +564,7 @@ weft_status wefti_ep_between_combine(weft_ep_route *route, const weft_ep_rows *i
     const sum what = {.kind = WEFTI_CUDA_EP_COMBINE, .of = values_of(combining)};
     WEFT_TRY(check_pairs(route->ep, stream, call));
     WEFT_TRY(check_combine(route, out, combining, call));
+    WEFT_TRY(check_values(route, combining, call));
     return made(route->ep, combine(route, in, out, combining, &what, stream, call));
 }
 
@@ -555,6 +575,7 @@ weft_status wefti_ep_between_combine_send(weft_ep_route *route, const weft_ep_ro
     wefti_ep_between_half *half = &route->between->half[route->ep->channel];
     WEFT_TRY(check_pairs(route->ep, stream, call));
     WEFT_TRY(check_combine(route, out, combining, call));
+    WEFT_TRY(check_values(route, combining, call));
     WEFT_TRY(wefti_ep_between_status(route->ep, call));
     half->in = *in;
     half->out = *out;

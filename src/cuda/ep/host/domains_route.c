@@ -39,6 +39,7 @@ static size_t lay_out(wefti_cuda_ep_domains_tables *tables, const weft_ep *ep, c
     LAY(row, wefti_ep_between_received_max(ep) * topk);
     LAY(row_weight, wefti_ep_between_received_max(ep) * topk);
     LAY(here, wefti_ep_between_received_max(ep) * topk);
+    LAY(own_ids, wefti_ep_between_orders_inside(plan) ? wefti_ep_between_tokens_max(ep) * topk : 0);
 #undef LAY
     return end;
 }
@@ -50,6 +51,7 @@ static weft_ep_plan inner_plan(const weft_ep *ep, const weft_ep_plan *plan)
                           .topk = by_rank ? ep->between->inner->ranks : plan->topk,
                           .layout = WEFT_EP_RANK_MAJOR,
                           .flags = by_rank ? WEFT_EP_DESTINATIONS : 0,
+                          .order = wefti_ep_between_orders_inside(plan) ? WEFT_EP_ORDER_CHOICE : WEFT_EP_ORDER_RANK,
                           .sms = plan->sms};
 }
 
@@ -60,15 +62,6 @@ size_t wefti_ep_between_route_bytes(const weft_ep *ep, const weft_ep_plan *plan)
     return lay_out(&tables, ep, plan, 0) + wefti_cuda_ep_route_bytes(ep->between->inner, &inner);
 }
 
-static weft_status check_plan(const weft_ep_plan *plan)
-{
-    return plan->order != WEFT_EP_ORDER_CHOICE
-               ? WEFT_OK
-               : wefti_error(WEFT_ERR_UNSUPPORTED,
-                             "weft_ep_route_create: order is WEFT_EP_ORDER_CHOICE; a group of several domains on GPUs "
-                             "does not have that. Route on the host (config.on_device 0)");
-}
-
 weft_status wefti_ep_between_route_open(weft_ep_route *route, void *memory)
 {
     const weft_ep *ep = route->ep;
@@ -76,7 +69,6 @@ weft_status wefti_ep_between_route_open(weft_ep_route *route, void *memory)
     wefti_cuda_ep_domains_tables none = {0};
     const size_t bytes = lay_out(&none, ep, &route->plan, 0);
     weft_ep_counts counts;
-    WEFT_TRY(check_plan(&route->plan));
     wefti_ep_between_route *of = wefti_alloc_zeroed(1, sizeof *of);
     if (of == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_route_create: no memory for the route");
