@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,17 +129,6 @@ static void be_pe(const crew *c, int pe, void *context)
 
 /* ---- the test ---- */
 
-static unsigned free_port(void)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t bytes = sizeof at;
-    int descriptor = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(descriptor, (struct sockaddr *)&at, bytes), 0);
-    assert_int_equal(getsockname(descriptor, (struct sockaddr *)&at, &bytes), 0);
-    (void)close(descriptor);
-    return ntohs(at.sin_port);
-}
-
 static void check(const plan *p, const crew_report *r)
 {
     int is_it = r->pe == p->failing;
@@ -178,7 +166,7 @@ static int run_everywhere(plan p)
     int is_possible = 1;
     for (int by = 0; by < 2; by++) {
         for (p.failing = 0; p.failing < PES && is_possible; p.failing += PES - 1) {
-            p.port = by == 0 ? 0 : free_port();
+            p.port = by == 0 ? 0 : crew_free_port();
             is_possible = run(&p, &random);
         }
     }

@@ -182,17 +182,6 @@ static void test_descriptors(void **state)
 #define CROWD 40
 #define BESET_ROOM 16
 
-static unsigned free_port(void)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t bytes = sizeof at;
-    int descriptor = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(descriptor, (struct sockaddr *)&at, bytes), 0);
-    assert_int_equal(getsockname(descriptor, (struct sockaddr *)&at, &bytes), 0);
-    (void)close(descriptor);
-    return ntohs(at.sin_port);
-}
-
 static void crowd(unsigned port)
 {
     const struct sockaddr_in at = {
@@ -241,7 +230,7 @@ static void test_descriptors_of_strangers(void **state)
     crew c;
     crew_report report;
     uint64_t random = test_seed();
-    unsigned port = free_port();
+    unsigned port = crew_free_port();
     pid_t stranger = fork();
     if (stranger == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);

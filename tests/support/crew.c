@@ -7,11 +7,13 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,6 +77,17 @@ int crew_hear(const crew *c, crew_report *report, uint64_t until_ns)
 uint64_t crew_late_ns(void)
 {
     return load_patience_ns(1000 * MS);
+}
+
+unsigned crew_free_port(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof at;
+    int descriptor = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(descriptor, (struct sockaddr *)&at, bytes), 0);
+    assert_int_equal(getsockname(descriptor, (struct sockaddr *)&at, &bytes), 0);
+    (void)close(descriptor);
+    return ntohs(at.sin_port);
 }
 
 void crew_end(crew *c)

@@ -38,6 +38,9 @@ int crew_hear(const crew *c, crew_report *report, uint64_t until_ns);
 /* How long after its deadline a PE may return: a second, more on a loaded machine. */
 uint64_t crew_late_ns(void);
 
+/* A port of this host that nobody has, for PE 0 to listen at. */
+unsigned crew_free_port(void);
+
 /* Kill and collect all of them. */
 void crew_end(crew *c);
 
