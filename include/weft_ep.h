@@ -259,15 +259,15 @@ typedef struct weft_ep_config {
  * combine with weights, or of WEFT_EP_SLOTS_EXPERT, needs it; on GPUs all of them but dispatches and combines of few
  * tokens in slots, which go through low-latency memory, need it to add up. Not in groups of several domains on GPUs. */
 #define WEFT_EP_NO_STAGING 8u
-/* On GPUs: rows of halves leave with send in all layouts, to memory at their receivers that is for nothing else: twice
- * tokens_max rows of each rank, with what goes beside them, for each pair (weft_ep_memory.low_latency_bytes): scales,
- * made on the way or given; who is received, of a new routing; new weights. recv copies them to their places, or adds
- * them up, and waits for the other ranks' sends, not for their recvs. For these it waits where rows may be dropped
- * (WEFT_EP_OVERFLOW_DROP), in a call that makes a routing: in WEFT_EP_RANK_MAJOR, and in slots by source of more than
- * few tokens, for how often tokens that are accepted chose its experts; by expert only if some rows are dropped.
- * Moved in recv, as without the flag: rows of a routing of positions; of combines with values; by expert, of those with
- * `weights` or `ids`. A call whose rows leave with send needs no staging (WEFT_EP_NO_STAGING). WEFT_ERR_UNSUPPORTED:
- * more than 32 ranks, several domains. Of no effect on the host. */
+/* On GPUs: in all layouts the rows of halves leave with send, into memory at their receivers that is for nothing else
+ * (weft_ep_memory.low_latency_bytes; for each pair it has twice tokens_max rows of each rank). With them goes what
+ * belongs to them: scales, made on the way or given; of a new routing, who receives what; new weights. recv copies rows
+ * to their places, or adds them up. It waits for the other ranks' sends, not for their recvs, but in a call that makes
+ * a routing and may drop rows (WEFT_EP_OVERFLOW_DROP): then each recv says how often tokens that are accepted chose its
+ * experts, and the others wait for that in WEFT_EP_RANK_MAJOR and in slots by source of more than few tokens, by expert
+ * only if some rows are dropped. In recv, as without the flag, move: rows of a routing of positions; rows of combines
+ * with values; by expert, rows of combines with `weights` or `ids`. A call whose rows leave with send needs no staging
+ * (WEFT_EP_NO_STAGING). WEFT_ERR_UNSUPPORTED: more than 32 ranks, several domains. Of no effect on the host. */
 #define WEFT_EP_ROWS_WITH_SEND 16u
 
 #define WEFT_EP_CONFIG_INIT WEFTI_SIZED(weft_ep_config)

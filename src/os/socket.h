@@ -79,11 +79,11 @@ int wefti_os_socket_poll(struct pollfd *items, size_t count, uint64_t wait_ns);
 
 #define WEFTI_OS_LINK_BYTES 16
 
-/* Whether this host has a link that has been switched on a moment ago: it has an address and a carrier, and the kernel
- * has not said that it is up, which it does as much as a second later. Until then libraries of networks leave it out. A
- * program that starts as soon as its container has a network would have none. Its name. */
+/* Whether this host has a link that is about to be up, and its name. Such a link has an address and a carrier, but not
+ * yet the flag IFF_RUNNING, which the kernel sets up to a second later; until then libraries of networks leave it out,
+ * so a program that starts together with its container's network would find none. */
 int wefti_os_link_is_coming(char name[WEFTI_OS_LINK_BYTES]);
-/* Wait until there is none, at most so long. */
+/* Wait until no link is about to be up, for most_ns at most. */
 void wefti_os_link_await(uint64_t most_ns);
 
 #endif

@@ -78,7 +78,8 @@ static weft_status ask_some(const wefti_ep_pull *pull, int *progress)
 
 /* ---- answering ---- */
 
-/* Adds up the rows of an ask's token, to `sum`. `from`: in the slot, of which nothing is read before it is used. */
+/* Add up, to `sum`, the rows that an ask names for one token. `from` is the token's entry in the ring's slot,
+ * where it is read. *bytes: of the entry. */
 static weft_status answer_token(const wefti_ep_pull *pull, const unsigned char *from, void *sum, size_t *bytes)
 {
     const wefti_ep_scratch *scratch = &pull->ep->host->scratch;

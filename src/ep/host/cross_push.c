@@ -112,7 +112,8 @@ static weft_status send_some(const wefti_ep_push *push, int *progress)
 
 /* ---- through ---- */
 
-/* `from`: in the slot, of which nothing is read before it is used. */
+/* Hand one token of a chunk on to its ranks of this domain. `from` is the token's entry in the ring's slot, where it
+ * is read. *bytes: of the entry. */
 static weft_status hand_on_token(const wefti_ep_push *push, const unsigned char *from, size_t *bytes)
 {
     size_t topk = choices_of(push);
