@@ -113,6 +113,9 @@ static void fill_tensors(rig *r, step *s)
     s->row_weights = tensor(r->received_weights, ncclFloat32, is_packed ? 1 : s->dims, s->place_sizes);
     s->row_ids = s->is_ll ? tensor(r->received_ids, ncclInt32, s->dims, s->place_sizes)
                           : tensor(r->wide_ids, ncclInt64, s->dims, s->place_sizes);
+    if (r->tokens == 0) { /* what cudaMalloc gives for no bytes */
+        s->x.data = s->y.data = s->ids.data = s->weights.data = NULL;
+    }
 }
 
 static void scale_row(rig *r, size_t row, float factor)
