@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "faces/nccl_ep/check.h"
 #include "faces/nccl_ep/libnccl.h"
 #include "weft.h"
 #include <nccl_ep.h>
@@ -46,26 +47,6 @@ typedef struct rig {
     ncclEpGroup_t group;
     layer layers[2];
 } rig;
-
-static void expect(rig *r, int line, ncclResult_t got)
-{
-    if (got != ncclSuccess) {
-        (void)fprintf(stderr, "rank %d, line %d: result %d: %s\n", r->rank, line, (int)got, weft_last_error());
-        r->failures++;
-    }
-}
-
-#define OK(call) expect(r, __LINE__, call)
-
-static ncclEpTensor_t tensor(void *data, ncclDataType_t type, unsigned ndim, size_t *sizes)
-{
-    ncclEpTensor_t made = NCCL_EP_TENSOR_INIT;
-    made.ndim = ndim;
-    made.datatype = type;
-    made.data = data;
-    made.sizes = sizes;
-    return made;
-}
 
 static float value_of(int rank, int token, int number, int round)
 {

@@ -9,8 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <nccl_ep.h>
-#include <weft/status.h>
+#include "faces/nccl_ep/check.h"
 
 enum { HIDDEN = 32, RANKS_MAX = 8 };
 
@@ -56,6 +55,7 @@ static void check(ncclResult_t result, const char *call)
     }
 }
 
+#undef OK
 #define OK(call) check(call, #call)
 
 /* The first GPU of the fake driver, whose memory is this process's. */
@@ -73,16 +73,6 @@ static void choose_gpu(void)
         (void)fprintf(stderr, "no fake driver\n");
         (void)MPI_Abort(MPI_COMM_WORLD, 1);
     }
-}
-
-static ncclEpTensor_t tensor(void *data, ncclDataType_t type, unsigned ndim, size_t *sizes)
-{
-    ncclEpTensor_t made = NCCL_EP_TENSOR_INIT;
-    made.ndim = ndim;
-    made.datatype = type;
-    made.data = data;
-    made.sizes = sizes;
-    return made;
 }
 
 /* One token, with a choice of each rank's only expert. Returns how many elements are wrong. */

@@ -15,6 +15,6 @@ fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 faces=$source/src/faces/nccl_ep
-mpicc -std=c11 -Wall -Wextra -Werror -rdynamic -I"$faces/include" -I"$source/include" -isystem "$faces/abi" \
-    "$source/tests/faces/nccl_ep/mpi.c" -o "$folder/mpi" -L"$build/nccl_ep" -L"$build" -lnccl_ep -lweft -ldl
+mpicc -std=c11 -Wall -Wextra -Werror -rdynamic -I"$faces/include" -I"$source/include" -I"$source/tests" \
+    -isystem "$faces/abi" "$source/tests/faces/nccl_ep/mpi.c" -o "$folder/mpi" -L"$build/nccl_ep" -L"$build" -lnccl_ep -lweft -ldl
 LD_LIBRARY_PATH=$build/nccl_ep:$build:$LD_LIBRARY_PATH "$source/tests/support/mpi.sh" "$ranks" "$folder/mpi" "$ranks"

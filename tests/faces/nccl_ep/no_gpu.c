@@ -6,23 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "faces/nccl_ep/check.h"
 #include "faces/nccl_ep/libnccl.h"
 #include "weft.h"
 #include <nccl_ep.h>
 
 static int failures;
 
-/* The result, and a word of the text. */
-static void expect(int line, ncclResult_t got, ncclResult_t wanted, const char *word)
-{
-    if (got != wanted || (word != NULL && strstr(weft_last_error(), word) == NULL)) {
-        (void)fprintf(stderr, "line %d: result %d, wanted %d with \"%s\"; text \"%s\"\n", line, (int)got, (int)wanted,
-                      word, weft_last_error());
-        failures++;
-    }
-}
-
-#define EXPECT(call, wanted, word) expect(__LINE__, call, wanted, word)
+#undef EXPECT
+#define EXPECT(call, wanted, word) expect(&failures, 0, __LINE__, call, wanted, word)
 
 static void tensors(void)
 {

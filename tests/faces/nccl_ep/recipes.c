@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "faces/nccl_ep/check.h"
 #include "faces/nccl_ep/libnccl.h"
 #include "weft.h"
 #include <nccl_ep.h>
@@ -48,18 +49,6 @@ typedef struct rig {
     _Alignas(16) unsigned char packed_row_scales[ROWS_MOST][PACKED_SCALES];
 } rig;
 
-static void expect(rig *r, int line, ncclResult_t got, ncclResult_t wanted, const char *word)
-{
-    if (got != wanted || (word != NULL && strstr(weft_last_error(), word) == NULL)) {
-        (void)fprintf(stderr, "rank %d, line %d: result %d, wanted %d with \"%s\"; text \"%s\"\n", r->rank, line,
-                      (int)got, (int)wanted, word != NULL ? word : "", weft_last_error());
-        r->failures++;
-    }
-}
-
-#define EXPECT(call, wanted, word) expect(r, __LINE__, call, wanted, word)
-#define OK(call) expect(r, __LINE__, call, ncclSuccess, NULL)
-
 static void check(rig *r, int line, int is, const char *what)
 {
     if (!is) {
@@ -69,16 +58,6 @@ static void check(rig *r, int line, int is, const char *what)
 }
 
 #define CHECK(is) check(r, __LINE__, is, #is)
-
-static ncclEpTensor_t tensor(void *data, ncclDataType_t type, unsigned ndim, size_t *sizes)
-{
-    ncclEpTensor_t made = NCCL_EP_TENSOR_INIT;
-    made.ndim = ndim;
-    made.datatype = type;
-    made.data = data;
-    made.sizes = sizes;
-    return made;
-}
 
 static int expert_of(int rank, int token)
 {

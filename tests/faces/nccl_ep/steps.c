@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "faces/nccl_ep/check.h"
 #include "faces/nccl_ep/libnccl.h"
 #include "weft.h"
 #include <nccl_ep.h>
@@ -45,29 +46,7 @@ typedef struct rig {
     float weights_back[MOST][TOPK];
 } rig;
 
-static void expect(rig *r, int line, ncclResult_t got, ncclResult_t wanted, const char *word)
-{
-    if (got != wanted || (word != NULL && strstr(weft_last_error(), word) == NULL)) {
-        (void)fprintf(stderr, "rank %d, line %d: result %d, wanted %d with \"%s\"; text \"%s\"\n", r->rank, line,
-                      (int)got, (int)wanted, word != NULL ? word : "", weft_last_error());
-        r->failures++;
-    }
-}
-
-#define EXPECT(call, wanted, word) expect(r, __LINE__, call, wanted, word)
-#define OK(call) expect(r, __LINE__, call, ncclSuccess, NULL)
-
 static pthread_barrier_t turns;
-
-static ncclEpTensor_t tensor(void *data, ncclDataType_t type, unsigned ndim, size_t *sizes)
-{
-    ncclEpTensor_t made = NCCL_EP_TENSOR_INIT;
-    made.ndim = ndim;
-    made.datatype = type;
-    made.data = data;
-    made.sizes = sizes;
-    return made;
-}
 
 /* ---- a step ---- */
 

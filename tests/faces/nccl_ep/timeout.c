@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "faces/nccl_ep/check.h"
 #include "faces/nccl_ep/libnccl.h"
 #include "weft.h"
 #include <nccl_ep.h>
@@ -21,7 +22,7 @@ static int failures;
 static pthread_barrier_t meeting;
 static ncclComm_t comms[RANKS];
 
-static void expect(int line, int got, int wanted)
+static void check(int line, int got, int wanted)
 {
     if (got != wanted) {
         (void)fprintf(stderr, "line %d: %d, wanted %d; text \"%s\"\n", line, got, wanted, weft_last_error());
@@ -29,17 +30,7 @@ static void expect(int line, int got, int wanted)
     }
 }
 
-#define IS(value, wanted) expect(__LINE__, (int)(value), (int)(wanted))
-
-static ncclEpTensor_t tensor(void *data, ncclDataType_t type, unsigned ndim, size_t *sizes)
-{
-    ncclEpTensor_t made = NCCL_EP_TENSOR_INIT;
-    made.ndim = ndim;
-    made.datatype = type;
-    made.data = data;
-    made.sizes = sizes;
-    return made;
-}
+#define IS(value, wanted) check(__LINE__, (int)(value), (int)(wanted))
 
 static ncclEpGroup_t make_group(int rank, ncclEpAlgorithm_t algorithm)
 {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "faces/nccl_ep/check.h"
 #include "faces/nccl_ep/libnccl.h"
 #include "weft.h"
 #include <nccl_ep.h>
@@ -54,16 +55,6 @@ typedef struct given {
     ncclEpGroupConfig_t group;
     ncclEpCompleteConfig_t complete;
 } given;
-
-static ncclEpTensor_t tensor(void *data, ncclDataType_t type, unsigned ndim, size_t *sizes)
-{
-    ncclEpTensor_t made = NCCL_EP_TENSOR_INIT;
-    made.ndim = ndim;
-    made.datatype = type;
-    made.data = data;
-    made.sizes = sizes;
-    return made;
-}
 
 static void fill(given *g, int is_ll)
 {
@@ -633,15 +624,8 @@ static const use uses[] = {
 
 static int failures;
 
-static void expect(int line, ncclResult_t result)
-{
-    if (result != ncclSuccess) {
-        (void)fprintf(stderr, "line %d: result %d: %s\n", line, (int)result, weft_last_error());
-        failures++;
-    }
-}
-
-#define OK(call) expect(__LINE__, call)
+#undef OK
+#define OK(call) expect(&failures, 0, __LINE__, call, ncclSuccess, NULL)
 
 static void run(size_t row)
 {
