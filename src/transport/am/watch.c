@@ -67,18 +67,6 @@ static int is_there(const wefti_watch *watch, int pe)
     return wefti_watch_fate(watch, pe) == WEFTI_FATE_THERE;
 }
 
-/* A host that was silent may come back and say that it misses others: its word counts no more, and it is told by the
- * end of its connections. */
-static void drop_links(wefti_watch *watch, int pe)
-{
-    for (size_t i = 0; i < watch->links_max; i++) {
-        wefti_watch_link *link = &watch->links[i];
-        if (link->state != WEFTI_WATCH_FREE && link->pe == pe) {
-            wefti_watch_link_close(link);
-        }
-    }
-}
-
 static void set_fate(wefti_watch *watch, int pe, wefti_transport_fate fate)
 {
     if (!is_there(watch, pe) || fate == WEFTI_FATE_THERE) {
@@ -87,9 +75,6 @@ static void set_fate(wefti_watch *watch, int pe, wefti_transport_fate fate)
     __atomic_store_n(&watch->fates[pe], (unsigned char)fate, __ATOMIC_RELEASE);
     watch->gone[watch->gone_count++] = (uint32_t)pe;
     watch->must_seek = 1;
-    if (fate == WEFTI_FATE_SILENT) {
-        drop_links(watch, pe);
-    }
     if (fate != WEFTI_FATE_LEFT) {
         wefti_log(WEFTI_LOG_INFO, "PE %d: PE %d is gone: %s", watch->pe, pe,
                   fate == WEFTI_FATE_ENDED ? "its process has ended" : "its host is silent");
@@ -274,6 +259,13 @@ static int has_to_send(const wefti_watch *watch, const wefti_watch_link *link)
     return may_send(link) && link->sent < (1 + watch->gone_count) * sizeof(wefti_watch_message);
 }
 
+/* To a PE whose host was silent and may be back. It has missed others meanwhile, so what it says is not believed; it is
+ * told that it is given up, and connected no longer. */
+static int is_given_up(const wefti_watch *watch, const wefti_watch_link *link)
+{
+    return link->state == WEFTI_WATCH_KNOWN && wefti_watch_fate(watch, link->pe) == WEFTI_FATE_SILENT;
+}
+
 static void send_gone(wefti_watch *watch)
 {
     for (size_t i = 0; i < watch->links_max; i++) {
@@ -282,6 +274,9 @@ static void send_gone(wefti_watch *watch)
             const report to = {watch,
                                wefti_watch_proof(watch->setup.world->world, (uint32_t)watch->pe, (uint32_t)link->pe)};
             wefti_watch_link_send(link, message_at, &to, 1 + watch->gone_count);
+        }
+        if (is_given_up(watch, link) && !has_to_send(watch, link)) {
+            wefti_watch_link_close(link);
         }
     }
 }
@@ -299,6 +294,16 @@ static void end_link(wefti_watch *watch, wefti_watch_link *link, int error)
     }
 }
 
+/* Who has given this PE's host up is as good as silent for it. */
+static void take_fate(wefti_watch *watch, const wefti_watch_link *link, int pe, wefti_transport_fate fate)
+{
+    if (pe == watch->pe && fate == WEFTI_FATE_SILENT && !link->is_local) {
+        set_node_silent(watch, watch->contacts[link->pe].leader);
+    } else if (pe != watch->pe && !is_given_up(watch, link)) {
+        set_fate(watch, pe, fate);
+    }
+}
+
 /* Returns 0 if the message is not one of this world's, or makes no sense. */
 static int take(wefti_watch *watch, wefti_watch_link *link)
 {
@@ -309,13 +314,10 @@ static int take(wefti_watch *watch, wefti_watch_link *link)
         return 0;
     }
     if (link->state == WEFTI_WATCH_KNOWN) {
-        if ((int)message->pe != watch->pe) {
-            set_fate(watch, (int)message->pe, (wefti_transport_fate)message->fate);
-        }
+        take_fate(watch, link, (int)message->pe, (wefti_transport_fate)message->fate);
         return 1;
     }
     if (message->fate != WEFTI_FATE_THERE || (int)message->pe == watch->pe ||
-        wefti_watch_fate(watch, (int)message->pe) == WEFTI_FATE_SILENT ||
         (link->is_dialled && (int)message->pe != link->pe)) {
         return 0;
     }

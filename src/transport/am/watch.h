@@ -6,8 +6,8 @@
  * closes those of a process that ends, and sends a sign of life every second, which it answers for a process that is
  * stopped, too. So an end without word of leaving is the end of a process, and silence is that of a host. What one PE
  * finds out it passes on over all its connections, and each passes on what is new to it. A host that was silent and is
- * back has missed others meanwhile: connections to its PEs are ended, and they get no new ones, so that what they say of
- * others is not believed.
+ * back has missed others meanwhile: what its PEs say is not believed, and whoever they are connected to tells them that
+ * they are given up.
  *
  * A connection counts once both sides have proved that they know the world's key. No PE is called gone for one that
  * never counted: where connections are refused, by a firewall say, nothing is found out. */
