@@ -94,7 +94,8 @@ static void check_others(const silent_run *s, const char *when, int must_be_gone
     }
 }
 
-/* Who was silent has its own node, and, if that was short, all others. */
+/* Who was silent has its own node, and, if that was short, all others; else it is told that these have given it up,
+ * unless that was so long that it has tried to connect to all of them in vain. */
 static void check_back(const silent_run *s)
 {
     uint64_t word = 0;
@@ -105,7 +106,14 @@ static void check_back(const silent_run *s)
                               (unsigned long long)(s->for_ns / MS_NS), pe, weft_last_error());
             }
         } else {
-            (void)weft_getmem(s->world, &word, s->word, sizeof word, pe); /* which ends */
+            const weft_status status = weft_getmem(s->world, &word, s->word, sizeof word, pe);
+            const int is_lost = status == WEFT_ERR_PEER && strstr(weft_last_error(), "unreachable") != NULL;
+            const int is_told = s->are_stopped ? status == WEFT_ERR_PEER : is_lost; /* of ends of connections alone */
+            if (s->for_ns > LATEST_NS && s->for_ns < 2 * SILENCE_NS && !is_told) {
+                weft_sim_fail(
+                    "after a silence of %llu ms of its own host, PE %d has given this one up, and a get gave %s",
+                    (unsigned long long)(s->for_ns / MS_NS), pe, weft_status_name(status));
+            }
         }
     }
 }
