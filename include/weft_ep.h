@@ -677,12 +677,12 @@ WEFT_API weft_status weft_ep_dispatch(weft_ep_route *route, const weft_ep_rows *
 
 /* The halves of a dispatch, for work in between. send starts and waits for no other rank; recv does the rest. The
  * arrays of `in` and `out` (and of the choice) belong to the call until recv returns; the structs do not. A group has
- * one pair outstanding: any other collective call of the group before its recv is WEFT_ERR_STATE and changes nothing,
- * and so is a recv without its send. With pairs_max of 2 one more call, whole or a pair, may be made before the recv of
- * a pair: send A, send B, recv A, recv B, or recv B first, but in the same order on all ranks. A call is WEFT_ERR_STATE
- * while the pair sent before the last call waits for its recv, and so is one that routes, or a choice, on a route with
- * an outstanding pair. After a failure that leaves the group dead no recv is to come. Collective, both; ranks may call
- * the halves or the whole. Errors of dispatch; a send that fails needs no recv. */
+ * one pair outstanding: another collective call of the group before its recv is WEFT_ERR_STATE and changes nothing, as
+ * is a recv without its send. With pairs_max of 2 one more call, whole or a pair, may come before it: send A, send B,
+ * recv A, recv B, or recv B first, alike on all ranks; of one kind on one route recv ends the older. WEFT_ERR_STATE: a
+ * call while the pair sent before the last call waits for recv; a choice, or a call that routes or weighs, on a route
+ * with an outstanding pair; any on one whose outstanding pair does. After a failure that leaves the group dead no recv
+ * is to come. Collective; ranks may call halves or the whole. Errors of dispatch; a send that fails needs no recv. */
 WEFT_API weft_status weft_ep_dispatch_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
                                            weft_stream *stream) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream) WEFT_MUST_CHECK;

@@ -44,7 +44,7 @@ static weft_status check(const weft_ep_route *route, const weft_ep_rows **rows, 
         WEFT_TRY(wefti_ep_route_check(route, call));
     }
     WEFT_TRY(wefti_ep_check_call(route->ep, stream, call));
-    WEFT_TRY(route->is_chosen ? wefti_ep_check_unused(route, call) : WEFT_OK);
+    WEFT_TRY(route->is_chosen || route->is_weighed ? wefti_ep_check_unused(route, call) : WEFT_OK);
     WEFT_TRY(wefti_ep_received_take(received, &copy->out, call));
     WEFT_TRY(wefti_ep_rows_take(rows, &copy->in, call, "in"));
     const weft_ep_rows *in = *rows;
@@ -100,10 +100,12 @@ weft_status weft_ep_dispatch_send(weft_ep_route *route, const weft_ep_rows *in, 
     arguments copy;
     WEFT_TRY(check(route, &in, &out, &copy, stream, call));
     WEFT_TRY(wefti_ep_enter(route->ep, call));
+    const int routes = route->is_chosen || route->is_weighed;
     const weft_ep_choices *fresh = take_choices(route);
     weft_status status = route->ep->backend->dispatch_send(route, fresh, in, out, stream);
     use_up(route, fresh, status);
     wefti_ep_open_half(route->ep, WEFTI_EP_HALF_DISPATCH, route, stream, status);
+    route->ep->half_routes[route->ep->channel] = routes;
     return wefti_ep_leave(route->ep, status);
 }
 

@@ -60,6 +60,7 @@ struct weft_ep {
     wefti_ep_half half[WEFTI_EP_CHANNELS_MAX];
     const weft_ep_route *half_route[WEFTI_EP_CHANNELS_MAX];
     const weft_stream *half_stream[WEFTI_EP_CHANNELS_MAX];
+    int half_routes[WEFTI_EP_CHANNELS_MAX]; /* it makes the routing of its route, or brings it weights */
     int is_parted; /* limits may have grown on some ranks and on others not */
     weft_status dead; /* why no call can work any more, or WEFT_OK */
     uint32_t busy; /* a thread is in a call; debug builds check it */
@@ -122,6 +123,7 @@ static inline void wefti_ep_open_half(weft_ep *ep, wefti_ep_half half, const wef
     ep->half[ep->channel] = status == WEFT_OK ? half : WEFTI_EP_HALF_NONE;
     ep->half_route[ep->channel] = status == WEFT_OK ? route : NULL;
     ep->half_stream[ep->channel] = stream;
+    ep->half_routes[ep->channel] = 0;
 }
 
 /* Close the open halves of all pairs. */
@@ -151,6 +153,12 @@ static inline int wefti_ep_has_halves(const weft_ep *ep)
 static inline int wefti_ep_has_half_of(const weft_ep *ep, const weft_ep_route *route)
 {
     return ep->half_route[0] == route || ep->half_route[1] == route;
+}
+
+/* Whether one is after which the routing is another. */
+static inline int wefti_ep_has_routing_half_of(const weft_ep *ep, const weft_ep_route *route)
+{
+    return (ep->half_route[0] == route && ep->half_routes[0]) || (ep->half_route[1] == route && ep->half_routes[1]);
 }
 
 /* Only the thread inside a call, or between calls. */

@@ -380,6 +380,12 @@ weft_status wefti_ep_route_check(const weft_ep_route *route, const char *call)
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument 'route' is NULL or destroyed", call);
     }
     WEFT_TRY(wefti_ep_check_alive(route->ep, call));
+    if (wefti_ep_has_routing_half_of(route->ep, route)) {
+        return wefti_error(WEFT_ERR_STATE,
+                           "%s: a send with a new routing or new weights of the route waits for its "
+                           "weft_ep_dispatch_recv; call that first",
+                           call);
+    }
     WEFT_TRY(check_routed(route, call));
     return check_required(route, call);
 }

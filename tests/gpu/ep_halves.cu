@@ -7,11 +7,14 @@
  * streams have ended, so that a send that waited for a rank after it would meet its deadline; where a recv waits for
  * sends only they also receive in turns. Ahead: where it does, ranks send the next call before others have received.
  * Nested: one group's call between the halves of another's, with one stream, and, where a recv waits for sends only,
- * odd ranks the other way round; and one route's call between the halves of another's, of one group. Usage: as
+ * odd ranks the other way round; and one route's call between the halves of another's, of one group. Of one route:
+ * both pairs are of the routing that it has, and the recvs come in either order, of one kind in that of the sends; a
+ * group's combines have options. Usage: as
  * support/launch.h says; -c: how many cases; WEFT_SEED. */
 #include "support/arena.h"
 
 extern "C" {
+#include "support/ep_combining.h"
 #include "support/ep_coverage.h"
 #include "support/ep_step.h"
 }
@@ -40,6 +43,9 @@ typedef struct actor {
     ep_payload payload;
     ep_payload received;
     struct actor *inner; /* of a nested call */
+    struct actor *outer; /* whose recv this one makes between its own halves; NULL: none's */
+    uint64_t *options; /* NULL, or combines have some that are drawn from it */
+    int ends_apart; /* the inner call makes its recv */
     int adds; /* it is a combine */
     int fresh;
     int is_second; /* of two calls in a row */
@@ -141,13 +147,16 @@ static void act(actor *who, void (*meanwhile)(void *context, ep_moment moment))
     step.arrays.random = &of->own;
     step.is_late = 1;
     step.halves = 1;
+    step.recv_is_made = who->ends_apart;
     step.meanwhile = meanwhile;
     step.context = who;
     step.stream = gpu_stream_of(of->pe);
     for (int rank = 0; rank < of->pe->pes; rank++) {
         capacity[rank] = who->routing->side[rank].rows;
     }
-    if (who->adds) {
+    if (who->adds && who->options != NULL) {
+        ep_combining_step(&step, &who->payload, of->salt / 4 % 2 == 0 ? WEFT_EP_WEIGHTED : 0, who->options);
+    } else if (who->adds) {
         ep_step_combine(&step, &who->payload, of->salt / 4 % 2 == 0 ? WEFT_EP_WEIGHTED : 0, NULL);
     } else {
         ep_step_dispatch(&step, &who->payload, &who->received, who->fresh ? capacity : NULL);
@@ -251,6 +260,49 @@ static void test_nested(scene *of, uint64_t *common, unsigned layout, unsigned o
     close_actor(&pair[0], NULL);
 }
 
+/* ---- two pairs of one route ---- */
+
+static void end_outer(void *context, ep_moment moment)
+{
+    const actor *outer = ((actor *)context)->outer;
+    if (moment != EP_BETWEEN_HALVES || outer == NULL) {
+        return;
+    }
+    weft_stream *stream = gpu_stream_of(outer->of->pe);
+    CHECK_OK(outer->adds ? weft_ep_combine_recv(outer->route, stream) : weft_ep_dispatch_recv(outer->route, stream));
+}
+
+static void nest_of_one(void *context, ep_moment moment)
+{
+    if (moment == EP_BETWEEN_HALVES) {
+        act(((actor *)context)->inner, end_outer);
+    }
+}
+
+/* Each kind beside each, the recv of the first before that of the second or, of two kinds, after it. */
+static void test_one_route(scene *of, uint64_t *common, unsigned layout)
+{
+    actor first;
+    open_actor(&first, of, common, layout, NULL);
+    draw_call(&first, common, 1, 0);
+    act(&first, NULL);
+    first.options = common;
+    for (int call = 0; call < 6; call++) {
+        actor second = first;
+        const int adds = call % 2;
+        const int other = call / 2 % 2;
+        draw_call(&first, common, 0, adds);
+        draw_call(&second, common, 0, other);
+        first.ends_apart = adds == other || call >= 4;
+        first.inner = &second;
+        second.ends_apart = 0;
+        second.outer = first.ends_apart ? &first : NULL;
+        act(&first, nest_of_one);
+    }
+    first.ends_apart = 0;
+    close_actor(&first, NULL);
+}
+
 static void test_body(test_pe *pe)
 {
     arena all = {};
@@ -268,6 +320,7 @@ static void test_body(test_pe *pe)
         test_ahead(&of, &common, (unsigned)i % 4);
         test_nested(&of, &common, WEFT_EP_SLOTS_SOURCE + (unsigned)i % 2, WEFT_EP_SLOTS_EXPERT - (unsigned)i % 2, 0);
         test_nested(&of, &common, (unsigned)i % 4, (unsigned)i / 4 % 4, 1);
+        test_one_route(&of, &common, (unsigned)i % 4);
     }
     CHECK_OK(weft_barrier(of.world));
     arena_deregister(&all, of.world);

@@ -21,6 +21,7 @@ typedef struct ep_step {
     int weighs; /* a dispatch on the route's routing brings the case's weights, which are new */
     int halves; /* dispatch and combine are made as send and recv */
     void (*meanwhile)(void *context, ep_moment moment); /* NULL, or what is done around halves */
+    int recv_is_made; /* meanwhile: the step makes only the send */
     void *context;
     unsigned slow_us; /* a rank may sleep up to so long before and after a call; 0: none does */
 } ep_step;

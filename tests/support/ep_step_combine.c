@@ -114,7 +114,7 @@ static weft_status call_combine(const ep_step *step, const weft_ep_rows *in, con
     ep_step_pause(step, EP_BEFORE_SEND);
     weft_status status = send_combine(step, in, out, flags, options);
     ep_step_pause(step, EP_BETWEEN_HALVES);
-    status = status != WEFT_OK ? status : weft_ep_combine_recv(step->route, step->stream);
+    status = status != WEFT_OK || step->recv_is_made ? status : weft_ep_combine_recv(step->route, step->stream);
     ep_step_pause(step, EP_AFTER_RECV);
     return status;
 }

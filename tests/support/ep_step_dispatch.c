@@ -154,7 +154,7 @@ static weft_status call_dispatch(const ep_step *step, const weft_ep_rows *in, co
     ep_step_pause(step, EP_BEFORE_SEND);
     weft_status status = weft_ep_dispatch_send(step->route, in, out, step->stream);
     ep_step_pause(step, EP_BETWEEN_HALVES);
-    status = status != WEFT_OK ? status : weft_ep_dispatch_recv(step->route, step->stream);
+    status = status != WEFT_OK || step->recv_is_made ? status : weft_ep_dispatch_recv(step->route, step->stream);
     ep_step_pause(step, EP_AFTER_RECV);
     return status;
 }

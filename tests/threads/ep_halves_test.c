@@ -240,6 +240,82 @@ static void overlap(two_rig *rig, int fresh)
     check_row(rig->out[1], rig->rank + 10);
 }
 
+/* ---- two pairs of one route ---- */
+
+/* Rows of in[i], and what came of them, by route 0. */
+static weft_status send_by_first(two_rig *rig, int i)
+{
+    weft_ep_rows in = rows_at(rig->in[i]);
+    weft_ep_received to = received_at(rig->received[i]);
+    return weft_ep_dispatch_send(rig->route[0], &in, &to, NULL);
+}
+
+static weft_status combine_by_first(two_rig *rig, int i)
+{
+    weft_ep_rows in = rows_at(rig->received[i]);
+    weft_ep_rows out = rows_at(rig->out[i]);
+    return weft_ep_combine_send(rig->route[0], &in, &out, 0, NULL);
+}
+
+static void check_came(const two_rig *rig, int i)
+{
+    check_row(rig->received[i], (rig->rank + PES - 1) % PES + 10 * i);
+}
+
+/* What is outstanding makes the routing of the route, or brings it weights: no other call of it may be made. */
+static void check_alone(two_rig *rig)
+{
+    weft_ep_rows in = rows_at(rig->in[1]);
+    weft_ep_rows out = rows_at(rig->out[1]);
+    CHECK_STATUS(send_by_first(rig, 1), WEFT_ERR_STATE);
+    CHECK(strstr(weft_last_error(), "new routing or new weights") != NULL);
+    CHECK_STATUS(combine_by_first(rig, 1), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_dispatch_bwd(rig->route[0], &in, NULL, &out, NULL, NULL), WEFT_ERR_STATE);
+    CHECK_STATUS(weft_ep_route_weigh(rig->route[0], NULL), WEFT_ERR_STATE);
+}
+
+/* Send A, send B, recv A, recv B, of one kind; and one kind beside the other, whose recvs come in either order. */
+static void overlap_one_route(two_rig *rig)
+{
+    memset(rig->received, 0x5a, sizeof rig->received);
+    memset(rig->out, 0x5a, sizeof rig->out);
+    CHECK_OK(weft_ep_route_choose(rig->route[0], &rig->choices[0]));
+    CHECK_OK(send_by_first(rig, 0));
+    check_alone(rig);
+    CHECK_OK(weft_ep_dispatch_recv(rig->route[0], NULL));
+    check_came(rig, 0);
+    memset(rig->received, 0x5a, sizeof rig->received);
+    CHECK_OK(send_by_first(rig, 0));
+    CHECK_OK(send_by_first(rig, 1));
+    CHECK_OK(weft_ep_dispatch_recv(rig->route[0], NULL));
+    check_came(rig, 0);
+    CHECK_OK(combine_by_first(rig, 0));
+    CHECK_OK(weft_ep_dispatch_recv(rig->route[0], NULL)); /* B, beside a combine */
+    check_came(rig, 1);
+    CHECK_OK(combine_by_first(rig, 1));
+    CHECK_OK(weft_ep_combine_recv(rig->route[0], NULL));
+    check_row(rig->out[0], rig->rank);
+    CHECK_OK(weft_ep_combine_recv(rig->route[0], NULL));
+    check_row(rig->out[1], rig->rank + 10);
+}
+
+/* New weights go with a dispatch that is alone on the route. */
+static void weigh_one_route(two_rig *rig)
+{
+    const float weight = 2;
+    CHECK_OK(weft_ep_route_weigh(rig->route[0], &weight));
+    CHECK_OK(combine_by_first(rig, 0)); /* with the weights that the route has */
+    CHECK_STATUS(send_by_first(rig, 1), WEFT_ERR_STATE);
+    CHECK_OK(weft_ep_combine_recv(rig->route[0], NULL));
+    check_row(rig->out[0], rig->rank);
+    CHECK_OK(send_by_first(rig, 1));
+    check_alone(rig);
+    CHECK_OK(weft_ep_dispatch_recv(rig->route[0], NULL));
+    check_came(rig, 1);
+    CHECK_OK(send_by_first(rig, 0)); /* again any */
+    CHECK_OK(weft_ep_dispatch_recv(rig->route[0], NULL));
+}
+
 static void run_two(weft_world *world, void *context)
 {
     two_rig *rig = aligned_alloc(64, (sizeof *rig + 63) / 64 * 64);
@@ -262,6 +338,8 @@ static void run_two(weft_world *world, void *context)
         }
         for (int step = 0; step < 20; step++) {
             overlap(rig, step % 3 != 1);
+            overlap_one_route(rig);
+            weigh_one_route(rig);
         }
         CHECK_OK(weft_ep_route_destroy(rig->route[0]));
         CHECK_OK(weft_ep_route_destroy(rig->route[1]));

@@ -8,7 +8,7 @@ static wefti_cuda_ep_combine_args combine_args(const weft_ep_route *route, const
 {
     return (wefti_cuda_ep_combine_args){
         .group = *wefti_cuda_ep_group_of(route->ep),
-        .tables = route->device->tables,
+        .tables = wefti_cuda_ep_tables_of(route),
         .in = in->data,
         .in_pitch = wefti_cuda_ep_pitch(in),
         .out = out->data,

@@ -18,7 +18,7 @@ static wefti_cuda_ep_dispatch_args dispatch_args(const weft_ep_route *route)
 {
     wefti_cuda_ep_dispatch_args args = {
         .group = *wefti_cuda_ep_group_of(route->ep),
-        .tables = route->device->tables,
+        .tables = wefti_cuda_ep_tables_of(route),
         .topk = route->plan.topk,
         .experts = experts_of(route),
         .slots = route->plan.layout == WEFT_EP_SLOTS_SOURCE ? (wefti_u32)route->plan.slot_tokens : 0};

@@ -83,8 +83,18 @@ typedef struct wefti_ep_device {
     CUfunction kernel[WEFTI_CUDA_EP_WAYS][WEFTI_CUDA_EP_PHASES][WEFTI_CUDA_EP_WORKS][2];
 } wefti_ep_device;
 
+/* What a send of a pair of halves leaves to its recv. */
+typedef struct wefti_cuda_ep_sent {
+    int blocks; /* of the send */
+    wefti_cuda_ep_work work; /* what it began */
+    union {
+        wefti_cuda_ep_dispatch_args dispatch;
+        wefti_cuda_ep_combine_args combine;
+    } args; /* and with what */
+} wefti_cuda_ep_sent;
+
 typedef struct wefti_ep_device_route {
-    wefti_cuda_ep_tables tables;
+    wefti_cuda_ep_tables tables; /* of the first channel: wefti_cuda_ep_tables_of */
     CUdeviceptr owned; /* the memory, if it is the library's */
     size_t dirty_bytes; /* of the tables, that the first call clears */
     size_t bytes; /* of the memory */
@@ -92,18 +102,19 @@ typedef struct wefti_ep_device_route {
     int tokens_least; /* T of the last routing is at least so much */
     int is_unseen; /* whether the calls that made the last routing succeeded is not known */
     int by_position; /* the choices of the last routing were positions */
-    int sent_blocks; /* blocks of the last send */
-    wefti_cuda_ep_work sent_work; /* what the last send began */
-    union {
-        wefti_cuda_ep_dispatch_args dispatch;
-        wefti_cuda_ep_combine_args combine;
-    } sent; /* and with what */
+    wefti_cuda_ep_sent sent[WEFTI_EP_CHANNELS_MAX]; /* the last one on each channel */
 } wefti_ep_device_route;
 
 /* The group on the channel of the call that runs. */
 static inline const wefti_cuda_ep_group *wefti_cuda_ep_group_of(const weft_ep *ep)
 {
     return &ep->device->group[ep->channel];
+}
+
+/* What the last send on that channel has left. */
+static inline wefti_cuda_ep_sent *wefti_cuda_ep_sent_of(const weft_ep_route *route)
+{
+    return &route->device->sent[route->ep->channel];
 }
 
 static inline uint64_t *wefti_cuda_ep_host_words(const weft_ep *ep, int channel)
@@ -188,6 +199,9 @@ weft_status wefti_cuda_ep_stats_clear(const weft_ep *ep);
 
 /* The backend's part of weft_ep_sms_hint. */
 int wefti_cuda_ep_sms_hint(const weft_ep *ep, const weft_ep_plan *plan);
+
+/* The route's tables for the channel of the call that runs. */
+wefti_cuda_ep_tables wefti_cuda_ep_tables_of(const weft_ep_route *route);
 
 size_t wefti_cuda_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan);
 weft_status wefti_cuda_ep_route_open(weft_ep_route *route, void *memory);

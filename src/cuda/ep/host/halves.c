@@ -6,21 +6,19 @@
 static weft_status launch_phase(const weft_ep_route *route, wefti_cuda_ep_phase phase, weft_stream *stream,
                                 const char *call, wefti_cuda_ep_launch_plan *plan)
 {
-    const wefti_ep_device_route *device = route->device;
-    const wefti_cuda_ep_work work = device->sent_work;
+    const wefti_cuda_ep_sent *sent = wefti_cuda_ep_sent_of(route);
+    const wefti_cuda_ep_work work = sent->work;
     const wefti_cuda_ep_eager *eager = &route->ep->device->eager;
     union {
         wefti_cuda_ep_eager_dispatch_args dispatch;
         wefti_cuda_ep_eager_combine_args combine;
     } args;
     if (work < WEFTI_CUDA_EP_WORK_COMBINE) {
-        args.dispatch =
-            (wefti_cuda_ep_eager_dispatch_args){.call = device->sent.dispatch,
-                                                .eager = *eager,
-                                                .is_by_expert = (wefti_i32)wefti_cuda_ep_is_by_expert(route)};
+        args.dispatch = (wefti_cuda_ep_eager_dispatch_args){
+            .call = sent->args.dispatch, .eager = *eager, .is_by_expert = (wefti_i32)wefti_cuda_ep_is_by_expert(route)};
         *plan = wefti_cuda_ep_dispatch_plan(route, work, phase, &args.dispatch.call);
     } else {
-        args.combine = (wefti_cuda_ep_eager_combine_args){.call = device->sent.combine, .eager = *eager};
+        args.combine = (wefti_cuda_ep_eager_combine_args){.call = sent->args.combine, .eager = *eager};
         *plan = wefti_cuda_ep_combine_plan(route, work, phase, &args.combine.call);
     }
     return wefti_cuda_ep_launch(route, plan, &args, stream, call);
@@ -42,10 +40,10 @@ static weft_status launch_recv(const weft_ep_route *route, weft_stream *stream, 
 static weft_status send_dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                                  const weft_ep_received *out, weft_stream *stream, const char *call)
 {
-    wefti_ep_device_route *device = route->device;
-    wefti_cuda_ep_dispatch_args *args = &device->sent.dispatch;
-    WEFT_TRY(wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH_HALVES, args,
-                                            &device->sent_work, stream));
+    wefti_cuda_ep_sent *sent = wefti_cuda_ep_sent_of(route);
+    wefti_cuda_ep_dispatch_args *args = &sent->args.dispatch;
+    WEFT_TRY(wefti_cuda_ep_dispatch_prepare(route, fresh, in, out, WEFTI_CUDA_EP_DISPATCH_HALVES, args, &sent->work,
+                                            stream));
     WEFT_TRY(wefti_cuda_ep_launch_destinations(route, args, stream, call));
     return launch_send(route, stream, call);
 }
@@ -66,12 +64,12 @@ weft_status wefti_cuda_ep_dispatch_recv(weft_ep_route *route, weft_stream *strea
 weft_status wefti_cuda_ep_combine_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_rows *out,
                                        const wefti_ep_combining *combining, weft_stream *stream)
 {
-    wefti_ep_device_route *device = route->device;
     static const char call[] = "weft_ep_combine_send";
-    wefti_cuda_ep_combine_args *args = &device->sent.combine;
-    WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, combining, WEFTI_CUDA_EP_COMBINE_HALVES, args,
-                                           &device->sent_work, stream));
-    WEFT_TRY(wefti_cuda_ep_launch_order(route, device->sent_work, args, stream, call));
+    wefti_cuda_ep_sent *sent = wefti_cuda_ep_sent_of(route);
+    wefti_cuda_ep_combine_args *args = &sent->args.combine;
+    WEFT_TRY(wefti_cuda_ep_combine_prepare(route, in, out, combining, WEFTI_CUDA_EP_COMBINE_HALVES, args, &sent->work,
+                                           stream));
+    WEFT_TRY(wefti_cuda_ep_launch_order(route, sent->work, args, stream, call));
     return launch_send(route, stream, call);
 }
 

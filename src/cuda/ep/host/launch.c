@@ -50,7 +50,7 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep
     wefti_cuda_leave(cuda);
     WEFT_TRY(wefti_cuda_check(&cuda->driver, result, call));
     if (kernel->phase == WEFTI_CUDA_EP_SEND) {
-        of->sent_blocks = plan->blocks;
+        wefti_cuda_ep_sent_of(route)->blocks = plan->blocks;
     }
     if (begins && is_call) {
         ++*ep->started;

@@ -172,7 +172,8 @@ static int blocks_of_recv(const weft_ep_route *route)
     const wefti_ep_device *device = route->ep->device;
     const int unclaimed = wefti_cuda_budget_free(&device->cuda->budget);
     const int room = unclaimed > device->claim->sms ? unclaimed : device->claim->sms;
-    return route->plan.sms > 0 || route->device->sent_blocks <= room ? route->device->sent_blocks : 0;
+    const int blocks = wefti_cuda_ep_sent_of(route)->blocks;
+    return route->plan.sms > 0 || blocks <= room ? blocks : 0;
 }
 
 /* Slots of each source if a call of many ranks passes by those that do not come; else 0. */
@@ -207,7 +208,7 @@ static void plan_eager(const weft_ep_route *route, wefti_cuda_ep_launch_plan *pl
 {
     const int moves = plan->kernel.phase == WEFTI_CUDA_EP_ROWS;
     plan->kernel.row_bytes = moves ? plan->kernel.row_bytes : 0;
-    plan->blocks = moves ? route->device->sent_blocks : plan->blocks;
+    plan->blocks = moves ? wefti_cuda_ep_sent_of(route)->blocks : plan->blocks;
 }
 
 void wefti_cuda_ep_plan_few(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan)

@@ -5,7 +5,8 @@
 #include "cuda/ep/host/calls.h"
 #include "weft.h"
 
-/* What lies in a route's memory, in this order: X(field, how many, whether the route has it). */
+/* What lies in a route's memory, in this order: X(field, how many, whether the route has it). The order of two of them
+ * is used: wefti_cuda_ep_tables_of. */
 #define TABLES(X)                                                                                                      \
     X(route_header, 1, 1)                                                                                              \
     X(rows_of_expert, local, 1)                                                                                        \
@@ -19,7 +20,7 @@
     X(bits, units *ranks, 1)                                                                                           \
     X(goes, units *ranks, drops)                                                                                       \
     X(before, units *ranks, 1)                                                                                         \
-    X(next_unit, sms, 1)                                                                                               \
+    X(next_unit, channels *sms, 1)                                                                                     \
     X(partials, sms *(experts + 1), 1)                                                                                 \
     X(ahead, sms *experts, by_expert)                                                                                  \
     X(base, experts, by_expert)                                                                                        \
@@ -27,15 +28,15 @@
     X(cut, ranks, by_expert)                                                                                           \
     X(begin, local + 1, by_expert)                                                                                     \
     X(end, local, by_expert)                                                                                           \
+    X(combine_weights, channels *tokens *ranks, !by_expert)                                                            \
     X(weights, tokens *ranks, !by_expert)                                                                              \
-    X(combine_weights, tokens *ranks, !by_expert)                                                                      \
     X(ids, tokens *ranks, by_rank)                                                                                     \
     X(rows, tokens *(by_rank ? ranks : topk), by_expert || by_rank)                                                    \
     X(target, tokens *ranks, by_expert || by_rank)                                                                     \
     X(unpadded, 2, by_expert || by_rank)                                                                               \
     X(no_rows, (uint64_t)wefti_ep_local_experts(ep) * ranks + 1, by_rank)                                              \
     X(owner, tokens *topk * ep->device->kind->owner_bytes, 1)                                                          \
-    X(order, tokens *ranks, 1)                                                                                         \
+    X(order, channels *tokens *ranks, 1)                                                                               \
     X(records, received *(uint64_t)wefti_cuda_ep_record_words(plan->topk, by_expert), 1)
 #define COUNT(field, number, is_there) +1
 enum { TABLES_FIELDS = 0 TABLES(COUNT) };
@@ -57,6 +58,7 @@ static size_t lay_out_for(wefti_cuda_ep_tables *tables, const weft_ep *ep, const
     const uint64_t experts = (uint64_t)wefti_cuda_ep_experts_of(ep, plan);
     const uint64_t topk = (uint64_t)plan->topk;
     const uint64_t sms = (uint64_t)ep->device->sms;
+    const uint64_t channels = (uint64_t)wefti_ep_channels(ep);
     const int by_expert = !wefti_ep_plan_is_by_source(plan);
     const int drops = ep->device->group[0].drops != 0;
 #define LAY(field, count, is_there)                                                                                    \
@@ -69,6 +71,21 @@ static size_t lay_out_for(wefti_cuda_ep_tables *tables, const weft_ep *ep, const
         tables->goes = tables->bits;
     }
     return end;
+}
+
+/* Arrays of the running call lie there once a channel, and the next array behind them, which tells how large the limits
+ * made them that were laid out by. */
+wefti_cuda_ep_tables wefti_cuda_ep_tables_of(const weft_ep_route *route)
+{
+    const size_t channels = (size_t)wefti_ep_channels(route->ep);
+    const size_t channel = (size_t)route->ep->channel;
+    wefti_cuda_ep_tables tables = route->device->tables;
+    tables.next_unit += channel * (size_t)route->ep->device->sms;
+    tables.order += channel * (size_t)((unsigned char *)tables.records - tables.order) / channels;
+    if (tables.combine_weights != NULL) {
+        tables.combine_weights += channel * (size_t)(tables.weights - tables.combine_weights) / channels;
+    }
+    return tables;
 }
 
 /* The same by today's limits. */
