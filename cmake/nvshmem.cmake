@@ -3,6 +3,7 @@
 # NVIDIA's.
 #   nvshmem/include      nvshmem.h, and the names beside it that programs include
 #   nvshmem/lib          libnvshmem_host.so.3; libnvshmem_device.a, an archive of nothing: kernels need headers only
+#   nvshmem/lib/libnvshmem.so             another name of the host's, for programs that link one library of both parts
 #   nvshmem/lib/libnvshmem_device.bc      what kernels call, in LLVM's bitcode, where clang 19 is found
 #   nvshmem/lib/cmake/nvshmem, nvshmem/lib/pkgconfig      find_package(NVSHMEM), pkg-config nvshmem
 #
@@ -66,6 +67,9 @@ file(CONFIGURE OUTPUT ${weft_nvshmem_generated}/nothing.c CONTENT
     "/* The archive's only object. */\n__attribute__((unused)) static const char weft_nvshmem_device[] = \"headers\";\n")
 add_library(nvshmem_device STATIC ${weft_nvshmem_generated}/nothing.c)
 set_target_properties(nvshmem_device PROPERTIES ARCHIVE_OUTPUT_DIRECTORY ${weft_nvshmem_home}/lib)
+
+# Programs that look for one library of both parts, libnvshmem, as NVSHMEM's first versions had it, find the host's.
+file(CREATE_LINK libnvshmem_host.so.3 ${weft_nvshmem_home}/lib/libnvshmem.so SYMBOLIC)
 
 # The routines of kernels as bitcode: they are optimised where they are linked, with the caller's architecture. Older
 # versions of clang have no PTX of sm_90 that spells 128 bits. Flags of the module are taken out: Triton's own module

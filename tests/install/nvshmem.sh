@@ -44,6 +44,8 @@ for language in "gcc -std=c11" "g++ -std=c++17 -x c++"; do
         -o "$folder/plain" -L"$home/lib" -lnvshmem_host -lnvshmem_device
     run "$folder/plain"
 done
+gcc -isystem "$home/include" "$source/tests/install/nvshmem_consumer.c" -o "$folder/plain" -L"$home/lib" -lnvshmem
+run "$folder/plain"
 if ! readelf -d "$folder/plain" | grep -q 'libnvshmem_host\.so\.3'; then
     echo "the program should need libnvshmem_host.so.3" >&2
     exit 1

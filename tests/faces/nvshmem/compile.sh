@@ -40,18 +40,22 @@ TEXT
 # shellcheck disable=SC2086 # words
 "$nvcc" $quick -std=c++17 "$option" $architectures --threads 2 -Werror all-warnings \
     -I"$home/include" "$here/calls.cu" "$folder/other.cu" -o "$folder/calls" -L"$home/lib" -lnvshmem_host -lnvshmem_device
-# torch.cu as PyTorch compiles its own: half and bfloat16 without their conversions and operators.
+# torch.cu as PyTorch compiles its own: half and bfloat16 without their conversions and operators. quda.cu as QUDA
+# links: one library of both parts.
 build()
 {
     set -- "$1" "$(basename "$1" .cu)"
     bare=
-    if [ "$2" = torch ]; then
+    libraries="-lnvshmem_host -lnvshmem_device"
+    if [ "$2" = quda ]; then
+        libraries=-lnvshmem
+    elif [ "$2" = torch ]; then
         bare="-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_HALF2_OPERATORS__
             -D__CUDA_NO_BFLOAT16_CONVERSIONS__ -D__CUDA_NO_BFLOAT16_OPERATORS__"
     fi
     # shellcheck disable=SC2086
     "$nvcc" $quick $bare -std=c++17 "$option" -arch=sm_90 -Werror all-warnings -I"$home/include" "$1" -o "$folder/$2" \
-        -L"$home/lib" -lnvshmem_host -lnvshmem_device || touch "$folder/failed"
+        -L"$home/lib" $libraries || touch "$folder/failed"
 }
 previous=
 for program in $programs; do
