@@ -6,8 +6,10 @@
 #include <host/nvshmem_macros.h>
 #include <non_abi/nvshmem_build_options.h>
 #include <nvshmem.h>
+#include <nvshmem_host.h>
 #include <nvshmemx.h>
 
+#include <memory>
 #include <type_traits>
 
 #if !defined(NVSHMEM_CFT_HANDLES_SUPPORT)
@@ -118,6 +120,20 @@ __global__ void in_regions(char *to, const char *from, uint64_t *signal, int pee
     nvshmemx_signal_counted_wait_until(signal, 16);
 }
 
+__global__ void all_queues(unsigned long long *to, uint64_t *counter, int peer)
+{
+    nvshmem_ulonglong_p(to, 1ull, peer);
+    nvshmemx_qp_quiet_block(NVSHMEMX_PE_ALL, nullptr, NVSHMEMX_QP_ALL);
+    nvshmemx_signal_op(counter, 1, NVSHMEM_SIGNAL_ADD, peer);
+}
+
+static bool amounts_rise()
+{
+    return nvshmemx_ask_smem(NVSHMEMX_SMEM_BARRIERS_ONLY) > 0 &&
+           nvshmemx_ask_smem(NVSHMEMX_SMEM_MINIMUM) >= nvshmemx_ask_smem(NVSHMEMX_SMEM_BARRIERS_ONLY) &&
+           nvshmemx_ask_smem(NVSHMEMX_SMEM_RECOMMENDED) >= nvshmemx_ask_smem(NVSHMEMX_SMEM_MINIMUM);
+}
+
 static int checked(void *pointer, int status)
 {
     NVSHMEMI_NULL_ERROR_JMP(pointer, status, NVSHMEMX_ERROR_OUT_OF_MEMORY, out, "no %s", "pointer");
@@ -161,6 +177,11 @@ int main()
     lent<<<1, 32, 65536>>>((char *)nvshmem_malloc(64), 64, 0);
     in_regions<<<1, 32>>>((char *)nvshmem_malloc(64), (char *)nvshmem_malloc(64), (uint64_t *)nvshmem_calloc(1, 8), 0,
                           (int *)nvshmem_calloc(1, 4));
+    all_queues<<<1, 32>>>((unsigned long long *)nvshmem_malloc(64), (uint64_t *)nvshmem_calloc(1, 8), 0);
+    auto owned = std::unique_ptr<int, decltype(&nvshmem_free)>((int *)nvshmem_malloc(sizeof(int)), nvshmem_free);
+    nvshmemx_qp_handle_t *queues = NULL;
+    status |= nvshmemx_qp_create(4, &queues) || queues[0] != NVSHMEMX_QP_DEFAULT || !amounts_rise() || !owned;
+    owned.reset();
     nvshmemx_flush();
     nvshmemx_barrier_all_on_stream(0);
     nvshmemx_half_sum_reduce_on_stream(NVSHMEM_TEAM_WORLD, (half *)nvshmem_malloc(64), (half *)nvshmem_malloc(64), 1,
