@@ -1,7 +1,7 @@
 /* Goal: programs in the order that NVSHMEM's own have it run with a GPU a PE: init before a GPU is chosen, which is
  * then that of the PE's number on its node; launches with attributes and lent shared memory; puts from shared memory;
- * signals back and forth; maxloc; barriers of warpgroups; regions of blocks; sums on streams; modules that are loaded
- * while it runs.
+ * signals back and forth; gets behind barriers and waits; maxloc; barriers of warpgroups; regions of blocks; sums on
+ * streams; modules that are loaded while it runs.
  *
  * Method: weftrun -n PES gpus [MODULE ...]; each PE checks what the one before it wrote. scripts/gpu_nvshmem.sh builds
  * it, and the modules, which are loaded.cu, with relocatable device code and without. */
@@ -16,6 +16,8 @@
 #define COUNT 4096
 #define BLOCKS 8
 #define TRIPS 100
+#define ROUNDS 50
+#define WORDS 256
 
 static int failures;
 static int me;
@@ -67,6 +69,51 @@ __global__ void ping_pong(uint64_t *flag, int pe, int trips)
     }
     nvshmem_quiet();
 }
+}
+
+/* Word i of this round. */
+__device__ int word_of(int round, int i)
+{
+    return round * WORDS + i;
+}
+
+/* Each PE gets the words of the next one, which change in each round. The first get of a round is before anything says
+ * that they have, and may leave old ones in a cache; those behind a barrier, or one thread's wait, see the new ones. */
+__global__ void get_rounds(int *words, int *got, uint64_t *flag, int *wrong, int pe, int pes)
+{
+    const int next = (pe + 1) % pes;
+    const int i = threadIdx.x;
+    int bad = 0;
+    for (int round = 1; round <= ROUNDS; round++) {
+        nvshmemx_int_get_block(got, words, WORDS, next);
+        words[i] = word_of(round, i);
+        if (round % 2 == 0) {
+            nvshmemx_barrier_all_block();
+        } else {
+            __syncthreads();
+            if (i == 0) {
+                nvshmem_fence();
+                nvshmemx_signal_op(flag, round, NVSHMEM_SIGNAL_SET, (pe + pes - 1) % pes);
+                nvshmem_signal_wait_until(flag, NVSHMEM_CMP_GE, round);
+            }
+            __syncthreads();
+        }
+        nvshmemx_int_get_block(got, words, WORDS, next);
+        bad += got[i] != word_of(round, i);
+        if (i < 32) {
+            nvshmemx_int_get_warp(got + WORDS, words, 96, next);
+            bad += got[WORDS + i] != word_of(round, i) || got[WORDS + 64 + i] != word_of(round, 64 + i);
+        }
+        if (i == 0) {
+            nvshmem_int_get(got + 2 * WORDS, words + 1, 3, next);
+            bad += got[2 * WORDS] != word_of(round, 1) || got[2 * WORDS + 2] != word_of(round, 3);
+            bad += nvshmem_int_g(words, next) != word_of(round, 0);
+        }
+        nvshmemx_barrier_all_block(); /* all have read */
+    }
+    if (bad != 0) {
+        atomicAdd(wrong, bad);
+    }
 }
 
 __global__ void locate(double2 *to, double2 *from, int pe, int pes, int count)
@@ -178,6 +225,23 @@ static void signals(int pes)
     nvshmem_free(flag);
 }
 
+static void gets(int pes)
+{
+    int *words = (int *)nvshmem_calloc(WORDS, sizeof *words);
+    int *got = (int *)nvshmem_calloc(3 * WORDS, sizeof *got);
+    uint64_t *flag = (uint64_t *)nvshmem_calloc(1, sizeof *flag);
+    int *wrong = (int *)nvshmem_calloc(1, sizeof *wrong);
+    void *arguments[] = {&words, &got, &flag, &wrong, &me, &pes};
+    CHECK(nvshmemx_collective_launch((const void *)get_rounds, 1, WORDS, arguments, 0, 0) == NVSHMEMX_SUCCESS);
+    CUDA(cudaDeviceSynchronize());
+    CHECK(values_of(wrong, 1)[0] == 0);
+    nvshmem_barrier_all();
+    nvshmem_free(wrong);
+    nvshmem_free(flag);
+    nvshmem_free(got);
+    nvshmem_free(words);
+}
+
 static void maxima(int pes)
 {
     int count = 64;
@@ -277,6 +341,7 @@ int main(int argc, char **argv)
     nvshmem_barrier_all();
     puts_from_lent(pes);
     signals(pes);
+    gets(pes);
     maxima(pes);
     warpgroups(pes);
     regions();
