@@ -9,6 +9,8 @@
 #define RANKS_MOST 256
 
 typedef struct meeting {
+    struct meeting *next; /* of all, and its communicators, which live until the process ends and are no leak */
+    ncclComm_t comms[RANKS_MOST];
     pthread_barrier_t barrier;
     int ranks;
     const void *sends[RANKS_MOST];
@@ -19,6 +21,17 @@ struct ncclComm {
     int rank;
     int gathers;
 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static meeting *meetings;
+
+static void keep(meeting *at)
+{
+    (void)pthread_mutex_lock(&lock);
+    at->next = meetings;
+    meetings = at;
+    (void)pthread_mutex_unlock(&lock);
+}
 
 void standin_comms(int ranks, ncclComm_t *comms)
 {
@@ -34,7 +47,9 @@ void standin_comms(int ranks, ncclComm_t *comms)
         }
         comms[i]->at = at;
         comms[i]->rank = i;
+        at->comms[i] = comms[i];
     }
+    keep(at);
 }
 
 int standin_choose_gpu(int device)
