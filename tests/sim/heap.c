@@ -111,7 +111,7 @@ static void grow_heap(weft_world *world, uint64_t *common)
 /* A block of an alignment has it, on this PE and, blocks being symmetric, on all. */
 static void align(weft_world *world, uint64_t *common)
 {
-    const size_t alignment = (size_t)1 << (4 + common_below(common, 9));
+    const size_t alignment = (size_t)1 << (4 + common_below(common, 13)); /* up to pages, and more */
     void *small;
     void *block;
     MUST(weft_malloc(world, 1 + (size_t)common_below(common, 200), &small));

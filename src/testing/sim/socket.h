@@ -80,8 +80,8 @@ typedef struct wefti_sockets {
     size_t backlog;
     int is_scarce; /* whoever asks is told that few descriptors are left */
     int are_none_left; /* whoever asks is told that no descriptors are left; set by tests only */
-    uint64_t silent; /* bits: PEs whose hosts are cut off from those of the others, */
-    uint64_t silent_until_ns;
+    uint64_t silent; /* bits: PEs whose hosts are cut off from those of the others */
+    uint64_t silent_until_ns; /* they are until then */
 } wefti_sockets;
 
 #define WEFTI_SOCKET_FIRST 3

@@ -5,7 +5,7 @@
 
 #include "testing/sim/sim.h"
 
-/* How late a silence is noticed, at most: a second, in steps, so that a test can say when who notices first has told. */
+/* How late a silence is noticed: a second at most, in steps, so that who notices first has told before the next one. */
 #define TICK_NS UINT64_C(100000000)
 #define TICKS 10
 

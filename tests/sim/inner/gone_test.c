@@ -117,8 +117,8 @@ static void test_who_ends_at_once_is_told_of(void **state)
 
 /* ---- whose host was silent ---- */
 
-/* Nodes of one. The link of PE 2 is down for so long that it misses those that it is connected to, as they miss it; then
- * it connects to another one, and says so: nobody else is gone for all that. */
+/* Nodes of one. The link of PE 2 is down for so long that it misses those that it is connected to, as they miss it;
+ * then it connects to another one, and says so: nobody else is gone for all that. */
 static void come_back(void *argument)
 {
     begun_ns = 0;
