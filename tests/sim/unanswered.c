@@ -15,6 +15,7 @@
 #define WORDS 4200 /* more than two messages hold */
 #define CALLS 30
 #define TRIES 20
+#define BOARD_STRUCK 100 /* when the late PE was struck */
 
 /* What PE `from` has in the memory of each PE, one behind the other. */
 typedef struct area {
@@ -38,6 +39,7 @@ typedef struct known {
     int is_sent; /* the last of them */
     uint64_t taken; /* from it */
     int is_told; /* that the last of those was taken */
+    int has_put; /* since the last quiet */
 } known;
 
 /* Where a get that gave up was to go. */
@@ -133,6 +135,7 @@ static void put(late_run *l, int to, size_t first, size_t count)
         fence(l);
     }
     memset(&k->is_fresh[first], 1, count);
+    k->has_put = 1;
     const uint64_t begun_ns = weft_sim_now_ns();
     const int is_done =
         done(l, count == 1 ? weft_uint64_p(l->world, at, *from, to) : weft_uint64_put(l->world, at, from, count, to),
@@ -204,16 +207,30 @@ static void add(late_run *l, int to)
     k->most = k->has_given_up ? k->most + 1 : before + 1;
 }
 
+/* A quiet that went well: no PE to which something was put stood still from its beginning to its end. */
+static void check_stands_still(const late_run *l, uint64_t begun_ns)
+{
+    const uint64_t struck_ns = l->run->board[BOARD_STRUCK];
+    if (l->fate == STANDS_STILL && l->late >= 0 && l->late != l->pe && l->of[l->late].has_put && struck_ns != 0 &&
+        begun_ns > struck_ns + DEADLINE_NS / 4 && weft_sim_now_ns() < struck_ns + l->for_ns &&
+        weft_ptr(l->world, l->areas, l->late) == NULL) {
+        weft_sim_fail("PE %d stands still, and puts to it are complete", l->late);
+    }
+}
+
 /* Who leaves needs no more of what was sent to it. */
 static void quiet(late_run *l)
 {
-    const int is_done = done(l, weft_quiet(l->world), weft_sim_now_ns(), "a quiet");
+    const uint64_t begun_ns = weft_sim_now_ns();
+    const int is_done = done(l, weft_quiet(l->world), begun_ns, "a quiet");
     if (!is_done && l->fate == LEAVES) {
         weft_sim_fail("PE %d has left, and a quiet gave: %s", l->late, weft_last_error());
     }
     if (is_done) {
+        check_stands_still(l, begun_ns);
         for (int to = 0; to < l->run->pes; to++) {
             l->of[to].has_given_up = is_over(l, to);
+            l->of[to].has_put = 0;
         }
     }
 }
@@ -354,6 +371,7 @@ static void strike(const late_run *l)
     if (l->fate == DIES) {
         weft_sim_kill(l->late);
     } else {
+        l->run->board[BOARD_STRUCK] = weft_sim_now_ns();
         weft_sim_stall(l->late, l->for_ns);
     }
 }
