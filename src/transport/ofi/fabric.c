@@ -313,6 +313,11 @@ int wefti_fabric_takes_rings(const wefti_fabric *fabric)
            info->tx_attr->inject_size >= sizeof(wefti_ring_slot);
 }
 
+int wefti_fabric_has_common_keys(const wefti_fabric *fabric)
+{
+    return !is_by_endpoint(&fabric->rails[0]);
+}
+
 int wefti_fabric_share_rings(wefti_fabric *fabric, int which, void *memory, size_t bytes, wefti_wire_key *told)
 {
     wefti_fabric_rail *rail = &fabric->rails[0];

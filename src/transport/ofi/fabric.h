@@ -108,6 +108,8 @@ void wefti_fabric_unshare(wefti_fabric_range *range);
 /* Whether a PE may send messages by writing them where the other looks: short writes are copied, keep behind writes and
  * messages, are made in ascending order and only while this PE looks for completions, and what comes ends its sleep. */
 int wefti_fabric_takes_rings(const wefti_fabric *fabric);
+/* Whether what is registered can be written to by each endpoint. */
+int wefti_fabric_has_common_keys(const wefti_fabric *fabric);
 /* Let others write to rings, by one endpoint. Whether the provider has taken them. */
 int wefti_fabric_share_rings(wefti_fabric *fabric, int which, void *memory, size_t bytes, wefti_wire_key *told);
 

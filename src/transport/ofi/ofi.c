@@ -1,7 +1,7 @@
 /* `ofi`: PEs of other nodes, over libfabric: the wire of the protocol in `am`. Requests have an endpoint, and replies
- * another, so that a reply waits behind no request. Messages go by one rail; writes and reads by each rail between two
- * PEs, the next by that on which the fewest are under way, so that a slow one gets less. Where the provider allows it
- * short messages are written into rings of the other PE's (ring.h). */
+ * another, so that a reply waits for no room for requests; in a ring it has room, and goes by either. Messages go by
+ * one rail; writes and reads by each rail between two PEs, the next by that on which the fewest are under way, so that a
+ * slow one gets less. Where the provider allows it short messages are written into rings of the other PE's (ring.h). */
 #include <stdio.h>
 #include <string.h>
 
@@ -300,10 +300,11 @@ static wefti_wire_answer injected(wire_state *state, int channel, wefti_am_buffe
     return answer;
 }
 
-/* It keeps behind what went to the PE before by this endpoint, messages and writes. The library copies it, but has a
+/* It keeps behind what went to the PE before by that endpoint, messages and writes. The library copies it, but has a
  * completion to tell, and so a context: libfabric 1.17 follows that of a write which fails because the other PE has gone
  * or the endpoint is closed, and one of fi_inject_write is NULL (tcp marks only messages as given away). */
-static wefti_wire_answer write_to_ring(peer *to, struct fid_ep *endpoint, int channel, wefti_am_buffer *buffer)
+static wefti_wire_answer write_to_ring(peer *to, struct fid_ep *endpoint, fi_addr_t at, int channel,
+                                       wefti_am_buffer *buffer)
 {
     wefti_ring_write write;
     const wefti_wire_key *ring = &to->rings[channel];
@@ -314,13 +315,27 @@ static wefti_wire_answer write_to_ring(peer *to, struct fid_ep *endpoint, int ch
     const struct fi_msg_rma message = {.msg_iov = &local,
                                        .desc = &descriptor,
                                        .iov_count = 1,
-                                       .addr = to->paths[0].at[channel],
+                                       .addr = at,
                                        .rma_iov = &remote,
                                        .rma_iov_count = 1,
                                        .context = buffer->context};
     const wefti_wire_answer answer = answer_of(fi_writemsg(endpoint, &message, FI_INJECT | FI_COMPLETION));
     to->written[channel] += answer == WEFTI_WIRE_TAKEN;
     return answer;
+}
+
+/* A reply goes by the connection of requests, whose packets acknowledge it without one of their own, unless it would
+ * wait there behind large writes and reads, or for room. Replies need no order between the two: each has its slot. */
+static wefti_wire_answer send_by_ring(wire_state *state, peer *to, int channel, wefti_am_buffer *buffer)
+{
+    const path *by = &to->paths[0];
+    const wefti_fabric_rail *rail = &state->fabric.rails[by->rail];
+    wefti_wire_answer answer = WEFTI_WIRE_AGAIN;
+    if (channel == WEFTI_WIRE_REPLIES && by->under_way == 0 && wefti_fabric_has_common_keys(&state->fabric)) {
+        answer = write_to_ring(to, rail->endpoints[WEFTI_WIRE_REQUESTS], by->at[WEFTI_WIRE_REQUESTS], channel, buffer);
+    }
+    return answer == WEFTI_WIRE_AGAIN ? write_to_ring(to, rail->endpoints[channel], by->at[channel], channel, buffer)
+                                      : answer;
 }
 
 static wefti_wire_answer ofi_send(wefti_wire *wire, int channel, wefti_am_buffer *buffer)
@@ -332,7 +347,7 @@ static wefti_wire_answer ofi_send(wefti_wire *wire, int channel, wefti_am_buffer
     struct fid_ep *endpoint = rail->endpoints[channel];
     const int is_last = buffer->header->kind == WEFTI_AM_LEAVE; /* its completion says that all before it have gone */
     if (to->has_rings && buffer->bytes <= WEFTI_RING_MESSAGE_MAX && !is_last) {
-        return write_to_ring(to, endpoint, channel, buffer);
+        return send_by_ring(state, to, channel, buffer);
     }
     if (buffer->bytes > rail->info->tx_attr->inject_size || is_last) {
         return answer_of(fi_send(endpoint, buffer->header, buffer->bytes, rail->descriptors[channel], by->at[channel],
