@@ -1,6 +1,7 @@
 /* transport/am/message.h: what PEs send each other. Requests go from endpoint to endpoint of requests, and replies
  * between endpoints of replies, or where they need no buffer of who takes them (transport/ofi/ring.h): a reply never
- * waits for room for requests, and who takes one sends nothing, so that floods in both directions end. Both sides are the same build of the library (world/hello.h). */
+ * waits for room for requests, and who takes one sends nothing, so that floods in both directions end. Both sides are
+ * the same build of the library (world/hello.h). */
 #ifndef WEFTI_TRANSPORT_AM_MESSAGE_H
 #define WEFTI_TRANSPORT_AM_MESSAGE_H
 

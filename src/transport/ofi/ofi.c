@@ -1,7 +1,8 @@
 /* `ofi`: PEs of other nodes, over libfabric: the wire of the protocol in `am`. Requests have an endpoint, and replies
  * another, so that a reply waits for no room for requests; in a ring it has room, and goes by either. Messages go by
- * one rail; writes and reads by each rail between two PEs, the next by that on which the fewest are under way, so that a
- * slow one gets less. Where the provider allows it short messages are written into rings of the other PE's (ring.h). */
+ * one rail; writes and reads by each rail between two PEs, the next by that on which the fewest are under way, so
+ * that a slow one gets less. Where the provider allows it short messages are written into rings of the other PE's
+ * (ring.h). */
 #include <stdio.h>
 #include <string.h>
 
@@ -288,9 +289,9 @@ static int ofi_post(wefti_wire *wire, int channel, wefti_am_buffer *buffer)
                    FI_ADDR_UNSPEC, buffer->context) == 0;
 }
 
-/* A message that the provider has taken a copy of needs no completion, which would cost it calls of the system where it
- * wakes sleepers; nor is there one if it fails. That a PE is gone is found out by what it does not answer: by longer messages
- * and by the connections of the watch (am/watch.h). */
+/* A message that the provider has taken a copy of needs no completion, which would cost it calls of the system where
+ * it wakes sleepers; nor is there one if it fails. That a PE is gone is found out by what it does not answer: by longer
+ * messages and by the connections of the watch (am/watch.h). */
 static wefti_wire_answer injected(wire_state *state, int channel, wefti_am_buffer *buffer, wefti_wire_answer answer)
 {
     if (answer == WEFTI_WIRE_TAKEN) {
@@ -301,8 +302,8 @@ static wefti_wire_answer injected(wire_state *state, int channel, wefti_am_buffe
 }
 
 /* It keeps behind what went to the PE before by that endpoint, messages and writes. The library copies it, but has a
- * completion to tell, and so a context: libfabric 1.17 follows that of a write which fails because the other PE has gone
- * or the endpoint is closed, and one of fi_inject_write is NULL (tcp marks only messages as given away). */
+ * completion to tell, and so a context: libfabric 1.17 follows that of a write which fails because the other PE has
+ * gone or the endpoint is closed, and one of fi_inject_write is NULL (tcp marks only messages as given away). */
 static wefti_wire_answer write_to_ring(peer *to, struct fid_ep *endpoint, fi_addr_t at, int channel,
                                        wefti_am_buffer *buffer)
 {
