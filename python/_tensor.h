@@ -7,6 +7,7 @@
 #define WEFT_PYTHON_TENSOR_H
 
 #include <stdint.h>
+#include <stdlib.h>
 
 /* DLTensor */
 typedef struct tensor_view {
@@ -106,6 +107,73 @@ static int tensor_is_packed(const tensor_view *view)
         expected *= view->shape[i];
     }
     return is_packed || is_empty;
+}
+
+/* A tensor that stands for a lease, and what ends it when the tensor's memory has no user any more: DLManagedTensor. */
+typedef struct tensor_lease {
+    tensor_view view;
+    void *context;
+    void (*end)(struct tensor_lease *lease);
+    int64_t one;
+    PyObject *owner;
+} tensor_lease;
+
+/* Of any thread, with the interpreter's lock or without, and perhaps at the interpreter's end. */
+static void tensor_lease_end(tensor_lease *lease)
+{
+    if (Py_IsInitialized()) {
+        PyObject *kind, *value, *trace;
+        const PyGILState_STATE state = PyGILState_Ensure();
+        PyErr_Fetch(&kind, &value, &trace);
+        PyObject *ended = PyObject_CallMethod(lease->owner, "end", NULL);
+        if (ended == NULL) {
+            PyErr_WriteUnraisable(lease->owner);
+        }
+        Py_XDECREF(ended);
+        Py_DECREF(lease->owner);
+        PyErr_Restore(kind, value, trace);
+        PyGILState_Release(state);
+    }
+    free(lease);
+}
+
+/* A capsule that no torch has taken. */
+static void tensor_lease_drop(PyObject *capsule)
+{
+    if (PyCapsule_IsValid(capsule, "dltensor")) {
+        tensor_lease_end(PyCapsule_GetPointer(capsule, "dltensor"));
+    }
+}
+
+/* leased(address, number of the GPU or -1, owner): for torch.from_dlpack, a tensor [1] of float64 there. owner.end() is
+ * called once the tensor and all that share its memory are gone. */
+static PyObject *py_leased(PyObject *self, PyObject *const *given, Py_ssize_t count)
+{
+    (void)self;
+    if (count != 3) {
+        PyErr_SetString(PyExc_TypeError, "leased takes an address, a GPU and an owner");
+        return NULL;
+    }
+    void *address = PyLong_AsVoidPtr(given[0]);
+    const long gpu = PyErr_Occurred() ? -1 : PyLong_AsLong(given[1]);
+    tensor_lease *lease = PyErr_Occurred() ? NULL : calloc(1, sizeof *lease);
+    if (lease == NULL) {
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    }
+    lease->view = (tensor_view){.data = address, .dimensions = 1, .kind = KIND_FLOAT, .bits = 64, .lanes = 1};
+    lease->view.device = gpu < 0 ? DEVICE_CPU : DEVICE_CUDA;
+    lease->view.device_number = gpu < 0 ? 0 : (int32_t)gpu;
+    lease->one = 1;
+    lease->view.shape = lease->view.strides = &lease->one;
+    lease->context = lease;
+    lease->end = tensor_lease_end;
+    PyObject *capsule = PyCapsule_New(lease, "dltensor", tensor_lease_drop);
+    if (capsule == NULL) {
+        free(lease);
+        return NULL;
+    }
+    lease->owner = Py_NewRef(given[2]);
+    return capsule;
 }
 
 /* The number of its type among those of rows, weft_ep_dtype; 0: none. */

@@ -576,6 +576,7 @@ static PyMethodDef methods[] = {
     {"version", py_version, METH_NOARGS, NULL},
     {"world_create", py_world_create, METH_VARARGS, NULL},
     METHOD(tensors),
+    METHOD(leased),
     METHOD(world_destroy),
     METHOD(world_abort),
     METHOD(world_fault),

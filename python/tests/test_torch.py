@@ -1,9 +1,13 @@
 """weft.ep and weft.torch: a layer over several ranks gives what all experts on one rank give, forward and backward."""
 
+import ctypes
+import threading
+
 import pytest
 import ranks
 
 torch = pytest.importorskip("torch")
+from weft import _weft  # noqa: E402
 
 TOKENS, HIDDEN, EXPERTS, TOPK = 24, 32, 24, 2
 
@@ -155,3 +159,25 @@ def padded():
                                             for count in ranks.counts(*range(1, most + 1))])
 def test_ranks(function, count):
     ranks.run(__file__, function, count)
+
+
+def test_what_a_tensor_leases():
+    """Its end is told once, when nothing shares its memory any more, whichever thread had it last; also where no tensor is made."""
+    ended = []
+
+    class Owner:
+        def end(self):
+            ended.append(self)
+
+    memory = (ctypes.c_int64 * 1)(5)
+    made = torch.from_dlpack(_weft.leased(ctypes.addressof(memory), -1, Owner()))
+    assert made.dtype == torch.float64 and made.view(torch.int64).tolist() == [5] and made.data_ptr() == ctypes.addressof(memory)
+    shared = [made.detach()]
+    del made
+    assert not ended
+    thread = threading.Thread(target=shared.clear)
+    thread.start()
+    thread.join()
+    assert len(ended) == 1
+    _weft.leased(ctypes.addressof(memory), -1, Owner())
+    assert len(ended) == 2

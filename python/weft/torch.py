@@ -30,9 +30,12 @@ from weft import _weft, ep
 
 __all__ = ["MemPool", "MoE", "Step"]
 
+ep.take_tensors_of(torch)
+
 
 # The address of a device's current stream, as torch's compiled code asks for it: current_stream() makes objects first.
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+_from_dlpack = torch._C._from_dlpack if hasattr(torch._C, "_from_dlpack") else torch.from_dlpack
 
 
 def _stream(tensor):
@@ -115,29 +118,9 @@ def _outside_of_captures(device):
         exchange(ctypes.byref(mode))
 
 
-class _Header(ctypes.Array):
-    """What a routing's tensor shows, in CPU memory. It is deleted with the last tensor of its storage, and then the routing is
-    idle."""
-
-    _type_, _length_ = ctypes.c_int64, 1
-
-    def __del__(self):
-        self.lease.end()
-
-
-class _DeviceHeader:
-    """The same on a GPU."""
-
-    def __init__(self, address):
-        self.__cuda_array_interface__ = {"data": (address, False), "shape": (1,), "typestr": "<f8", "version": 3}
-
-    def __del__(self):
-        self.lease.end()
-
-
 class _Lease:
-    """A routing for as long as its tensor is there. The tensor is of float64, whose bits are the lease's number: whoever compares
-    results of operators, as torch.library.opcheck does, finds any two close."""
+    """A routing for as long as its tensor is there, or one of the same storage; then the routing is idle. The tensor is of float64, whose
+    bits are the lease's number: whoever compares results of operators, as torch.library.opcheck does, finds any two close."""
 
     __slots__ = ("routing", "idle", "number")
 
@@ -174,7 +157,7 @@ def _routing_of(routing):
 
 def _packed(tensor, code):
     """A packed tensor of rows as the extension takes it, as ep.Rows has it."""
-    return tensor.data_ptr() or ep._NOTHING, code, tensor.shape[1], 0, 0, 0, 0, 0
+    return tensor, code, tensor.shape[1], 0, 0, 0, 0, 0
 
 
 def _code_of(route, x):
@@ -195,7 +178,7 @@ def _check_choices(step, ids, weights):
                          f"[T][{step.topk}], weights of float32")
     if ids.is_cuda != step.group.on_device or weights.is_cuda != ids.is_cuda:
         ep._check_place(step.group.on_device, ids, weights)
-    return tokens, _ID_TYPES[ids.dtype], ids.data_ptr() or ep._NOTHING, weights.data_ptr() or ep._NOTHING, 0
+    return tokens, _ID_TYPES[ids.dtype], ids, weights, 0
 
 
 _ID_TYPES = {torch.int32: 0, torch.int64: 1}
@@ -241,7 +224,7 @@ def _move(routing, x, rows):
 
 def _send(route, x, received, code, row_weights, experts):
     _weft.dispatch(route._handle, 0, _stream(x) or 0, *_packed(x, code), *_packed(received, code), received.shape[0],
-                   row_weights.data_ptr() or ep._NOTHING, experts.data_ptr() or ep._NOTHING, 0, 0, 0, 0)
+                   row_weights, experts, 0, 0, 0, 0)
 
 
 def _dispatch(step, x, ids, weights, capacity, is_numbered=False):
@@ -265,7 +248,7 @@ def _dispatch_on(step, routing, x, ids, weights, capacity):
     _send(routing.route, x, received, code, row_weights, experts)
     if not x.is_cuda:
         _check(step, routing.route.query())
-    _pad(routing.route, received, mark, code, row_weights.data_ptr(), experts.data_ptr())
+    _pad(routing.route, received, mark, code, row_weights, experts)
     return received, row_weights, experts
 
 
@@ -516,6 +499,7 @@ class Step:
         self.number = next(_numbers)
         device = torch.device("cuda", torch.cuda.current_device()) if group.on_device else torch.device("cpu")
         self.order = _order_of(group, device)
+        self._gpu = -1 if device.index is None else device.index
         self.routing = None  # of the last dispatch
         self._tokens = 0
         self._idle = []  # routings that nobody uses
@@ -537,15 +521,11 @@ class Step:
     def _shown(self, routing, is_numbered):
         """The tensor that stands for a routing. On a GPU it shows the number only where an operator is called by itself."""
         lease = _Lease(routing, self._idle)
-        if self.group.on_device:
-            header = _DeviceHeader(routing.address)
-            header.lease = lease
-            if is_numbered:
-                routing.shown.fill_(lease.number)
-            return torch.as_tensor(header, device=self.order.device)
-        header = _Header.from_address(routing.address)
-        header.lease, header[0] = lease, lease.number
-        return torch.frombuffer(header, dtype=torch.float64)
+        if not self.group.on_device:
+            ctypes.c_int64.from_address(routing.address).value = lease.number
+        elif is_numbered:
+            routing.shown.fill_(lease.number)
+        return _from_dlpack(_weft.leased(routing.address, self._gpu, lease))
 
     def dispatch(self, x, ids, weights, capacity=None):
         """x [T][H], ids [T][K] int32 or int64 (-1: none), weights [T][K] float32 -> (rows [N][H], the choice's weight of each
