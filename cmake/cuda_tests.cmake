@@ -120,6 +120,7 @@ set_target_properties(fake_cuda PROPERTIES OUTPUT_NAME cuda SUFFIX .so.1
 # tests/gpu/NAME.cu, which may include what lies in tests/gpu/NAME, with its kernels as functions of one thread:
 # tests/NAME_on_host.
 file(GLOB weft_gpu_support_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/gpu/support/*.h
+    ${PROJECT_SOURCE_DIR}/tests/support/*.h
     ${PROJECT_SOURCE_DIR}/tests/gpu/*/*.cuh)
 add_custom_target(gpu_on_host ALL)
 add_dependencies(gpu_on_host fake_cuda)
