@@ -9,8 +9,7 @@
  * Nested: one group's call between the halves of another's, with one stream, and, where a recv waits for sends only,
  * odd ranks the other way round; and one route's call between the halves of another's, of one group. Of one route:
  * both pairs are of the routing that it has, and the recvs come in either order, of one kind in that of the sends; a
- * group's combines have options. Usage: as
- * support/launch.h says; -c: how many cases; WEFT_SEED. */
+ * combine may have options. Usage: as support/launch.h says; -c: how many cases; WEFT_SEED. */
 #include "support/arena.h"
 
 extern "C" {
