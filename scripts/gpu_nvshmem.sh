@@ -16,8 +16,8 @@ for rdc in false true; do
     # Of two units, which with relocatable device code share what kernels know of the world.
     nvcc -rdc=$rdc -arch=sm_90 -std=c++17 -O3 -DPART=0 -I"$face/include" tests/faces/nvshmem/gpus.cu \
         tests/faces/nvshmem/loaded.cu -L"$face/lib" -lnvshmem_host -lnvshmem_device -Xlinker -rpath,"$face/lib:$build" \
-        -o "$scratch/test" &&
-        timeout 60 "$build/weftrun" -q -n "$pes" "$scratch/test" "$scratch/whole.cubin" "$scratch/linked.cubin"
+        -o "$scratch/test"
+    timeout 60 "$build/weftrun" -q -n "$pes" "$scratch/test" "$scratch/whole.cubin" "$scratch/linked.cubin"
 done
 home=${NVSHMEM_HOME:-$(python3 -c 'import nvidia.nvshmem; print(list(nvidia.nvshmem.__path__)[0])' 2>/dev/null || true)}
 if [ -z "$home" ] || [ ! -d "$home/include" ]; then
