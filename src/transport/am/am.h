@@ -227,6 +227,8 @@ weft_status wefti_am_timed_out(const wefti_am_wait *now);
 weft_status wefti_am_no_room(const wefti_am_wait *now);
 /* One look at what has happened: WEFT_OK, or WEFT_ERR_TIMEOUT. */
 weft_status wefti_am_wait_step(wefti_am_wait *now);
+/* The same, for room among what PEs share. */
+weft_status wefti_am_wait_for_room(wefti_am_wait *now);
 
 /* A buffer for a message to now->pe, its header filled in but for what the call asks; submit takes it. Waits until
  * the PE may be sent more. */

@@ -331,50 +331,102 @@ weft_status wefti_am_flush_messages(wefti_am_wait *now, uint64_t put)
     return WEFT_OK;
 }
 
-/* Ask the PEs from *first on, as many at once as there is room for; *first is where the next begins. Who does not
- * answer in time is asked again by the next quiet; who is gone is named once. */
-static weft_status flush_some(const wefti_am_wait *model, int *first)
-{
-    wefti_am *am = model->am;
+#define ASKED_MAX (WEFTI_AM_WAITING_MAX / 2)
+
+/* A quiet. Who does not answer in time is asked again by the next; who is gone is named once. */
+typedef struct flushing {
+    const wefti_am_wait *model;
+    int unready; /* a PE to which no message can go yet; -1: none */
+    int is_full; /* nobody can be asked before an answer has been taken */
+    int count;
     struct {
         wefti_am_request *request;
         uint64_t puts;
-    } asked[WEFTI_AM_WAITING_MAX / 2];
-    int count = 0;
-    weft_status status = WEFT_OK;
-    for (; status == WEFT_OK && *first < am->setup.pes && count < WEFTI_AM_WAITING_MAX / 2; ++*first) {
-        wefti_am_wait now = *model;
-        now.pe = *first;
-        wefti_am_peer *peer = &am->peers[*first];
-        if (peer->puts == peer->puts_flushed || peer->has_left) {
-            continue;
-        }
-        if (count > 0 && !wefti_am_may_ask(am, *first)) {
-            break;
-        }
-        asked[count].puts = peer->puts;
-        status = ask_flush(&now, &asked[count].request);
-        count += asked[count].request != NULL;
-        end_flush(peer, peer->puts, status == WEFT_ERR_PEER);
+    } asked[ASKED_MAX];
+} flushing;
+
+static int is_to_ask(const flushing *f, int pe)
+{
+    const wefti_am_peer *peer = &f->model->am->peers[pe];
+    int is_so = peer->puts != peer->puts_flushed && !peer->has_left;
+    for (int i = 0; i < f->count && is_so; i++) {
+        is_so = (int)f->asked[i].request->pe != pe;
     }
-    for (int i = 0; i < count; i++) {
-        wefti_am_wait now = *model;
-        now.pe = (int)asked[i].request->pe;
-        weft_status closed = close_flush(&now, asked[i].request);
-        end_flush(&am->peers[now.pe], asked[i].puts, closed != WEFT_ERR_TIMEOUT);
-        status = status == WEFT_OK ? closed : status;
+    return is_so;
+}
+
+/* Ask the PE, if that needs no wait: else it is unready. */
+static weft_status ask_at_once(flushing *f, int pe)
+{
+    wefti_am_peer *peer = &f->model->am->peers[pe];
+    wefti_am_request **request = &f->asked[f->count].request;
+    wefti_am_wait now = *f->model;
+    wefti_am_wait soon = *f->model;
+    now.pe = soon.pe = pe;
+    soon.until_ns = 0;
+    soon.is_silent = 1;
+    f->asked[f->count].puts = peer->puts;
+    const weft_status status = ask_flush(&soon, request);
+    f->count += *request != NULL;
+    end_flush(peer, peer->puts, status == WEFT_ERR_PEER);
+    if (status == WEFT_ERR_TIMEOUT) {
+        f->unready = f->unready < 0 ? pe : f->unready;
+        return WEFT_OK;
+    }
+    return status == WEFT_ERR_PEER ? wefti_am_lost(&now) : status;
+}
+
+/* Ask those that have not been asked. */
+static weft_status ask_all(flushing *f)
+{
+    const wefti_am *am = f->model->am;
+    weft_status status = WEFT_OK;
+    f->unready = -1;
+    f->is_full = 0;
+    for (int pe = 0; pe < am->setup.pes && status == WEFT_OK && !f->is_full; pe++) {
+        if (is_to_ask(f, pe)) {
+            f->is_full = f->count == ASKED_MAX || (f->count > 0 && !wefti_am_may_ask(am, pe));
+            status = f->is_full ? WEFT_OK : ask_at_once(f, pe);
+        }
     }
     return status;
 }
 
+/* Take the answers; returns `status`, or the first failure. */
+static weft_status close_all(flushing *f, weft_status status)
+{
+    for (int i = 0; i < f->count; i++) {
+        wefti_am_wait now = *f->model;
+        now.pe = (int)f->asked[i].request->pe;
+        now.is_silent = now.is_silent || status != WEFT_OK; /* the first is named */
+        weft_status closed = close_flush(&now, f->asked[i].request);
+        end_flush(&now.am->peers[now.pe], f->asked[i].puts, closed != WEFT_ERR_TIMEOUT);
+        status = status == WEFT_OK ? closed : status;
+    }
+    f->count = 0;
+    return status;
+}
+
+/* All are asked before one answer is waited for: else a PE that gives none until the deadline leaves no time to those
+ * behind it, and they are named. */
 static weft_status flush(const wefti_am_wait *model)
 {
-    int first = 0;
+    wefti_am_wait waits = *model;
+    flushing f = {.model = model};
     weft_status status = WEFT_OK;
-    while (status == WEFT_OK && first < model->am->setup.pes) {
-        status = flush_some(model, &first);
+    int is_over = 0;
+    while (!is_over) {
+        status = ask_all(&f);
+        if (status == WEFT_OK && f.unready >= 0 && !f.is_full) {
+            waits.pe = f.unready;
+            status = wefti_am_wait_for_room(&waits);
+            is_over = status != WEFT_OK;
+        } else {
+            status = close_all(&f, status);
+            is_over = status != WEFT_OK || !f.is_full;
+        }
     }
-    return status;
+    return close_all(&f, status);
 }
 
 weft_status wefti_am_quiet(wefti_transport *transport)

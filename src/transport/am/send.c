@@ -136,8 +136,7 @@ weft_status wefti_am_no_room(const wefti_am_wait *now)
     return !now->is_silent && held_by(&now->am->peers[now->pe]) == 0 ? blame_holder(now) : wefti_am_timed_out(now);
 }
 
-/* wait_step for room among what PEs share. */
-static weft_status wait_for_room(wefti_am_wait *now)
+weft_status wefti_am_wait_for_room(wefti_am_wait *now)
 {
     weft_status status = wefti_am_wait_step(now);
     return status == WEFT_ERR_TIMEOUT ? wefti_am_no_room(now) : status;
@@ -174,7 +173,7 @@ weft_status wefti_am_begin(wefti_am_wait *now, wefti_am_kind kind, wefti_am_buff
         if (peer->is_lost) {
             return wefti_am_lost(now);
         }
-        WEFT_TRY(wait_for_room(now));
+        WEFT_TRY(wefti_am_wait_for_room(now));
         WEFT_TRY(wefti_am_send_gathered(now)); /* another thread's */
     }
     wefti_am_buffer *buffer = am->free_out;
@@ -349,7 +348,7 @@ static weft_status open_request(wefti_am_wait *now, void *dest, size_t bytes, we
 {
     wefti_am *am = now->am;
     while (!wefti_am_may_ask(am, now->pe)) {
-        WEFT_TRY(wait_for_room(now)); /* until another thread's reply comes */
+        WEFT_TRY(wefti_am_wait_for_room(now)); /* until another thread's reply comes */
     }
     wefti_am_request *request = free_request(am);
     *request = (wefti_am_request){.number = request->number, .pe = (uint32_t)now->pe, .dest = dest, .bytes = bytes};
