@@ -39,7 +39,7 @@ typedef struct known {
     int is_sent; /* the last of them */
     uint64_t taken; /* from it */
     int is_told; /* that the last of those was taken */
-    int has_put; /* since the last quiet */
+    int has_put; /* a word while it stood still, since the last quiet, whatever that gave */
 } known;
 
 /* Where a get that gave up was to go. */
@@ -122,6 +122,15 @@ static void fence(late_run *l)
     }
 }
 
+/* Whether the PE, of another node, has stood still since before `since_ns`. */
+static int stands_still(const late_run *l, int to, uint64_t since_ns)
+{
+    const uint64_t struck_ns = l->run->board[BOARD_STRUCK];
+    return l->fate == STANDS_STILL && to == l->late && to != l->pe && struck_ns != 0 &&
+           since_ns > struck_ns + DEADLINE_NS / 4 && weft_sim_now_ns() < struck_ns + l->for_ns &&
+           weft_ptr(l->world, l->areas, to) == NULL;
+}
+
 static void put(late_run *l, int to, size_t first, size_t count)
 {
     static uint64_t room[PES_MAX][WORDS]; /* of each PE: it may be in a call */
@@ -135,12 +144,12 @@ static void put(late_run *l, int to, size_t first, size_t count)
         fence(l);
     }
     memset(&k->is_fresh[first], 1, count);
-    k->has_put = 1;
     const uint64_t begun_ns = weft_sim_now_ns();
     const int is_done =
         done(l, count == 1 ? weft_uint64_p(l->world, at, *from, to) : weft_uint64_put(l->world, at, from, count, to),
              begun_ns, "a put");
     k->has_given_up |= !is_done;
+    k->has_put |= is_done && count == 1 && stands_still(l, to, begun_ns); /* many may go without it */
     for (size_t i = 0; i < count; i++) {
         k->words[first + i] = from[i];
         k->is_open[first + i] = (unsigned char)k->has_given_up;
@@ -207,17 +216,6 @@ static void add(late_run *l, int to)
     k->most = k->has_given_up ? k->most + 1 : before + 1;
 }
 
-/* A quiet that went well: no PE to which something was put stood still from its beginning to its end. */
-static void check_stands_still(const late_run *l, uint64_t begun_ns)
-{
-    const uint64_t struck_ns = l->run->board[BOARD_STRUCK];
-    if (l->fate == STANDS_STILL && l->late >= 0 && l->late != l->pe && l->of[l->late].has_put && struck_ns != 0 &&
-        begun_ns > struck_ns + DEADLINE_NS / 4 && weft_sim_now_ns() < struck_ns + l->for_ns &&
-        weft_ptr(l->world, l->areas, l->late) == NULL) {
-        weft_sim_fail("PE %d stands still, and puts to it are complete", l->late);
-    }
-}
-
 /* Who leaves needs no more of what was sent to it. */
 static void quiet(late_run *l)
 {
@@ -226,12 +224,12 @@ static void quiet(late_run *l)
     if (!is_done && l->fate == LEAVES) {
         weft_sim_fail("PE %d has left, and a quiet gave: %s", l->late, weft_last_error());
     }
-    if (is_done) {
-        check_stands_still(l, begun_ns);
-        for (int to = 0; to < l->run->pes; to++) {
-            l->of[to].has_given_up = is_over(l, to);
-            l->of[to].has_put = 0;
-        }
+    if (is_done && l->late >= 0 && l->of[l->late].has_put && stands_still(l, l->late, begun_ns)) {
+        weft_sim_fail("PE %d stands still, and puts to it are complete", l->late);
+    }
+    for (int to = 0; to < l->run->pes; to++) {
+        l->of[to].has_given_up = is_done ? is_over(l, to) : l->of[to].has_given_up;
+        l->of[to].has_put = 0; /* one that fails may have had the answers of some */
     }
 }
 
