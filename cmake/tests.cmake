@@ -378,6 +378,12 @@ if(CMOCKA_FOUND)
     weft_add_cmocka_tests(threads ${PROJECT_SOURCE_DIR}/tests/threads/*_test.c)
     weft_add_cmocka_tests(process ${PROJECT_SOURCE_DIR}/tests/process/*_test.c)
     set_property(TEST weftrun_test APPEND PROPERTY LABELS tools)
+    if(TEST ucx_test AND WEFT_SANITIZE)
+        # The leak checker of gcc 12 crashes by itself at its end ("Tracer caught signal 11") in 1 of 12 runs, after all
+        # checks have passed. test_leaves_nothing counts the library's allocations.
+        set_property(TEST ucx_test APPEND PROPERTY ENVIRONMENT
+            "ASAN_OPTIONS=detect_leaks=0:strict_string_checks=1:allocator_may_return_null=1")
+    endif()
     set_property(TEST oversubscribed_test fork_test APPEND PROPERTY LABELS covered) # what only processes run, with sanitizers too
     weft_add_bad_input_test()
     if(TARGET weftrun)
