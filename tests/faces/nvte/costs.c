@@ -15,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "faces/nccl_ep/check.h"
 #include "faces/nccl_ep/libnccl.h"
 #include "weft.h"
 #include "weft_ep.h"
@@ -229,16 +230,6 @@ static int32_t row_ids[(EXPERTS * TOKENS + ROWS) * TOPK];
 static int32_t counts[EXPERTS];
 static int32_t total;
 
-static ncclEpTensor_t nccl_tensor(void *data, ncclDataType_t type, unsigned ndim, size_t *sizes)
-{
-    ncclEpTensor_t made = NCCL_EP_TENSOR_INIT;
-    made.ndim = ndim;
-    made.datatype = type;
-    made.data = data;
-    made.sizes = sizes;
-    return made;
-}
-
 static ncclEpGroup_t group;
 static ncclEpHandle_t handle;
 static ncclEpAlgorithm_t algorithm;
@@ -263,9 +254,9 @@ static int is_by_expert(void)
 
 static int update(void)
 {
-    ncclEpTensor_t idx = nccl_tensor(ids, ncclInt64, 2, choice_sizes);
-    ncclEpTensor_t experts = nccl_tensor(counts, ncclInt32, 1, expert_sizes);
-    ncclEpTensor_t all = nccl_tensor(&total, ncclInt32, 1, one);
+    ncclEpTensor_t idx = tensor(ids, ncclInt64, 2, choice_sizes);
+    ncclEpTensor_t experts = tensor(counts, ncclInt32, 1, expert_sizes);
+    ncclEpTensor_t all = tensor(&total, ncclInt32, 1, one);
     ncclEpLayoutInfo_t info = NCCL_EP_LAYOUT_INFO_INIT;
     info.expert_counters = &experts;
     info.recv_total_counter = &all;
@@ -275,13 +266,13 @@ static int update(void)
 static int dispatch_to(ncclEpPassDir_t direction)
 {
     int is_forward = direction == NCCL_EP_FWD_PASS;
-    ncclEpTensor_t in = nccl_tensor(x, ncclFloat32, 2, token_sizes);
-    ncclEpTensor_t in_weights = nccl_tensor(weights, ncclFloat32, 2, choice_sizes);
-    ncclEpTensor_t out = nccl_tensor(rows, ncclFloat32, is_ht() ? 2 : 3, row_sizes);
+    ncclEpTensor_t in = tensor(x, ncclFloat32, 2, token_sizes);
+    ncclEpTensor_t in_weights = tensor(weights, ncclFloat32, 2, choice_sizes);
+    ncclEpTensor_t out = tensor(rows, ncclFloat32, is_ht() ? 2 : 3, row_sizes);
     unsigned places = !is_ht() ? 3 : is_by_expert() ? 1 : 2;
-    ncclEpTensor_t out_weights = nccl_tensor(row_weights, ncclFloat32, places, place_sizes);
-    ncclEpTensor_t out_ids = nccl_tensor(row_ids, ncclInt32, places, place_sizes);
-    ncclEpTensor_t experts = nccl_tensor(counts, ncclInt32, 1, expert_sizes);
+    ncclEpTensor_t out_weights = tensor(row_weights, ncclFloat32, places, place_sizes);
+    ncclEpTensor_t out_ids = tensor(row_ids, ncclInt32, places, place_sizes);
+    ncclEpTensor_t experts = tensor(counts, ncclInt32, 1, expert_sizes);
     ncclEpLayoutInfo_t info = NCCL_EP_LAYOUT_INFO_INIT;
     ncclEpDispatchInputs_t inputs = NCCL_EP_DISPATCH_INPUTS_INIT;
     ncclEpDispatchOutputs_t outputs = NCCL_EP_DISPATCH_OUTPUTS_INIT;
@@ -311,9 +302,9 @@ static int dispatch_back(void)
 
 static int combine(void)
 {
-    ncclEpTensor_t in = nccl_tensor(rows, ncclFloat32, is_ht() ? 2 : 3, row_sizes);
-    ncclEpTensor_t out = nccl_tensor(y, ncclFloat32, 2, token_sizes);
-    ncclEpTensor_t out_weights = nccl_tensor(weights, ncclFloat32, 2, choice_sizes);
+    ncclEpTensor_t in = tensor(rows, ncclFloat32, is_ht() ? 2 : 3, row_sizes);
+    ncclEpTensor_t out = tensor(y, ncclFloat32, 2, token_sizes);
+    ncclEpTensor_t out_weights = tensor(weights, ncclFloat32, 2, choice_sizes);
     ncclEpCombineInputs_t inputs = NCCL_EP_COMBINE_INPUTS_INIT;
     ncclEpCombineOutputs_t outputs = NCCL_EP_COMBINE_OUTPUTS_INIT;
     ncclEpCombineConfig_t config = NCCL_EP_COMBINE_CONFIG_INIT;
@@ -326,10 +317,10 @@ static int combine(void)
 
 static int combine_back(void)
 {
-    ncclEpTensor_t in = nccl_tensor(rows, ncclFloat32, 2, row_sizes);
-    ncclEpTensor_t in_weights = nccl_tensor(row_weights, ncclFloat32, is_by_expert() ? 1 : 2, place_sizes);
-    ncclEpTensor_t out = nccl_tensor(y, ncclFloat32, 2, token_sizes);
-    ncclEpTensor_t out_weights = nccl_tensor(weights, ncclFloat32, 2, choice_sizes);
+    ncclEpTensor_t in = tensor(rows, ncclFloat32, 2, row_sizes);
+    ncclEpTensor_t in_weights = tensor(row_weights, ncclFloat32, is_by_expert() ? 1 : 2, place_sizes);
+    ncclEpTensor_t out = tensor(y, ncclFloat32, 2, token_sizes);
+    ncclEpTensor_t out_weights = tensor(weights, ncclFloat32, 2, choice_sizes);
     ncclEpCombineInputs_t inputs = NCCL_EP_COMBINE_INPUTS_INIT;
     ncclEpCombineOutputs_t outputs = NCCL_EP_COMBINE_OUTPUTS_INIT;
     ncclEpCombineConfig_t config = NCCL_EP_COMBINE_CONFIG_INIT;
