@@ -266,6 +266,9 @@ if(NOT WEFT_SANITIZE) # 1x3 and proxy have domains of one rank, too
 endif()
 weft_add_on_host_test(ep_domains.threads.2x2 "WEFT_FAKE_SMS=8;WEFT_DEADLINE=100;WEFT_EP_DIRECT=256;WEFT_CUDA_DOMAIN=2"
     ${PROJECT_BINARY_DIR}/tests/ep_domains_on_host -t 4)
+# Domains of three ranks, whose order of addition shows.
+weft_add_on_host_test(ep_domains.threads.3x2 "WEFT_FAKE_SMS=12;WEFT_DEADLINE=100;WEFT_EP_DIRECT=256;WEFT_CUDA_DOMAIN=3"
+    ${PROJECT_BINARY_DIR}/tests/ep_domains_on_host -t 6 -c 2)
 # Of three domains two go on without the third.
 weft_add_on_host_test(ep_domains.threads.1x3 "WEFT_FAKE_SMS=8;WEFT_DEADLINE=100;WEFT_EP_DIRECT=256;WEFT_CUDA_DOMAIN=1"
     ${PROJECT_BINARY_DIR}/tests/ep_domains_on_host -t 3 -c 2)

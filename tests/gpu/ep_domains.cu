@@ -7,6 +7,7 @@
  * Usage: as support/launch.h says; -c: how many cases; WEFT_SEED. */
 #include <unistd.h>
 
+#include "ep/order.cuh"
 #include "ep/sequence.cuh"
 
 #define CASES 6
@@ -650,6 +651,8 @@ static void test_body(test_pe *pe)
         test_positions(&of, &all, false);
         test_positions(&of, &all, true);
         test_pairs(&of, &all);
+        test_order(&of, &all, WEFT_EP_RANK_MAJOR);
+        test_order(&of, &all, WEFT_EP_SLOTS_SOURCE);
     }
     CHECK_OK(weft_barrier(of.world));
     arena_deregister(&all, of.world);
