@@ -174,7 +174,7 @@ typedef struct wefti_cuda_ep_blocks {
     wefti_u32 rest_ns; /* between two looks at a word of theirs */
     wefti_u32 stage_bytes; /* of one of their WEFTI_CUDA_EP_STAGES stages in shared memory */
     wefti_i32 pushes_at_once; /* units of a combine whose words a warp posts at once */
-    wefti_i32 phase; /* a wefti_cuda_ep_phase, where ranks are many; else each has kernels of its own */
+    wefti_i32 phase; /* a wefti_cuda_ep_phase, which kernels that do only one do not read */
 } wefti_cuda_ep_blocks;
 
 /* Where a new routing's counts are told: weft_ep_count_arrays. */
@@ -286,8 +286,8 @@ typedef struct wefti_cuda_ep_stats_args {
  * halves that way, and a combine with or without options; they look for names that hold dispatch_kernel or
  * combine_kernel (NCCL EP's), or only dispatch or combine (DeepEP's). */
 #define EP_KERNEL_NAME(NAME, VARIANT) _ZN4weft##NAME##VARIANT##Ev
-/* The variants: a whole call, its send, its recv; whole and recv of a combine with options. Where ranks are many the
- * first is all of these. */
+/* The variants: a whole call, its send, its recv; whole and recv of a combine with options. Where one kernel is several
+ * of these (host/find.c) it is the first of them; where ranks are many the first is all. */
 enum {
     WEFTI_CUDA_EP_VARIANT_FUSED = 1,
     WEFTI_CUDA_EP_VARIANT_SEND = 2,

@@ -37,6 +37,25 @@ typedef wefti_cuda_ep_stats_args ep_stats;
         __VA_ARGS__(args);                                                                                             \
     }
 
+/* What of a call a kernel does: the whole, its send or its recv; or what the arguments say, all or two of these. */
+enum ep_phase {
+    EP_FUSED = WEFTI_CUDA_EP_FUSED,
+    EP_SEND = WEFTI_CUDA_EP_SEND,
+    EP_RECV = WEFTI_CUDA_EP_RECV,
+    EP_ANY_PHASE,
+    EP_FUSED_OR_RECV
+};
+
+/* Whether this launch of a kernel that does PHASE does WHICH: known when it is compiled, or the same for all threads. */
+template <ep_phase PHASE, ep_phase WHICH, class ARGS> EP_DEVICE bool ep_does(const ARGS &args)
+{
+    if constexpr (PHASE == EP_ANY_PHASE || (PHASE == EP_FUSED_OR_RECV && WHICH != EP_SEND)) {
+        return args.blocks.phase == (wefti_i32)WHICH;
+    } else {
+        return PHASE == WHICH;
+    }
+}
+
 EP_DEVICE bool ep_is(const ep_dispatch &args, wefti_u32 flag)
 {
     return (args.flags & flag) != 0;

@@ -126,6 +126,14 @@ static const struct kernels_of {
                                           {BOTH(many_combine_passing)}}},
 };
 
+/* Works, as bits, of which one kernel of a set does whole, send and recv, as the launch tells it (blocks.phase). The
+ * others have a kernel for each. */
+static const unsigned in_one[WEFTI_CUDA_EP_SETS] = {
+    [WEFTI_CUDA_EP_SET_MANY] = ~0u,
+    [WEFTI_CUDA_EP_SET_MANY_POSITIONS] = ~0u,
+    [WEFTI_CUDA_EP_SET_MANY_PASSING] = ~0u,
+};
+
 static const char *const names_of_sets[WEFTI_CUDA_EP_SETS] = {
     "", "_low_latency", "_low_latency_passing", "_many", "_positions", "_many_positions", "_many_passing"};
 
@@ -143,10 +151,10 @@ static int variant_of(wefti_cuda_ep_phase phase, int with)
 static weft_status find_pair(weft_ep *ep, wefti_cuda_ep_set set, wefti_cuda_ep_phase phase, wefti_cuda_ep_work work,
                              CUfunction function[2])
 {
-    const int with = work == WEFTI_CUDA_EP_WORK_COMBINE_WITH;
-    const struct kernels_of *kernels =
-        &kernels_of_work[with && phase == WEFTI_CUDA_EP_SEND ? WEFTI_CUDA_EP_WORK_COMBINE : work];
-    const int variant = ep->device->kind->all_in_one ? WEFTI_CUDA_EP_VARIANT_FUSED : variant_of(phase, with);
+    work = work == WEFTI_CUDA_EP_WORK_COMBINE_WITH && phase == WEFTI_CUDA_EP_SEND ? WEFTI_CUDA_EP_WORK_COMBINE : work;
+    const struct kernels_of *kernels = &kernels_of_work[work];
+    const int with = work == WEFTI_CUDA_EP_WORK_COMBINE_WITH && !ep->device->kind->all_in_one;
+    const int variant = variant_of((in_one[set] >> work & 1) != 0 ? WEFTI_CUDA_EP_FUSED : phase, with);
     for (int by_expert = 0; by_expert < 2 && kernels->module[set][by_expert] != NO_MODULE; by_expert++) {
         const char *stem = kernels->name[by_expert];
         const size_t length = strlen(stem) + strlen(names_of_sets[set]);

@@ -189,7 +189,6 @@ void wefti_cuda_ep_plan_many(const weft_ep_route *route, wefti_cuda_ep_launch_pl
 {
     const unsigned warps = WEFTI_CUDA_EP_THREADS / 32;
     const int is_dispatch = plan->kernel.work < WEFTI_CUDA_EP_WORK_COMBINE;
-    plan->roles.phase = (wefti_i32)plan->kernel.phase;
     plan->blocks = wefti_cuda_ep_adds_up_parts(plan) ? blocks_of_recv(route) : blocks_of(route, plan->kernel.work);
     plan->shared_bytes = warps * (is_dispatch ? WEFTI_CUDA_EP_MANY_PIECE_BYTES
                                               : (unsigned)route->ep->ranks * WEFTI_CUDA_EP_MANY_RESULT_BYTES);
@@ -234,6 +233,7 @@ wefti_cuda_ep_launch_plan wefti_cuda_ep_plan_launch(const weft_ep_route *route, 
 {
     wefti_cuda_ep_launch_plan plan = {.kernel = kernel};
     route->ep->device->kind->plan(route, &plan);
+    plan.roles.phase = (wefti_i32)kernel.phase;
     return plan;
 }
 

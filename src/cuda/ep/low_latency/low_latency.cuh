@@ -19,8 +19,6 @@
 #include "cuda/ep/device/warp_roles.cuh"
 #include "cuda/ep/routing/count.cuh"
 
-enum ep_phase { EP_FUSED, EP_SEND, EP_RECV };
-
 /* ---- what a call begins with ---- */
 
 /* Have `bytes` bytes in the second level cache. A warp. */

@@ -86,19 +86,15 @@ EP_DEVICE bool ep_begin(const ep_group &group, ep_call *call)
     return call->failed == 0;
 }
 
-/* The first half of a call begins: as every call. False: the group has failed. All threads. */
-EP_DEVICE bool ep_begin_send(const ep_group &group, ep_call *call)
+/* Once a call has begun: of a send, its epoch for the recv. */
+template <ep_phase PHASE, class ARGS> EP_DEVICE void ep_note_half(const ARGS &args, const ep_call *call)
 {
-    if (!ep_begin(group, call)) {
-        return false;
+    if (ep_does<PHASE, EP_SEND>(args) && blockIdx.x == 0 && threadIdx.x == 0) {
+        ep_control(args.group)->half_epoch = call->epoch;
     }
-    if (blockIdx.x == 0 && threadIdx.x == 0) {
-        ep_control(group)->half_epoch = call->epoch;
-    }
-    return true;
 }
 
-/* The second goes on. */
+/* A recv begins, as ep_begin does. */
 EP_DEVICE bool ep_begin_recv(const ep_group &group, ep_call *call)
 {
     if (threadIdx.x == 0) {

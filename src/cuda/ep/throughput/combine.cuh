@@ -477,69 +477,72 @@ EP_DEVICE void ep_combine_open(const ep_combine &args, ep_call *call)
     ep_recall(args.group, call, args.tables);
 }
 
-/* All threads of all blocks. */
-template <class LAYOUT, ep_kind KIND> EP_DEVICE void ep_combine_all(const ep_combine &args)
+/* A call begins. False: it ends here. All threads of all blocks. */
+template <ep_phase PHASE> EP_DEVICE bool ep_combine_begins(const ep_combine &args, ep_call *call)
 {
-    EP_SHARED(ep_call, call);
-    EP_DYNAMIC_SHARED(stages);
-    const ep_group &group = args.group;
-    const bool posts_header = ep_posts_header();
-    if (posts_header) {
+    if (ep_posts_header()) {
         wefti_fence_acq_rel();
     } else if (ep_in_prologue()) {
-        ep_look_up(group, &call);
-        ep_touch(args);
-        ep_combine_open(args, &call);
+        ep_look_up(args.group, call);
+        if (PHASE != EP_SEND) {
+            ep_touch(args);
+        }
+        ep_combine_open(args, call);
     }
-    if (!ep_begin(group, &call)) {
-        return;
+    if (!ep_begin(args.group, call)) {
+        return false;
     }
-    ep_forget_masked(group, &call);
-    const ep_call_header header = ep_combine_header(args, &call);
+    ep_note_half<PHASE>(args, call);
+    return true;
+}
+
+/* This rank's call header leaves. */
+template <ep_kind KIND>
+EP_DEVICE void ep_combine_posts(const ep_combine &args, const ep_call *call, const ep_call_header &header)
+{
     if (KIND == EP_GRADIENTS && blockIdx.x == 0) {
-        ep_clear_values(group, &call, args.topk);
-        if (posts_header) {
+        ep_clear_values(args.group, call, args.topk);
+        if (ep_posts_header()) {
             wefti_fence_acq_rel();
         }
     }
-    if (posts_header) {
-        ep_post_header(group, &call, header);
-    }
-    ep_finish_combine<LAYOUT, KIND>(args, &call, header, stages);
-}
-
-/* ---- halves ---- */
-
-EP_DEVICE void ep_combine_send(const ep_combine &args)
-{
-    EP_SHARED(ep_call, call);
     if (ep_posts_header()) {
-        wefti_fence_acq_rel();
-    } else if (ep_in_prologue()) {
-        ep_look_up(args.group, &call);
-        ep_combine_open(args, &call);
-    }
-    if (!ep_begin_send(args.group, &call)) {
-        return;
-    }
-    if (ep_posts_header()) {
-        ep_post_header(args.group, &call, ep_combine_header(args, &call));
+        ep_post_header(args.group, call, header);
     }
 }
 
-template <class LAYOUT, ep_kind KIND, bool IS_EAGER = false> EP_DEVICE void ep_combine_recv(const ep_combine &args)
+/* As ep_combine_begins, of a recv. */
+EP_DEVICE bool ep_combine_goes_on(const ep_combine &args, ep_call *call)
 {
-    EP_SHARED(ep_call, call);
-    EP_DYNAMIC_SHARED(shared);
     if (ep_in_prologue()) {
-        ep_combine_open(args, &call);
+        ep_combine_open(args, call);
     }
-    if (!ep_begin_recv(args.group, &call)) {
+    return ep_begin_recv(args.group, call);
+}
+
+/* All threads of all blocks. */
+template <class LAYOUT, ep_kind KIND, ep_phase PHASE, bool IS_EAGER = false>
+EP_DEVICE void ep_combine_call(const ep_combine &args)
+{
+    EP_SHARED(ep_call, call);
+    EP_DYNAMIC_SHARED(stages);
+    const bool is_recv = ep_does<PHASE, EP_RECV>(args);
+    if (is_recv ? !ep_combine_goes_on(args, &call) : !ep_combine_begins<PHASE>(args, &call)) {
         return;
     }
-    ep_forget_masked(args.group, &call);
-    ep_finish_combine<LAYOUT, KIND, IS_EAGER>(args, &call, ep_combine_header(args, &call), shared);
+    if (PHASE != EP_SEND) {
+        ep_forget_masked(args.group, &call);
+    }
+    const ep_call_header header = ep_combine_header(args, &call);
+    if (!is_recv) {
+        ep_combine_posts<KIND>(args, &call, header);
+    }
+    if (!ep_does<PHASE, EP_SEND>(args)) {
+        ep_finish_combine<LAYOUT, KIND, IS_EAGER>(args, &call, header, stages);
+    }
 }
+
+/* ---- rows that leave with send ---- */
 
 /* Behind send, also that of a combine with options: the rows leave, or their sums. */
 template <class LAYOUT> EP_DEVICE void ep_combine_rows(const wefti_cuda_ep_eager_combine_args &all)
@@ -573,7 +576,7 @@ template <class LAYOUT> EP_DEVICE void ep_combine_rows(const wefti_cuda_ep_eager
 /* The recv to it. */
 template <class LAYOUT, ep_kind KIND> EP_DEVICE void ep_combine_recv_eager(const wefti_cuda_ep_eager_combine_args &all)
 {
-    ep_combine_recv<LAYOUT, KIND, true>(all.call);
+    ep_combine_call<LAYOUT, KIND, EP_RECV, true>(all.call);
 }
 
 #endif

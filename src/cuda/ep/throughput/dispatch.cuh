@@ -32,7 +32,7 @@
  *                beside rows. Shared memory: what the block knows of the call; a pipe a sender warp, counts of experts,
  *                a stage of scales for each of the others. Flags: next_unit; the words beside the rows
  *                (cuda/ep/eager.h). Bytes: each row read once and written once to each of its ranks. Floor: as above
- *     recv       ep_dispatch_recv. No sender warps. Of a new routing by source in a group that drops rows it tells
+ *     recv       ep_dispatch_recv_eager. No sender warps. Of a new routing by source in a group that drops rows it tells
  *                owners how often their experts are chosen, which follows from all ranks' call headers; by expert there
  *                is a second round where rows are dropped. Else it waits for nothing that a recv sends. Bytes: each row
  *                read and written once more here, by expert as often as it has rows. Floor: these over the rate of a
@@ -283,117 +283,99 @@ template <class LAYOUT> EP_DEVICE bool ep_find_totals(const ep_dispatch &args, e
     return true;
 }
 
+/* The same of a recv: its send's blocks have counted, each its part. */
+EP_DEVICE bool ep_recall_totals(const ep_dispatch &args, ep_call *call, int first_unit)
+{
+    if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
+        return ep_gather(args.group, call, args.tables, first_unit);
+    }
+    ep_forget_masked(args.group, call);
+    return true;
+}
+
+/* A call begins. False: it ends here. All threads of all blocks. */
+template <ep_phase PHASE>
+EP_DEVICE bool ep_dispatch_begins(const ep_dispatch &args, ep_call *call, unsigned char *stages)
+{
+    if (ep_posts_header()) {
+        wefti_fence_acq_rel();
+    } else if (ep_in_prologue()) {
+        ep_look_up(args.group, call);
+        if (PHASE != EP_SEND) {
+            ep_touch(args);
+        }
+        ep_open(args, call, stages);
+    }
+    if (!ep_begin(args.group, call)) {
+        return false;
+    }
+    ep_note_half<PHASE>(args, call);
+    return true;
+}
+
+/* The same of a recv. */
+EP_DEVICE bool ep_dispatch_goes_on(const ep_dispatch &args, ep_call *call, unsigned char *stages)
+{
+    if (ep_in_prologue()) {
+        ep_open(args, call, stages);
+    }
+    return ep_begin_recv(args.group, call);
+}
+
+/* This rank's call header leaves. */
+template <class WAY>
+EP_DEVICE void ep_dispatch_posts(const ep_dispatch &args, const ep_call *call, const ep_call_header &header)
+{
+    if (WAY::IS_BACKWARD && ep_is(args, WEFTI_CUDA_EP_VALUES) && blockIdx.x == 0) {
+        ep_clear_values(args.group, call, args.topk);
+        if (ep_posts_header()) {
+            wefti_fence_acq_rel();
+        }
+    }
+    if (ep_posts_header()) {
+        __syncwarp();
+        ep_post_header(args.group, call, header);
+    }
+}
+
 /* All threads of all blocks. */
-template <class LAYOUT, class WAY> EP_DEVICE void ep_dispatch_all(const ep_dispatch &args)
+template <class LAYOUT, class WAY, ep_phase PHASE> EP_DEVICE void ep_dispatch_call(const ep_dispatch &args)
 {
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(stages);
-    const ep_group &group = args.group;
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    const bool posts_header = ep_posts_header();
-    if (posts_header) {
-        wefti_fence_acq_rel();
-    } else if (ep_in_prologue()) {
-        ep_look_up(group, &call);
-        ep_touch(args);
-        ep_open(args, &call, stages);
-    }
-    if (!ep_begin(group, &call)) {
+    const bool is_recv = ep_does<PHASE, EP_RECV>(args);
+    if (is_recv ? !ep_dispatch_goes_on(args, &call, stages) : !ep_dispatch_begins<PHASE>(args, &call, stages)) {
         return;
     }
     int first_unit;
     int end_unit;
     ep_share(wefti_cuda_ep_units(call.tokens), &first_unit, &end_unit);
-    if (!ep_find_totals<LAYOUT>(args, &call, stages)) {
+    if (is_recv ? !ep_recall_totals(args, &call, first_unit) : !ep_find_totals<LAYOUT>(args, &call, stages)) {
         return;
     }
     const ep_call_header header = ep_dispatch_header<LAYOUT>(args, &call);
-    if (WAY::IS_BACKWARD && ep_is(args, WEFTI_CUDA_EP_VALUES) && blockIdx.x == 0) {
-        ep_clear_values(group, &call, args.topk);
-        if (posts_header) {
-            wefti_fence_acq_rel();
-        }
+    if (!is_recv) {
+        ep_dispatch_posts<WAY>(args, &call, header);
     }
-    if (posts_header) {
-        __syncwarp();
-        ep_post_header(group, &call, header);
+    if (fresh && !is_recv) {
+        ep_write_before(args.group, &call, args.tables, first_unit, end_unit);
     }
-    if (fresh) {
-        ep_write_before(group, &call, args.tables, first_unit, end_unit);
-    }
-    const bool moves = ep_warp() < args.blocks.sender_warps && ep_is(args, WEFTI_CUDA_EP_MOVE);
+    const bool moves = PHASE != EP_SEND && !WAY::IS_EAGER && ep_warp() < args.blocks.sender_warps &&
+                       (PHASE == EP_RECV || ep_is(args, WEFTI_CUDA_EP_MOVE));
     ep_sender sender;
     if (moves) {
         sender = ep_sender_open<WAY::QUANTISES>(args, &call, stages);
     }
-    if (LAYOUT::ROWS_OF_CHOICES && fresh) {
+    if (LAYOUT::ROWS_OF_CHOICES && fresh && !is_recv) {
         ep_post_counts(args, &call);
     }
-    ep_finish_dispatch<LAYOUT, WAY>(args, &call, header, &sender, moves, stages, first_unit, end_unit);
-}
-
-/* ---- halves ---- */
-
-template <class LAYOUT> EP_DEVICE void ep_dispatch_send(const ep_dispatch &args)
-{
-    EP_SHARED(ep_call, call);
-    EP_DYNAMIC_SHARED(shared);
-    const ep_group &group = args.group;
-    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    if (ep_posts_header()) {
-        wefti_fence_acq_rel();
-    } else if (ep_in_prologue()) {
-        ep_look_up(group, &call);
-        ep_open(args, &call, shared);
-    }
-    if (!ep_begin_send(group, &call)) {
-        return;
-    }
-    int first_unit;
-    int end_unit;
-    ep_share(wefti_cuda_ep_units(call.tokens), &first_unit, &end_unit);
-    if (!ep_find_totals<LAYOUT>(args, &call, shared)) {
-        return;
-    }
-    if (ep_posts_header()) {
-        ep_post_header(group, &call, ep_dispatch_header<LAYOUT>(args, &call));
-    }
-    if (fresh) {
-        ep_write_before(group, &call, args.tables, first_unit, end_unit);
-    }
-    if (LAYOUT::ROWS_OF_CHOICES && fresh) {
-        ep_post_counts(args, &call);
+    if (!ep_does<PHASE, EP_SEND>(args)) {
+        ep_finish_dispatch<LAYOUT, WAY>(args, &call, header, &sender, moves, stages, first_unit, end_unit);
     }
 }
 
-template <class LAYOUT, class WAY> EP_DEVICE void ep_dispatch_recv(const ep_dispatch &args)
-{
-    EP_SHARED(ep_call, call);
-    EP_DYNAMIC_SHARED(shared);
-    const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    if (ep_in_prologue()) {
-        ep_open(args, &call, shared);
-    }
-    if (!ep_begin_recv(args.group, &call)) {
-        return;
-    }
-    int first_unit;
-    int end_unit;
-    ep_share(wefti_cuda_ep_units(call.tokens), &first_unit, &end_unit);
-    if (fresh && !ep_gather(args.group, &call, args.tables, first_unit)) {
-        return;
-    }
-    if (!fresh) {
-        ep_forget_masked(args.group, &call);
-    }
-    const bool moves = !WAY::IS_EAGER && ep_warp() < args.blocks.sender_warps;
-    ep_sender sender;
-    if (moves) {
-        sender = ep_sender_open<WAY::QUANTISES>(args, &call, shared);
-    }
-    ep_finish_dispatch<LAYOUT, WAY>(args, &call, ep_dispatch_header<LAYOUT>(args, &call), &sender, moves, shared,
-                                    first_unit, end_unit);
-}
+/* ---- rows that leave with send ---- */
 
 /* Behind send: what goes beside the rows leaves. The warps that do not move. */
 EP_DEVICE void ep_dispatch_beside_rows(const wefti_cuda_ep_eager_dispatch_args &all, const ep_call *call,
@@ -456,7 +438,7 @@ template <class WAY> EP_DEVICE void ep_dispatch_rows(const wefti_cuda_ep_eager_d
 /* The recv to it. */
 template <class LAYOUT> EP_DEVICE void ep_dispatch_recv_eager(const wefti_cuda_ep_eager_dispatch_args &all)
 {
-    ep_dispatch_recv<LAYOUT, ep_eager<ep_as_they_are>>(all.call);
+    ep_dispatch_call<LAYOUT, ep_eager<ep_as_they_are>, EP_RECV>(all.call);
 }
 
 #endif
