@@ -132,9 +132,7 @@
     X(5order, C1, combine)                                                                                             \
     X(12order_expert, C1, combine)                                                                                     \
     X(14combine_kernel, C4, combine)                                                                                   \
-    X(14combine_kernel, C5, combine)                                                                                   \
     X(21combine_kernel_expert, C4, combine)                                                                            \
-    X(21combine_kernel_expert, C5, combine)                                                                            \
     X(26dispatch_kernel_expert_bwd, C1, combine)                                                                       \
     X(27dispatch_kernel_low_latency, C1, dispatch)                                                                     \
     X(35dispatch_kernel_low_latency_passing, C1, dispatch)                                                             \
