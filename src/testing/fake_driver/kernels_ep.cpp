@@ -44,20 +44,11 @@
     X(27combine_kernel_expert_eager, C3, eager_combine)                                                                \
     X(27combine_kernel_expert_eager, C5, eager_combine)                                                                \
     X(25dispatch_kernel_positions, C1, dispatch)                                                                       \
-    X(25dispatch_kernel_positions, C2, dispatch)                                                                       \
-    X(25dispatch_kernel_positions, C3, dispatch)                                                                       \
     X(35dispatch_kernel_quantised_positions, C1, dispatch)                                                             \
-    X(35dispatch_kernel_quantised_positions, C2, dispatch)                                                             \
-    X(35dispatch_kernel_quantised_positions, C3, dispatch)                                                             \
     X(38dispatch_kernel_quantised_mx_positions, C1, dispatch)                                                          \
-    X(38dispatch_kernel_quantised_mx_positions, C2, dispatch)                                                          \
-    X(38dispatch_kernel_quantised_mx_positions, C3, dispatch)                                                          \
     X(28combine_kernel_bwd_positions, C1, dispatch)                                                                    \
     X(24combine_kernel_positions, C1, combine)                                                                         \
-    X(24combine_kernel_positions, C2, combine)                                                                         \
-    X(24combine_kernel_positions, C3, combine)                                                                         \
     X(24combine_kernel_positions, C4, combine)                                                                         \
-    X(24combine_kernel_positions, C5, combine)                                                                         \
     X(29dispatch_kernel_bwd_positions, C1, combine)                                                                    \
     X(30dispatch_kernel_many_positions, C1, dispatch)                                                                  \
     X(40dispatch_kernel_quantised_many_positions, C1, dispatch)                                                        \

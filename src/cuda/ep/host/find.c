@@ -131,6 +131,7 @@ static const struct kernels_of {
 static const unsigned in_one[WEFTI_CUDA_EP_SETS] = {
     [WEFTI_CUDA_EP_SET_THROUGHPUT] = 1u << WEFTI_CUDA_EP_WORK_COMBINE_WITH,
     [WEFTI_CUDA_EP_SET_MANY] = ~0u,
+    [WEFTI_CUDA_EP_SET_POSITIONS] = ~0u,
     [WEFTI_CUDA_EP_SET_MANY_POSITIONS] = ~0u,
     [WEFTI_CUDA_EP_SET_MANY_PASSING] = ~0u,
 };
