@@ -66,7 +66,7 @@
  *   before an end    the streams of its calls have ended before a group or route is destroyed or a rank is masked
  *   masks            it is not known which call failed, so a routing that was not queried before the timeout is none
  *                    (WEFT_ERR_STATE)
- *   multiprocessors  weft_ep_plan.sms; those of all groups of a GPU must fit on it
+ *   multiprocessors  weft_ep_plan.sms; those of all groups of a GPU must fit on it. weft_ep_route_sms: a call's
  *   slots            where memory for slot_tokens_max tokens from each rank takes at most 256 MiB a rank, memory for
  *                    two more steps of slots is kept, so that a send of slots need not wait, and for combines 8/3 rows
  *                    for each of the first 16 tokens; in groups of more than 32 ranks for one more step, and with
@@ -482,6 +482,16 @@ WEFT_API weft_status weft_ep_route_expect(const weft_ep_route *route, uint64_t g
  * word is taken, and replays of graphs make none. Local; between calls on the route. WEFT_ERR_ARGUMENT: NULL, or
  * destroyed. */
 WEFT_API weft_status weft_ep_route_require(weft_ep_route *route, uint64_t generation) WEFT_MUST_CHECK;
+
+/* The multiprocessors of each call that is made, or captured, on the route from now on, in place of plan.sms; 0: as the
+ * plan says. A recv takes what its send took, in a group of several domains what is set when it is made. Nothing is
+ * claimed or given back, so that groups which are alive at once always run: a call takes at most, where plan.sms is not
+ * 0, what the group has claimed (the most that a route of it, or of one that shares the claim, has asked for; with
+ * pairs_max 2 half of it), else the share that plan.sms of 0 stands for; and never more than there is work for. In a
+ * group of several domains it takes no fewer than the rings need. Ranks may differ; the results are the same bits. Of
+ * no effect on the host. Local; not while a call of the group is being made. WEFT_ERR_ARGUMENT: NULL, destroyed, or sms
+ * below 0. */
+WEFT_API weft_status weft_ep_route_sms(weft_ep_route *route, int sms) WEFT_MUST_CHECK;
 
 /* Local. NULL is allowed. */
 WEFT_API weft_status weft_ep_route_destroy(weft_ep_route *route);

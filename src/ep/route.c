@@ -312,6 +312,20 @@ weft_status weft_ep_route_require(weft_ep_route *route, uint64_t generation)
     return WEFT_OK;
 }
 
+weft_status weft_ep_route_sms(weft_ep_route *route, int sms)
+{
+    static const char call[] = "weft_ep_route_sms";
+    if (!wefti_ep_route_is_alive(route)) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument 'route' is NULL or destroyed", call);
+    }
+    WEFT_TRY(wefti_world_check_handle(route->ep->world, call));
+    if (sms < 0) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: sms is %d; give 0 or more", call, sms);
+    }
+    route->sms = sms;
+    return WEFT_OK;
+}
+
 void wefti_ep_route_end(weft_ep_route *route)
 {
     forget_made(route);

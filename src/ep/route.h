@@ -8,6 +8,7 @@ struct weft_ep_route {
     weft_ep *ep;
     weft_ep_route *next; /* in the group's list */
     weft_ep_route **link; /* what points here */
+    int sms; /* 0, or what weft_ep_route_sms says */
     weft_ep_plan plan; /* alignment is at least 1, and 1 unless expert-major; slot_tokens 0 unless a slot layout */
     int is_chosen; /* the next dispatch agrees on these choices */
     weft_ep_choices choices;

@@ -150,6 +150,7 @@ static void act(actor *who, void (*meanwhile)(void *context, ep_moment moment))
     step.meanwhile = meanwhile;
     step.context = who;
     step.stream = gpu_stream_of(of->pe);
+    ep_step_vary_sms(&step, of->salt);
     for (int rank = 0; rank < of->pe->pes; rank++) {
         capacity[rank] = who->routing->side[rank].rows;
     }

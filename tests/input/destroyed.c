@@ -155,6 +155,7 @@ static void use_destroyed_group(scene *s)
     CHECK_STATUS(weft_ep_route_generation(route, &calls), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_expect(route, 0), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_require(route, 0), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_sms(route, 0), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_counts_to(route, NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_counts_wait(route, 1), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_route_query(route, NULL, &host_counts), WEFT_ERR_ARGUMENT);

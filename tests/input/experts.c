@@ -437,6 +437,17 @@ CASE(weft_ep_window)
     party_fini(&p, s);
 }
 
+CASE(weft_ep_route_sms)
+{
+    party p;
+    party_init(&p, s);
+    CHECK_STATUS(weft_ep_route_sms(NULL, 4), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_sms(p.route, -1), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_route_sms(p.route, INT_MIN), WEFT_ERR_ARGUMENT);
+    CHECK_OK(weft_ep_route_sms(p.route, INT_MAX)); /* of no effect on the host */
+    party_fini(&p, s);
+}
+
 COVERED(weft_ep_route_require)
 COVERED(weft_ep_route_expect)
 CASE(weft_ep_route_generation)

@@ -343,6 +343,7 @@ static void call_for_a_route(handles *h)
     FORKED(weft_ep_route_generation(route, &generation));
     FORKED(weft_ep_route_expect(route, 0));
     FORKED(weft_ep_route_require(route, 0));
+    FORKED(weft_ep_route_sms(route, 0));
     FORKED(weft_ep_route_choose(route, &choices));
     FORKED(weft_ep_route_weigh(route, NULL));
     FORKED(weft_ep_route_counts(route, &counts));

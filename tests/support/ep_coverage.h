@@ -20,6 +20,7 @@
     X(WEIGHT_GRADIENTS, "gradients of weights")                                                                        \
     X(HALVES, "calls by halves")                                                                                       \
     X(MOVED, "routes moved or attached between calls")                                                                 \
+    X(SMS, "calls whose number of multiprocessors is another")                                                         \
     X(TWO_PAIRS, "calls between the halves of another of their group")                                                 \
     X(RANK_MAJOR, "routings in rank-major")                                                                            \
     X(EXPERT_MAJOR, "in expert-major")                                                                                 \

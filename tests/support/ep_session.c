@@ -163,6 +163,7 @@ static void run_call(ep_session *session, session_group *group, session_route *r
     int with_weights = (int)random_below(&session->common, 2);
     unsigned flags = random_below(&session->common, 2) == 0 ? WEFT_EP_WEIGHTED : 0;
     rows.salt += 500;
+    ep_step_vary_sms(&step, session->salt);
     switch (call) {
     case CALL_UPDATE:
         draw_routing(session, group, route);

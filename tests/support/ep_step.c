@@ -37,6 +37,16 @@ void ep_step_pause(const ep_step *step, ep_moment moment)
     }
 }
 
+#define SMS_MOST 20 /* more than some groups have claimed */
+
+void ep_step_vary_sms(const ep_step *step, unsigned salt)
+{
+    if (salt % 3 == 0) {
+        CHECK_OK(weft_ep_route_sms(step->route, (int)((5 * salt + 7 * (unsigned)step->rank) % (SMS_MOST + 1))));
+        ep_step_cover(step, EP_COVER_SMS, 1);
+    }
+}
+
 /* ---- what is met ---- */
 
 void ep_step_cover(const ep_step *step, ep_coverage what, long times)

@@ -42,6 +42,9 @@ extern void (*ep_told_give)(void *memory);
 ep_told *ep_told_create(weft_ep_route *route, const ep_setup *setup, int rank, uint64_t *random);
 void ep_told_destroy(ep_told *told);
 
+/* Now and then another number of multiprocessors for the route's calls from now on, on each rank its own. */
+void ep_step_vary_sms(const ep_step *step, unsigned salt);
+
 void ep_step_update(const ep_step *step);
 /* The counts the route has now. */
 void ep_step_check_counts(const ep_step *step);

@@ -130,6 +130,14 @@ static void record(const grid_launch *launch, const void *args)
     memcpy(made->args, args, bytes);
 }
 
+/* Blocks of the calling thread's last launch. */
+static __thread unsigned blocks_of_last;
+FAKE unsigned fakeBlocks(void);
+FAKE unsigned fakeBlocks(void)
+{
+    return blocks_of_last;
+}
+
 FAKE CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                              unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **arguments,
                              void **extra)
@@ -140,6 +148,7 @@ FAKE CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid
         return CUDA_ERROR_INVALID_VALUE;
     }
     fake_be_slow();
+    blocks_of_last = grid_x;
     int is_exported = ((uintptr_t)function & EXPORTED) != 0;
     if (!is_exported && (uintptr_t)function - (uintptr_t)kernels >= sizeof kernels) {
         const grid_launch launch = {(const fake_ep_kernel *)(const void *)function, grid_x, block_x, shared};

@@ -163,6 +163,7 @@ static void sequence_draw(sequence *s, bool may_overflow, uint64_t *common, draw
              of->salt, s->plan.layout, s->one.tokens[of->pe->pe], s->setup->config.experts, s->plan.topk,
              call->payload.hidden, call->payload.dtype);
     call->step = sequence_step(s);
+    ep_step_vary_sms(&call->step, of->salt);
 }
 
 /* Now and then a dispatch on the routing that is there brings new weights. */

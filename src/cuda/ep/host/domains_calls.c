@@ -31,12 +31,15 @@ static int ends_of_route(const weft_ep_route *route)
     return route->between->is_direct ? 2 * route->ep->ranks : ends_of(route->ep->between);
 }
 
-/* Find how many multiprocessors a call takes; fewer than its rings need are an error. */
+/* Find how many multiprocessors a call takes, of those that weft_ep_route_sms says no fewer than its rings need; fewer
+ * than these are an error. */
 static weft_status find_sms(const weft_ep_route *route, const char *call, int *sms)
 {
-    const int ends = ends_of_route(route);
-    *sms = wefti_cuda_ep_sms_of(route->between->inner);
-    if (*sms * WEFTI_CUDA_EP_DOMAINS_ENDS < ends) {
+    const int least = (ends_of_route(route) + WEFTI_CUDA_EP_DOMAINS_ENDS - 1) / WEFTI_CUDA_EP_DOMAINS_ENDS;
+    weft_ep_route *inner = route->between->inner;
+    inner->sms = route->sms > 0 && route->sms < least ? least : route->sms;
+    *sms = wefti_cuda_ep_sms_of(inner, WEFTI_CUDA_EP_FUSED);
+    if (*sms < least) {
         return wefti_error(WEFT_ERR_STATE,
                            "%s: others have claimed %s multiprocessors of the GPU for kernels that wait; call it again "
                            "when they have given some back, or create the route with a larger plan.sms",

@@ -86,6 +86,7 @@ typedef struct wefti_ep_device {
 /* What a send of a pair of halves leaves to its recv. */
 typedef struct wefti_cuda_ep_sent {
     int blocks; /* of the send */
+    int sms; /* that the route said then (weft_ep_route_sms) */
     wefti_cuda_ep_work work; /* what it began */
     union {
         wefti_cuda_ep_dispatch_args dispatch;

@@ -51,6 +51,7 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep
     WEFT_TRY(wefti_cuda_check(&cuda->driver, result, call));
     if (kernel->phase == WEFTI_CUDA_EP_SEND) {
         wefti_cuda_ep_sent_of(route)->blocks = plan->blocks;
+        wefti_cuda_ep_sent_of(route)->sms = route->sms;
     }
     if (begins && is_call) {
         ++*ep->started;

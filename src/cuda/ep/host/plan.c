@@ -24,14 +24,27 @@ static int at_most(int value, int limit)
     return value < limit ? value : limit;
 }
 
-int wefti_cuda_ep_sms_of(const weft_ep_route *route)
+/* Multiprocessors that the plan says, and the most that weft_ep_route_sms may say instead: where the plan asks for
+ * some, what a call on each channel has of the claim. */
+static int sms_of_plan(const weft_ep_route *route, int *most)
 {
     const wefti_ep_device *device = route->ep->device;
     if (route->plan.sms > 0) {
+        *most = device->claim->sms / wefti_ep_channels(route->ep);
         return wefti_cuda_ep_sms_asked(route->ep, &route->plan);
     }
-    int share = at_most(wefti_cuda_budget_share(&device->cuda->budget), device->sms);
-    return share > device->claim->sms ? share : device->claim->sms;
+    const int share = at_most(wefti_cuda_budget_share(&device->cuda->budget), device->sms);
+    *most = share > device->claim->sms ? share : device->claim->sms;
+    return *most;
+}
+
+int wefti_cuda_ep_sms_of(const weft_ep_route *route, wefti_cuda_ep_phase phase)
+{
+    const int is_sent = phase == WEFTI_CUDA_EP_ROWS || phase == WEFTI_CUDA_EP_RECV;
+    const int asked = is_sent ? wefti_cuda_ep_sent_of(route)->sms : route->sms;
+    int most;
+    const int of_plan = sms_of_plan(route, &most);
+    return asked > 0 ? at_most(asked, most) : of_plan;
 }
 
 #define LOW_LATENCY_TOKENS_MAX 256 /* of a source: the second copy of more rows takes longer than call headers */
@@ -82,9 +95,9 @@ static int blocks_wanted(const weft_ep_route *route, wefti_cuda_ep_work work)
     return units > least ? units : least;
 }
 
-static int blocks_of(const weft_ep_route *route, wefti_cuda_ep_work work)
+static int blocks_of(const weft_ep_route *route, const wefti_cuda_ep_kernel *kernel)
 {
-    return at_most(blocks_wanted(route, work), wefti_cuda_ep_sms_of(route));
+    return at_most(blocks_wanted(route, kernel->work), wefti_cuda_ep_sms_of(route, kernel->phase));
 }
 
 int wefti_cuda_ep_sms_hint(const weft_ep *ep, const weft_ep_plan *plan)
@@ -189,7 +202,7 @@ void wefti_cuda_ep_plan_many(const weft_ep_route *route, wefti_cuda_ep_launch_pl
 {
     const unsigned warps = WEFTI_CUDA_EP_THREADS / 32;
     const int is_dispatch = plan->kernel.work < WEFTI_CUDA_EP_WORK_COMBINE;
-    plan->blocks = wefti_cuda_ep_adds_up_parts(plan) ? blocks_of_recv(route) : blocks_of(route, plan->kernel.work);
+    plan->blocks = wefti_cuda_ep_adds_up_parts(plan) ? blocks_of_recv(route) : blocks_of(route, &plan->kernel);
     plan->shared_bytes = warps * (is_dispatch ? WEFTI_CUDA_EP_MANY_PIECE_BYTES
                                               : (unsigned)route->ep->ranks * WEFTI_CUDA_EP_MANY_RESULT_BYTES);
     plan->low_latency_slots = passing_slots_of(route, &plan->kernel);
@@ -219,9 +232,9 @@ void wefti_cuda_ep_plan_few(const weft_ep_route *route, wefti_cuda_ep_launch_pla
                                                                                   : LOW_LATENCY_COMBINE_SENDER_WARPS;
         plan->roles.receiver_warps = WEFTI_CUDA_EP_THREADS / 32 - plan->roles.sender_warps;
         plan->shared_bytes = shared_table_of(route).end * (unsigned)sizeof(uint32_t);
-        plan->blocks = at_most(low_latency_blocks_wanted(route), wefti_cuda_ep_sms_of(route));
+        plan->blocks = at_most(low_latency_blocks_wanted(route), wefti_cuda_ep_sms_of(route, plan->kernel.phase));
     } else {
-        plan->blocks = wefti_cuda_ep_adds_up_parts(plan) ? blocks_of_recv(route) : blocks_of(route, plan->kernel.work);
+        plan->blocks = wefti_cuda_ep_adds_up_parts(plan) ? blocks_of_recv(route) : blocks_of(route, &plan->kernel);
         if (plan->is_eager) {
             plan_eager(route, plan);
         }

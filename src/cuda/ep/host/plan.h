@@ -34,8 +34,9 @@ static inline int wefti_cuda_ep_quantises(wefti_cuda_ep_work work)
 
 wefti_cuda_ep_launch_plan wefti_cuda_ep_plan_launch(const weft_ep_route *route, wefti_cuda_ep_kernel kernel);
 
-/* Multiprocessors that a call may take, none of which another waiting kernel may; 0: there are none. */
-int wefti_cuda_ep_sms_of(const weft_ep_route *route);
+/* Multiprocessors that a launch of a call may take, none of which another waiting kernel may, as the route, or, of what
+ * follows a send, as it said then; 0: there are none. */
+int wefti_cuda_ep_sms_of(const weft_ep_route *route, wefti_cuda_ep_phase phase);
 
 /* Whether a recv finds counts that its send's blocks made, each its part, so that it needs as many blocks. */
 int wefti_cuda_ep_adds_up_parts(const wefti_cuda_ep_launch_plan *plan);
