@@ -1,6 +1,7 @@
 /* Goal: calls take the multiprocessors that weft_ep_route_sms says, at most those that the group has claimed, or its
- * share; a recv as many as its send; ranks with other numbers have the same results. Method: gpu/support/ep_rig.h; the
- * fake driver tells the blocks of a thread's last launch. */
+ * share; a recv as many as its send; ranks with other numbers have the same results. A group of several domains that
+ * ends on one rank alone gives its claim back. Method: gpu/support/ep_rig.h; the fake driver tells the blocks of a
+ * thread's last launch. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -142,6 +143,17 @@ static void of_two_pairs(weft_world *world, int which)
 
 /* ---- several domains ---- */
 
+/* The most that can be taken of this PE's GPU. */
+static int free_of(weft_world *world)
+{
+    int taken = 0;
+    while (weft_device_sms_take(world, 1) == WEFT_OK) {
+        taken++;
+    }
+    CHECK_OK(weft_device_sms_give(world, taken));
+    return taken;
+}
+
 /* Each rank is a domain. The last kernel of a dispatch has all blocks. */
 static void of_domains(weft_world *world, int which)
 {
@@ -166,6 +178,19 @@ static void of_domains(weft_world *world, int which)
     ep_rig_close(&rig);
 }
 
+/* With memory of all (which 0), or, since the other rank is masked, without. */
+static void claim_of_domains(weft_world *world, int which)
+{
+    ep_rig rig;
+    const int before = free_of(world);
+    ep_rig_open(&rig, world, WEFT_EP_RANK_MAJOR, 0);
+    CHECK_OK(weft_ep_route_destroy(route_of(&rig, WEFT_EP_RANK_MAJOR, 5)));
+    CHECK(free_of(world) == before - 5);
+    CHECK_OK(which == 0 ? WEFT_OK : weft_ep_mask(rig.ep, 1 - rig.rank, 0));
+    ep_rig_close(&rig);
+    CHECK_SAY(free_of(world) == before, "%d of %d multiprocessors are free", free_of(world), before);
+}
+
 static void numbers(void **state)
 {
     static const ep_rig_case cases[] = {{of_a_claim, 8}, {of_a_share, 2}, {between_halves, 4}, {of_two_pairs, 2}};
@@ -185,7 +210,7 @@ static void numbers_of_many(void **state)
 
 static void numbers_of_domains(void **state)
 {
-    static const ep_rig_case cases[] = {{of_domains, 1}};
+    static const ep_rig_case cases[] = {{of_domains, 1}, {claim_of_domains, 2}};
     (void)state;
     assert_int_equal(setenv("WEFT_CUDA_DOMAIN", "1", 1), 0);
     ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});

@@ -457,9 +457,21 @@ static weft_status group_init(weft_ep *ep)
     return WEFT_OK;
 }
 
+/* The group inside, which has the claim of multiprocessors, where it did not end with the memory of all: alone, too, so
+ * that its memory stays taken. */
+static void end_inner(const weft_ep *ep)
+{
+    weft_ep *inner = ep->between->inner;
+    if (inner != NULL) {
+        inner->dead = WEFT_ERR_STATE;
+        (void)ep->calls->destroy(inner);
+    }
+}
+
 static void group_fini(weft_ep *ep)
 {
     if (ep->between != NULL) {
+        end_inner(ep);
         wefti_cuda_ep_free(ep->between->cuda, ep->between->owned);
     }
     wefti_free(ep->between);
@@ -484,6 +496,7 @@ static weft_status give_back(weft_ep *ep)
         status = status != WEFT_OK ? status : freed;
     }
     weft_status ended = ep->calls->destroy(between->inner);
+    between->inner = NULL;
     weft_status parted = weft_team_destroy(between->team);
     return status != WEFT_OK ? status : ended != WEFT_OK ? ended : parted;
 }
