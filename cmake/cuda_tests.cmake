@@ -325,7 +325,7 @@ if(TARGET weftrun)
 endif()
 
 if(CMOCKA_FOUND)
-    foreach(name attach_torture attach_peers ep_alone ep_created ep_graph ep_lent ep_limits ep_pad ep_passing ep_refused
+    foreach(name attach_torture attach_peers ep_alone ep_created ep_full_slab ep_graph ep_lent ep_limits ep_pad ep_passing ep_refused
             ep_route_memory ep_sms ep_statistics ep_weigh ep_wrap headers shared_streams watch)
         weft_add_test_program(${name}_test ${PROJECT_SOURCE_DIR}/tests/gpu/${name}_test.c)
         if(name MATCHES "^ep_")
