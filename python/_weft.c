@@ -361,6 +361,7 @@ CALL_GIVING(route_bytes, 8, size_t, PyLong_FromSize_t, bytes_of_route(a, &value)
 CALL(route_destroy, 1, weft_ep_route_destroy(POINTER(a[0])))
 CALL_GIVING(route_generation, 1, uint64_t, PyLong_FromUnsignedLongLong, weft_ep_route_generation(POINTER(a[0]), &value))
 CALL(route_expect, 2, weft_ep_route_expect(POINTER(a[0]), a[1]))
+CALL(route_sms, 2, weft_ep_route_sms(POINTER(a[0]), NUMBER(a[1])))
 
 static weft_ep_choices choices_of(const uint64_t *a)
 {
@@ -614,6 +615,7 @@ static PyMethodDef methods[] = {
     METHOD(route_destroy),
     METHOD(route_generation),
     METHOD(route_expect),
+    METHOD(route_sms),
     METHOD(route_update),
     METHOD(route_choose),
     METHOD(route_query),

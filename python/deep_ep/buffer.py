@@ -294,8 +294,13 @@ class Buffer:
         for i, (shape, route, last) in enumerate(self._idle):
             if shape == key and (last == stream or self._streams.is_idle(last)):
                 del self._idle[i]
+                route.use_sms(0)
                 return _Lease(route, key, self._idle, stream)
         return _Lease(group.route(topk, layout, **more), key, self._idle, stream)
+
+    @staticmethod
+    def _sms_of(config):
+        return Buffer.num_sms if config is None else config.num_sms
 
     def _call(self, previous_event, async_finish, allocate_on_comm_stream):
         return Call(self._streams, previous_event, async_finish and allocate_on_comm_stream and has_event(previous_event))
@@ -363,6 +368,7 @@ class Buffer:
                                                        config, stream)
             else:
                 assert topk_idx is None and topk_weights is None, "with a handle topk_idx and topk_weights are its"
+                handle.route.use_sms(self._sms_of(config))
                 assert data.shape[0] == handle.in_rank.shape[0], f"x has {data.shape[0]} tokens, and the handle {handle.in_rank.shape[0]}"
             results = self._move(call, handle, data, scales, topk_idx, topk_weights, is_new, stream, num_worst_tokens == 0)
             if is_new:  # while the rows move
@@ -383,7 +389,7 @@ class Buffer:
         assert in_rank.shape == (tokens, self.group_size) and (by_rank or topk_idx.shape[0] == tokens), (
             f"x has {tokens} tokens, is_token_in_rank is {tuple(in_rank.shape)}, topk_idx {'None' if by_rank else tuple(topk_idx.shape)}")
         group = self._group_of("ht", experts, *self._tell_all(tokens, k, width).max(0).tolist())
-        sms = (config.num_sms if config is not None else Buffer.num_sms) if self._device.type == "cuda" else 0
+        sms = self._sms_of(config)
         lease = self._lease(group, stream, 0 if by_rank else k, flags=ep.DESTINATIONS if by_rank else 0, sms=sms)
         route, counts, is_awaited = lease.route, None, not worst or stream is None
         if is_awaited:
@@ -458,6 +464,7 @@ class Buffer:
                     summed = torch.empty(tokens, topk_weights.shape[1], dtype=torch.float32, device=x.device)
             x, biases = x.contiguous(), [one.contiguous() for one in biases]
             topk_weights = None if topk_weights is None else topk_weights.contiguous()
+            handle.route.use_sms(self._sms_of(config))
             handle.route.combine(_rows(x), _rows(out), bias=biases, values=topk_weights, values_out=summed, stream=stream)
         return out, summed, call.end(async_finish, (*given, x, topk_weights, *biases), (out, summed))
 

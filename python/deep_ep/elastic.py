@@ -240,6 +240,7 @@ class ElasticBuffer:
                 for name, value in (("num_experts", num_experts), ("expert_alignment", expert_alignment),
                                     ("num_max_tokens_per_rank", num_max_tokens_per_rank)):
                     assert value in (None, getattr(handle, name)), f"{name} is {value}, and the handle's {getattr(handle, name)}"
+                handle.route.use_sms(num_sms)
                 if weights is not None:  # the same routing, with other weights
                     handle.route.update(handle.topk_idx, weights, stream=stream)
             recv, recv_scales, got_weights, here = self._results(call, data, scales, weights, handle, use_tma_aligned_col_major_sf)
@@ -347,6 +348,7 @@ class ElasticBuffer:
                     summed = torch.empty(tokens, k, dtype=torch.float32, device=x.device)
             topk_weights = None if topk_weights is None else topk_weights.contiguous()
             after(previous_event_before_epilogue)
+            (handle if handle.by_choice is None else handle.by_choice).route.use_sms(num_sms)
             if handle.by_choice is not None:
                 self._combine_choices(x, handle, topk_weights, out, summed, biases, stream)
             else:

@@ -224,6 +224,7 @@ class Counted:
 def life():
     """Several at once, of several sizes; made again; what is not there."""
     import deep_ep
+    import weft.ep
 
     group = open_group()
     one, two = deep_ep.Buffer(group, explicitly_destroy=True), deep_ep.Buffer(group, 1 << 30, low_latency_mode=True)
@@ -255,6 +256,13 @@ def life():
             with pytest.raises((TypeError, ValueError)):
                 one.combine(handle=got[4], **wrong)
     one.combine(got[0], got[4])
+    numbers, use_sms = [], weft.ep.Route.use_sms
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(weft.ep.Route, "use_sms", lambda route, count: (numbers.append(count), use_sms(route, count)))
+        one.dispatch(x, handle=got[4], config=deep_ep.Config(8))
+        one.combine(got[0], got[4], config=deep_ep.Config(4))
+        one.combine(got[0], got[4])
+    assert numbers == [8, 4, deep_ep.Buffer.num_sms]
     raw = deep_ep.Buffer(group, 1030, explicitly_destroy=True)
     assert raw.get_local_buffer_tensor(torch.int32).shape == (257,)
     assert raw.get_local_buffer_tensor(torch.int64, torch.Size([2, 3]), offset=1000 - 48).shape == (2, 3)

@@ -246,6 +246,11 @@ class Route:
             self._handle = 0
             self._closer()
 
+    def use_sms(self, count):
+        """The multiprocessors of the calls from now on, at most what the group has claimed; 0: the route's sms. Of no effect on the
+        CPU. Local."""
+        _weft.route_sms(self._handle, count)
+
     def _choices(self, ids, weights, destinations):
         chosen = destinations if self.is_by_destination else ids
         _check_place(self.group.on_device, chosen, weights)
