@@ -72,5 +72,7 @@ figures "slots, fp8" --layout slots-source,slots-expert --dtype bf16-fp8 --token
 figures "slots, halves" --layout slots-source --mode ll --tokens 8,128 --sms 132
 figures "halves, rows with send" --mode ht,ll,eager --layout rank-major,expert-major --tokens 512,4096 --sms 132
 figures "halves, rows with send, fp8" --mode ll,eager --dtype fp8,bf16-fp8 --tokens 512,4096 --sms 132
+figures "two pairs of halves" --mode ll,two --layout slots-source,slots-expert,rank-major --tokens 128 --sms 64
+figures "counts" --counts --layout $layouts --tokens 128,512 --sms 132
 keep_record "$record" bench/gpu/ep_table.py
 [ $failed = 0 ]

@@ -11,7 +11,8 @@ def key_of(f):
     """(call, route, dtype, layout, gate, T, SMs)."""
     route = f["route"] if "route" in f else f["routing"] + (", plain buffers" if f["buffers"] == "plain" else "")
     layout = "slots by expert" if f.get("slots") == "expert" else f["layout"]
-    layout += {"ll": ", halves", "eager": ", halves, rows with send"}.get(f.get("mode"), "") if "buffers" in f else ""
+    modes = {"ll": ", halves", "eager": ", halves, rows with send", "two": ", two pairs of halves"}
+    layout += modes.get(f.get("mode"), "") if "buffers" in f else ""
     gate = f["gate"] if "gate" in f else f["skew"]
     return f["name"], route, f["dtype"], layout, gate, f["tokens"], f["sms"]
 

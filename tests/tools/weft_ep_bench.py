@@ -64,6 +64,14 @@ class Bench(unittest.TestCase):
         self.assertEqual({f.get("slots") for f in figures}, {None, "source", "expert"})
         self.assertEqual({f["mode"] for f in figures}, {"ht", "ll", "eager"})
 
+    def test_two_pairs(self):
+        figures, _ = self.lines(*SMALL, "--threads", "2", "--layout", "rank-major,expert-major,slots-source,slots-expert",
+                                "--routing", "fresh,cached", "--mode", "ll,two", "--repeats", "1", "--backward")
+        by = {(f["name"], f["impl"], f["mode"], f["tokens"], f["layout"]): f["bytes"] for f in figures if "bytes" in f}
+        for (name, impl, mode, *rest), count in by.items():
+            if mode == "two" and count:
+                self.assertEqual(count, by[name, impl, "ll", *rest] * (1 if "bwd" in name else 2))
+
     def test_backward(self):
         figures, table = self.lines(*SMALL, "--threads", "2", "--backward", "--layout", "expert-major,slots-expert")
         self.assertEqual(sum(f["name"] in ("ep_dispatch_bwd", "ep_combine_bwd") for f in figures), 8)
@@ -93,6 +101,8 @@ class Bench(unittest.TestCase):
                     self.assertEqual(by["weft"], by["memcpy"])
                     self.assertGreater(by["weft"], 0)
 
+        self.assertEqual(run("--memcpy", "--mode", "two").returncode, 2)
+
     def test_unweighted(self):
         self.lines(*SMALL, "--unweighted", "--threads", "3", "--layout", "rank-major,expert-major,slots-source,slots-expert")
 
@@ -108,6 +118,15 @@ class Bench(unittest.TestCase):
         figures, _ = self.lines(*shape, "--tokens", "3", "--threads", "2", "--mode", "ll,eager", "--layout", "rank-major,expert-major",
                                 "--dtype", "fp8,bf16-fp8", "--routing", "fresh,cached", fake=True)
         self.assertEqual(len({(f["mode"], f["layout"], f["dtype"], f["routing"]) for f in figures if "fp8" in f["dtype"]}), 16)
+        figures, table = self.lines(*shape, "--tokens", "3", "--threads", "2", "--mode", "ht,ll,two", "--layout",
+                                    "rank-major,slots-expert", "--routing", "fresh,cached", "--counts", fake=True)
+        counts = [(f["mode"], f["layout"], f["impl"], f["routing"]) for f in figures if f["name"] == "ep_counts"]
+        self.assertEqual(sorted(counts), [(mode, layout, impl, "fresh") for mode in ("ht", "ll")
+                                          for layout in ("rank-major", "slots") for impl in ("update", "weft")])
+        by = {f["mode"]: f["bytes"] for f in figures if f["name"] == "ep_pair" and f["layout"] == "rank-major"}
+        self.assertEqual(by["two"], 2 * by["ll"])
+        self.assertIn("update", table.splitlines()[1])
+        self.assertEqual(run("--counts").returncode, 2)
         done = run(*shape, "--tokens", "3", "--threads", "33", "--mode", "eager", fake=True)  # more than can leave with send
         self.assertIn("not supported: weft_ep_create: flags has WEFT_EP_ROWS_WITH_SEND", done.stdout)
 

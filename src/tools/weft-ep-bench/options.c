@@ -27,7 +27,9 @@ static const char help[] =
     "  -r, --routing LIST     fresh: each dispatch agrees on a new one; cached: one for all (cached)\n"
     "  -m, --mode LIST        ht: whole calls; ll: their halves, send and recv; eager: the same, on GPUs with rows "
     "that\n"
-    "                         leave with send in all layouts (WEFT_EP_ROWS_WITH_SEND) (ht)\n"
+    "                         leave with send in all layouts (WEFT_EP_ROWS_WITH_SEND); two: two pairs of halves, on "
+    "two\n"
+    "                         routes: send, send, recv, recv (ht)\n"
     "  -B, --buffers LIST     symmetric: rows are received where senders write them; plain: in other memory "
     "(symmetric)\n"
     "  -W, --worst-case       limits and receive buffers for whatever may come, not for what does\n"
@@ -43,6 +45,9 @@ static const char help[] =
     "      --memcpy           in turn with each call, the same rows from the same to the same places by memcpy; on the "
     "host,\n"
     "                         rank-major, in symmetric buffers\n"
+    "      --counts           on GPUs: the time from a dispatch with a new routing until the host has its counts, and "
+    "the\n"
+    "                         same of an update, by which nothing moves\n"
     "      --unweighted       combine adds rows without weights\n"
     "      --threads N        PEs are threads of this process\n"
     "  -c, --check            compare what arrives with what must; exit with 1 if it differs\n"
@@ -73,8 +78,8 @@ static const char help[] =
 
 static int can_copy(const bench_options *options, const bench_point *point)
 {
-    return !options->on_device && point->layout == BENCH_RANK_MAJOR && point->buffers == BENCH_SYMMETRIC &&
-           bench_sent_dtype(point->dtype) == bench_combined_dtype(point->dtype) &&
+    return !options->on_device && point->mode != BENCH_TWO && point->layout == BENCH_RANK_MAJOR &&
+           point->buffers == BENCH_SYMMETRIC && bench_sent_dtype(point->dtype) == bench_combined_dtype(point->dtype) &&
            bench_received_dtype(point->dtype) != WEFT_EP_FP8_E4M3;
 }
 
@@ -98,10 +103,10 @@ static int check_points(const bench_options *options)
         }
         if (options->beside_memcpy && !can_copy(options, &point)) {
             fprintf(stderr,
-                    "weft-ep-bench: --memcpy is for the host, rank-major, symmetric and bf16, f16 or f32; not for "
-                    "%s %s %s%s\n",
+                    "weft-ep-bench: --memcpy is for the host, rank-major, one pair, symmetric and bf16, f16 or f32; "
+                    "not for %s %s %s%s, mode %s\n",
                     bench_layout_names[point.layout], bench_buffers_names[point.buffers],
-                    bench_dtype_names[point.dtype], options->on_device ? " on GPUs" : "");
+                    bench_dtype_names[point.dtype], options->on_device ? " on GPUs" : "", bench_mode_names[point.mode]);
             return TOOL_USAGE;
         }
     }
@@ -134,6 +139,7 @@ int bench_options_parse(bench_options *options, int argc, char **argv)
         {"threads", '\0', TOOL_NUMBER, &options->threads, 1, THREADS_MAX, NULL, 0},
         {"check", 'c', TOOL_FLAG, &options->check, 0, 0, NULL, 0},
         {"memcpy", '\0', TOOL_FLAG, &options->beside_memcpy, 0, 0, NULL, 0},
+        {"counts", '\0', TOOL_FLAG, &options->counts, 0, 0, NULL, 0},
         {"unweighted", '\0', TOOL_FLAG, &options->unweighted, 0, 0, NULL, 0},
         {"json", 'j', TOOL_TEXT, &options->json, 0, 0, NULL, 0},
         {"machine", '\0', TOOL_TEXT, &options->machine, 0, 0, NULL, 0},
@@ -168,6 +174,10 @@ int bench_options_parse(bench_options *options, int argc, char **argv)
     if (wants_version) {
         tool_print_version();
         return 0;
+    }
+    if (options->counts && !options->on_device) {
+        fprintf(stderr, "weft-ep-bench: --counts is for GPUs: give --gpu, too\n");
+        return TOOL_USAGE;
     }
     return check_points(options);
 }

@@ -28,6 +28,7 @@ typedef struct bench_options {
     int threads; /* 0: PEs are processes */
     int check;
     int beside_memcpy; /* time the same rows by memcpy, in turn */
+    int counts; /* time when the host has the counts of new routings */
     int unweighted; /* combine adds rows as they are */
     uint64_t seed;
     const char *json; /* NULL: none */

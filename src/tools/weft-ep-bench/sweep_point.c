@@ -10,7 +10,7 @@ const char *const bench_layout_names[BENCH_LAYOUTS] = {BENCH_LAYOUT_TABLE(NAME)}
 #undef NAME
 const char *const bench_skew_names[BENCH_SKEWS] = {"uniform", "zipf", "one-rank"};
 const char *const bench_routing_names[BENCH_ROUTINGS] = {"fresh", "cached"};
-const char *const bench_mode_names[BENCH_MODES] = {"ht", "ll", "eager"};
+const char *const bench_mode_names[BENCH_MODES] = {"ht", "ll", "eager", "two"};
 const char *const bench_buffers_names[BENCH_BUFFERS] = {"symmetric", "plain"};
 
 weft_ep_dtype bench_sent_dtype(bench_dtype dtype)

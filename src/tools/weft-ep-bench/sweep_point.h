@@ -44,6 +44,7 @@ typedef enum bench_mode {
     BENCH_HT, /* whole calls */
     BENCH_LL, /* the halves, one behind the other: send, recv */
     BENCH_EAGER, /* the same in a group with WEFT_EP_ROWS_WITH_SEND */
+    BENCH_TWO, /* two pairs of halves of each: both sends, then both recvs */
     BENCH_MODES
 } bench_mode;
 

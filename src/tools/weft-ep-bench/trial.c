@@ -10,6 +10,7 @@
 #include "tools/weft-ep-bench/arrays.h"
 #include "tools/weft-ep-bench/check.h"
 #include "tools/weft-ep-bench/copies.h"
+#include "tools/weft-ep-bench/counts.h"
 #include "tools/weft-ep-bench/gate.h"
 #include "weft/coll.h"
 
@@ -27,7 +28,9 @@ typedef struct trial {
     int64_t rows; /* this PE receives */
     weft_ep *ep;
     weft_ep_route *route;
-    size_t memory_bytes;
+    bench_arrays other_arrays; /* of the second of two pairs, in that mode */
+    weft_ep_route *other_route; /* likewise; else NULL */
+    size_t memory_bytes; /* of the routes */
     double *times; /* symmetric: of this PE, then of the slowest */
 } trial;
 
@@ -42,10 +45,42 @@ static weft_ep_choices choices_of(const trial *t)
     return choices;
 }
 
+/* Two pairs of halves that are outstanding at once. */
+static weft_status two_dispatches(trial *t)
+{
+    weft_stream *stream = t->backend->stream;
+    weft_ep_choices choices = choices_of(t);
+    weft_status status = WEFT_OK;
+    if (t->point->routing == BENCH_FRESH) {
+        status = weft_ep_route_choose(t->route, &choices);
+        status = status != WEFT_OK ? status : weft_ep_route_choose(t->other_route, &choices);
+    }
+    status = status != WEFT_OK ? status : weft_ep_dispatch_send(t->route, &t->arrays.in, &t->arrays.received, stream);
+    status = status != WEFT_OK
+                 ? status
+                 : weft_ep_dispatch_send(t->other_route, &t->other_arrays.in, &t->other_arrays.received, stream);
+    status = status != WEFT_OK ? status : weft_ep_dispatch_recv(t->route, stream);
+    return status != WEFT_OK ? status : weft_ep_dispatch_recv(t->other_route, stream);
+}
+
+static weft_status two_combines(const trial *t, unsigned flags)
+{
+    weft_stream *stream = t->backend->stream;
+    weft_status status = weft_ep_combine_send(t->route, &t->arrays.results, &t->arrays.out, flags, stream);
+    status = status != WEFT_OK
+                 ? status
+                 : weft_ep_combine_send(t->other_route, &t->other_arrays.results, &t->other_arrays.out, flags, stream);
+    status = status != WEFT_OK ? status : weft_ep_combine_recv(t->route, stream);
+    return status != WEFT_OK ? status : weft_ep_combine_recv(t->other_route, stream);
+}
+
 static weft_status dispatch(void *context)
 {
     trial *t = context;
     weft_stream *stream = t->backend->stream;
+    if (t->point->mode == BENCH_TWO) {
+        return two_dispatches(t);
+    }
     weft_ep_choices choices = choices_of(t);
     weft_status status = t->point->routing == BENCH_FRESH ? weft_ep_route_choose(t->route, &choices) : WEFT_OK;
     if (status != WEFT_OK) {
@@ -63,11 +98,21 @@ static weft_status combine(void *context)
     trial *t = context;
     weft_stream *stream = t->backend->stream;
     unsigned flags = t->options->unweighted ? 0 : WEFT_EP_WEIGHTED;
+    if (t->point->mode == BENCH_TWO) {
+        return two_combines(t, flags);
+    }
     if (t->point->mode == BENCH_HT) {
         return weft_ep_combine(t->route, &t->arrays.results, &t->arrays.out, flags, stream);
     }
     weft_status status = weft_ep_combine_send(t->route, &t->arrays.results, &t->arrays.out, flags, stream);
     return status != WEFT_OK ? status : weft_ep_combine_recv(t->route, stream);
+}
+
+static weft_status update(void *context)
+{
+    trial *t = context;
+    weft_ep_choices choices = choices_of(t);
+    return weft_ep_route_update(t->route, &choices, t->backend->stream);
 }
 
 /* The results stand for the gradients of the received rows, and the sums for those of the tokens. */
@@ -128,6 +173,7 @@ static weft_status create_group(trial *t)
     config.slot_tokens_max = is_slots ? t->point->tokens : 0;
     config.on_device = t->backend->on_device;
     config.flags = t->point->mode == BENCH_EAGER ? WEFT_EP_ROWS_WITH_SEND : 0;
+    config.pairs_max = t->point->mode == BENCH_TWO ? 2 : 1;
     plan.topk = t->point->topk;
     plan.layout = bench_weft_layout(t->point->layout);
     plan.alignment = t->point->layout == BENCH_EXPERT_MAJOR ? t->options->alignment : 0;
@@ -136,7 +182,12 @@ static weft_status create_group(trial *t)
     if (status == WEFT_OK) {
         status = weft_ep_route_bytes(t->ep, &plan, &t->memory_bytes);
     }
-    return status != WEFT_OK ? status : weft_ep_route_create(t->ep, &plan, NULL, &t->route);
+    status = status != WEFT_OK ? status : weft_ep_route_create(t->ep, &plan, NULL, &t->route);
+    if (status == WEFT_OK && t->point->mode == BENCH_TWO) {
+        t->memory_bytes *= 2;
+        status = weft_ep_route_create(t->ep, &plan, NULL, &t->other_route);
+    }
+    return status;
 }
 
 /* On GPUs with a first dispatch of a new routing, which must find everything there. */
@@ -156,8 +207,9 @@ static weft_status create(trial *t)
 static int destroy(trial *t)
 {
     int failed = tool_failed(weft_ep_route_destroy(t->route), "weft_ep_route_destroy") ||
+                 tool_failed(weft_ep_route_destroy(t->other_route), "weft_ep_route_destroy") ||
                  tool_failed(weft_ep_destroy(t->ep), "weft_ep_destroy");
-    t->route = NULL;
+    t->route = t->other_route = NULL;
     t->ep = NULL;
     return failed;
 }
@@ -268,7 +320,9 @@ static weft_status rehearse(trial *t)
 {
     weft_ep_host_counts counts;
     weft_ep_choices choices = choices_of(t);
-    weft_status status = weft_ep_route_update(t->route, &choices, t->backend->stream);
+    weft_status status =
+        t->other_route != NULL ? weft_ep_route_update(t->other_route, &choices, t->backend->stream) : WEFT_OK;
+    status = status != WEFT_OK ? status : update(t);
     status = status != WEFT_OK ? status : weft_ep_route_query(t->route, t->backend->stream, &counts);
     if (status != WEFT_OK || has_wrong_counts(t, &counts)) {
         return status != WEFT_OK ? status : WEFT_ERR_STATE;
@@ -279,6 +333,7 @@ static weft_status rehearse(trial *t)
         return status;
     }
     if (bench_check_received(&t->arrays, t->backend, t->options, t->point) ||
+        (t->other_route != NULL && bench_check_received(&t->other_arrays, t->backend, t->options, t->point)) ||
         (t->options->beside_memcpy && check_copies(t))) {
         return WEFT_ERR_STATE;
     }
@@ -287,8 +342,12 @@ static weft_status rehearse(trial *t)
     if (status == WEFT_ERR_UNSUPPORTED) { /* as its figure will say */
         return WEFT_OK;
     }
-    return status == WEFT_OK && bench_check_combined(&t->arrays, t->backend, t->options, t->point) ? WEFT_ERR_STATE
-                                                                                                   : status;
+    if (status == WEFT_OK &&
+        (bench_check_combined(&t->arrays, t->backend, t->options, t->point) ||
+         (t->other_route != NULL && bench_check_combined(&t->other_arrays, t->backend, t->options, t->point)))) {
+        return WEFT_ERR_STATE;
+    }
+    return status;
 }
 
 static int time_call(trial *t, weft_status (*call)(void *context), const char *what, tool_figure *figure)
@@ -301,11 +360,26 @@ static int time_call(trial *t, weft_status (*call)(void *context), const char *w
     return tool_failed(status, what) || summarise(t, t->times, options->repeats, figure);
 }
 
+/* When the host has the counts, of new routings by calls one after the other. */
+static int time_counts(trial *t, weft_status (*call)(void *context), const char *what, tool_figure *figure)
+{
+    const bench_options *options = t->options;
+    const bench_counts counts = {.backend = t->backend, .route = t->route, .call = call, .context = t};
+    return tool_failed(bench_counts_time(&counts, options->warmup, options->repeats, t->times), what) ||
+           summarise(t, t->times, options->repeats, figure);
+}
+
+/* How many pairs a call is of. */
+static int pairs_of(const trial *t)
+{
+    return t->point->mode == BENCH_TWO ? 2 : 1;
+}
+
 /* What the rows of the rank that sends most take at least. */
 static int time_floor(trial *t, const weft_ep_rows *rows, tool_figure *figure)
 {
     int64_t sent = bench_gate_most_sent(t->point, weft_world_pes(t->world), t->options->seed);
-    size_t bytes = sent > 0 ? (size_t)sent * bench_row_bytes(rows) : 0;
+    size_t bytes = sent > 0 ? (size_t)pairs_of(t) * (size_t)sent * bench_row_bytes(rows) : 0;
     if (bytes == 0) {
         return 0;
     }
@@ -359,8 +433,8 @@ static int time_forward(trial *t, bench_figures *figures)
 static int time_all(trial *t, bench_figures *figures)
 {
     int64_t rows = bench_gate_sent(t->point, weft_world_pes(t->world), t->options->seed, weft_world_pe(t->world));
-    double sent = (double)rows * (double)bench_row_bytes(&t->arrays.received.rows);
-    double returned = (double)rows * (double)bench_row_bytes(&t->arrays.results);
+    double sent = pairs_of(t) * (double)rows * (double)bench_row_bytes(&t->arrays.received.rows);
+    double returned = pairs_of(t) * (double)rows * (double)bench_row_bytes(&t->arrays.results);
     if (rows < 0 || time_forward(t, figures)) {
         return 1;
     }
@@ -368,13 +442,18 @@ static int time_all(trial *t, bench_figures *figures)
                                  time_call(t, combine_bwd, "weft_ep_combine_bwd", &figures->combine_bwd))) {
         return 1;
     }
+    if (t->options->counts && t->point->routing == BENCH_FRESH && t->point->mode != BENCH_TWO &&
+        (time_counts(t, dispatch, "the counts of a dispatch", &figures->counts) ||
+         time_counts(t, update, "the counts of an update", &figures->update_counts))) {
+        return 1;
+    }
     if (t->options->beside_memcpy) { /* the floor is of the same rows */
         figures->dispatch_floor.bytes = sent;
         figures->combine_floor.bytes = returned;
         figures->pair_floor.bytes = sent + returned;
     }
-    figures->dispatch_bwd.bytes = returned;
-    figures->combine_bwd.bytes = returned;
+    figures->dispatch_bwd.bytes = returned / pairs_of(t); /* which are whole calls in all modes */
+    figures->combine_bwd.bytes = returned / pairs_of(t);
     figures->dispatch.bytes = sent;
     figures->combine.bytes = returned;
     figures->pair.bytes = sent + returned;
@@ -436,11 +515,15 @@ int bench_trial_run(bench_backend *backend, const bench_options *options, const 
     }
     t.times = times;
     if (bench_arrays_create(&t.arrays, backend, options, point, rows) ||
+        (point->mode == BENCH_TWO && bench_arrays_create(&t.other_arrays, backend, options, point, rows)) ||
         (options->beside_memcpy && bench_copies_create(&t.copies, &t.arrays, world, point, options->seed)) ||
         run(&t, figures)) {
         return 1; /* other PEs may be in other calls, so no collective frees the rest: the world's end does */
     }
     bench_copies_destroy(&t.copies);
     bench_arrays_destroy(&t.arrays, backend);
+    if (point->mode == BENCH_TWO) {
+        bench_arrays_destroy(&t.other_arrays, backend);
+    }
     return tool_failed(weft_free(world, times), "weft_free");
 }

@@ -16,6 +16,8 @@ typedef struct bench_figures {
     tool_figure dispatch_floor; /* without samples where one PE is alone */
     tool_figure combine_floor;
     tool_figure pair_floor; /* with --memcpy only, of which the other two are then figures */
+    tool_figure counts; /* with --counts only: until the host has those of a dispatch */
+    tool_figure update_counts; /* likewise of an update */
     tool_figure setup;
     tool_figure memory;
     char missing[256]; /* not empty: what the library says is not supported here; no figure counts */
