@@ -108,6 +108,7 @@ static ep_session_plan plan_of(const property_case *one)
     if (random_below(&state, 16) == 0) {
         plan.slow_us = 100;
     }
+    plan.flags = random_below(&state, 4) == 0 ? WEFT_EP_STATISTICS : 0;
     return plan;
 }
 

@@ -52,6 +52,7 @@
     X(MASKED, "ranks masked")                                                                                          \
     X(REJOINED, "of these back in step")                                                                               \
     X(GROWN, "ranks whose group's limits grew")                                                                        \
+    X(STATISTICS, "groups that keep statistics")                                                                       \
     X(DOMAINS, "groups of several domains")                                                                            \
     X(LARGE, "dispatches of more than 256 KiB a rank")
 

@@ -455,6 +455,7 @@ static int create_group(ep_session *session, session_group *group)
     config.domain_of = group->setup.has_map ? group->setup.labels : NULL;
     config.experts_of_rank = group->setup.uneven ? group->setup.table : NULL;
     config.on_device = session->place.on_device;
+    config.flags = session->plan->flags;
     group->grows = session->plan->grows && !session->place.on_device;
     if (group->grows) {
         ep_config_forget(&session->common, &config);
@@ -474,8 +475,21 @@ static int create_group(ep_session *session, session_group *group)
     return 1;
 }
 
+/* No more calls than were made; their rows are compared in tests/threads/ep_stats_test.c. */
+static void check_statistics(const ep_session *session, const session_group *group)
+{
+    weft_ep_stats stats = WEFT_EP_STATS_INIT;
+    CHECK_OK(weft_ep_stats_query(group->ep, &stats));
+    CHECK_SAY(stats.dispatches + stats.combines <= session->salt, "%d dispatches and %d combines of %u calls",
+              (int)stats.dispatches, (int)stats.combines, session->salt);
+    ep_cover(EP_COVER_STATISTICS, session->rank == 0 && stats.dispatches + stats.combines > 0);
+}
+
 static void destroy_group(const ep_session *session, session_group *group)
 {
+    if ((session->plan->flags & WEFT_EP_STATISTICS) != 0) {
+        check_statistics(session, group);
+    }
     if (group->grows) {
         check_limits(group);
     }

@@ -140,6 +140,7 @@ static void run_case(job *of, uint64_t seed, const ep_size *size)
             bring_back(of, ep, masked, away);
         }
     }
+    ep_cover(EP_COVER_STATISTICS, of->pe->pe == 0 && (config.flags & WEFT_EP_STATISTICS) != 0);
     weft_ep_config limits = WEFT_EP_CONFIG_INIT;
     CHECK_OK(weft_ep_limits(ep, &limits));
     ep_cover(EP_COVER_GROWN, grows && (limits.tokens_max > config.tokens_max || limits.topk_max > config.topk_max ||
