@@ -1,6 +1,7 @@
-/* weft/device/on_host.cuh: the names of ptx.cuh, atomics.cuh and scope.cuh for a CPU, where a kernel is one thread. For
- * tests: what waits, flags and counts in the device headers runs here under ThreadSanitizer, which sees the acquires
- * and releases but no fences, so that relaxed stores after a fence are releases here. */
+/* weft/device/on_host.cuh: the names of ptx.cuh, atomics.cuh and scope.cuh for a CPU, where a kernel is one thread, or,
+ * with WEFT_DEVICE_ON_HOST_THREADS, has the warps and blocks that its includer brings. For tests: what waits, flags and
+ * counts in the device headers runs here under ThreadSanitizer, which sees the acquires and releases but no fences, so
+ * that relaxed stores after a fence are releases here. */
 #ifndef WEFTI_DEVICE_ON_HOST_CUH
 #define WEFTI_DEVICE_ON_HOST_CUH
 
@@ -83,11 +84,13 @@ WEFTI_DEVICE wefti_u64 wefti_time_ns()
     return (wefti_u64)now.tv_sec * 1000000000u + (wefti_u64)now.tv_nsec;
 }
 
+#if !defined(WEFT_DEVICE_ON_HOST_THREADS)
 WEFTI_DEVICE void wefti_rest(unsigned ns)
 {
     const struct timespec pause = {0, (long)ns};
     nanosleep(&pause, NULL);
 }
+#endif
 
 typedef struct alignas(16) wefti_wide { /* a CPU ends a program that reads one elsewhere, as a GPU does */
     wefti_u32 x, y, z, w;
@@ -186,6 +189,7 @@ WEFTI_DEFINE_BITWISE(xor, ^)
 
 /* ---- a scope of one thread ---- */
 
+#if !defined(WEFT_DEVICE_ON_HOST_THREADS)
 WEFTI_DEVICE void wefti_sync_warp()
 {
 }
@@ -214,5 +218,6 @@ WEFTI_DEVICE int wefti_first_of_warp(int value)
 {
     return value;
 }
+#endif
 
 #endif

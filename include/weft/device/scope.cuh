@@ -19,7 +19,7 @@ WEFTI_DEVICE weft_scope weft_thread()
     return scope;
 }
 
-#if !defined(WEFT_DEVICE_ON_HOST)
+#if !defined(WEFT_DEVICE_ON_HOST) || defined(WEFT_DEVICE_ON_HOST_THREADS)
 
 WEFTI_DEVICE wefti_u32 wefti_thread_of_block()
 {

@@ -151,8 +151,8 @@ static void place_all(fake_grid *grid, unsigned blocks, size_t shared_bytes)
         grid->all[i].place = (fake_place){
             .thread = {i % grid->threads},
             .block = {i / grid->threads},
-            .threads = {grid->threads},
-            .blocks = {blocks},
+            .threads = {grid->threads, 1, 1},
+            .blocks = {blocks, 1, 1},
             .fixed_shared = shared,
             .dynamic_shared = shared + FAKE_FIXED_SHARED,
         };

@@ -14,6 +14,8 @@ extern "C" {
 
 typedef struct fake_index {
     unsigned x;
+    unsigned y; /* grids have one dimension */
+    unsigned z;
 } fake_index;
 
 /* What the thread that runs knows of itself. */
