@@ -163,3 +163,42 @@ foreach(source rma.c amo.c wait.c coll.c groups.cc)
         weft_add_nvshmem_fake_test(nvshmem.kernel.${name} ${pes} ${program})
     endforeach()
 endforeach()
+
+# Every routine of kernels, for every type, by a thread, a warp and a block, against a model: tests/faces/nvshmem/every,
+# whose kernels are generated. Their threads are coroutines.
+set(weft_every ${weft_nvshmem_tests}/every)
+set(weft_every_made ${PROJECT_BINARY_DIR}/generated/nvshmem_every)
+set(weft_every_program ${PROJECT_BINARY_DIR}/tests/nvshmem_kernel_every)
+file(GLOB weft_every_parts CONFIGURE_DEPENDS ${weft_every}/*)
+set(weft_every_flags -std=c++17 -Wall -Wextra -Wno-missing-field-initializers -Wno-unknown-pragmas -DWEFT_NVSHMEM_NO_CUDA
+    -I${weft_nvshmem_include} -I${PROJECT_SOURCE_DIR}/tests -I${PROJECT_SOURCE_DIR}/src -I${weft_every_made})
+set(weft_every_sources part0.cu part1.cu reduce0.cu reduce1.cu)
+list(TRANSFORM weft_every_sources PREPEND ${weft_every_made}/)
+add_custom_command(OUTPUT ${weft_every_sources} ${weft_every_made}/parts.h
+    COMMAND ${Python3_EXECUTABLE} ${weft_every}/generate.py ${weft_every_made} 2
+    DEPENDS ${weft_every_parts} ${weft_nvshmem_tables} VERBATIM)
+set(weft_every_objects ${weft_every_made}/model.o)
+add_custom_command(OUTPUT ${weft_every_made}/model.o
+    COMMAND ${WEFT_CXX} ${weft_every_flags} -O2 -g1 -DNVSHMEM_HOSTLIB_ONLY -c ${weft_every}/model.cc -o ${weft_every_made}/model.o
+    DEPENDS ${weft_every_parts} ${weft_every_made}/parts.h ${weft_nvshmem_headers} VERBATIM)
+foreach(source IN LISTS weft_every_sources)
+    add_custom_command(OUTPUT ${source}.o
+        COMMAND ${WEFT_CXX} -x c++ ${weft_every_flags} -O0 -DWEFT_DEVICE_ON_HOST -DWEFT_DEVICE_ON_HOST_THREADS
+            -include ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/threads.h -c ${source} -o ${source}.o
+        DEPENDS ${source} ${weft_every_parts} ${weft_nvshmem_headers} ${weft_device_headers}
+            ${weft_nvshmem_include}/weft_nvshmem/device.cuh ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/threads.h
+            ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/grid.h VERBATIM)
+    list(APPEND weft_every_objects ${source}.o)
+endforeach()
+add_library(fake_grid STATIC ${PROJECT_SOURCE_DIR}/src/testing/fake_driver/grid.c
+    ${PROJECT_SOURCE_DIR}/src/testing/sim/coroutine.c ${PROJECT_SOURCE_DIR}/src/testing/sim/stacks.c)
+target_link_libraries(fake_grid PRIVATE weft_flags)
+add_custom_command(OUTPUT ${weft_every_program}
+    COMMAND ${WEFT_CXX} ${weft_every_objects} -o ${weft_every_program} $<TARGET_FILE:fake_grid> $<TARGET_FILE:nvshmem_host>
+        -Wl,-rpath,${weft_nvshmem_home}/lib -ldl
+    DEPENDS ${weft_every_objects} fake_grid nvshmem_host VERBATIM)
+add_custom_target(nvshmem_kernel_every ALL DEPENDS ${weft_every_program})
+add_dependencies(nvshmem_kernel_every fake_cuda)
+foreach(pes IN LISTS weft_nvshmem_counts)
+    weft_add_nvshmem_fake_test(nvshmem.kernel.every ${pes} ${weft_every_program})
+endforeach()

@@ -71,7 +71,7 @@ WEFTI_DEVICE bool wefti_nv_is_team(nvshmem_team_t team)
 
 /* ---- who calls ---- */
 
-#if defined(WEFT_DEVICE_ON_HOST)
+#if defined(WEFT_DEVICE_ON_HOST) && !defined(WEFT_DEVICE_ON_HOST_THREADS)
 WEFTI_DEVICE weft_scope wefti_nv_warp()
 {
     return weft_thread();
@@ -269,10 +269,10 @@ WEFTI_DEVICE void wefti_nv_qp_fence(weft_scope scope, int pe, nvshmemx_qp_handle
 
 #define WEFTI_NV_WARPGROUP 128
 
-#if defined(WEFT_DEVICE_ON_HOST)
+#if defined(WEFT_DEVICE_ON_HOST) /* a block is one */
 WEFTI_DEVICE int wefti_nv_barrier_warpgroup(nvshmem_team_t team)
 {
-    return weft_dev_barrier(weft_thread(), wefti_nv_team(team));
+    return weft_dev_barrier(wefti_nv_block(), wefti_nv_team(team));
 }
 #else
 /* The warps meet at a named barrier of the group's own. The last ones are taken, 15 for the first group: 0 is the
@@ -557,11 +557,6 @@ WEFTI_DEVICE wefti_u64 wefti_nv_block_number()
     return 0;
 }
 
-/* One thread is a block. */
-WEFTI_DEVICE bool wefti_nv_is_block(weft_scope)
-{
-    return true;
-}
 #else
 WEFTI_DEVICE wefti_nv_region &wefti_nv_region_of_block()
 {
@@ -581,12 +576,13 @@ WEFTI_DEVICE wefti_u64 wefti_nv_block_number()
 {
     return blockIdx.x + (wefti_u64)gridDim.x * (blockIdx.y + (wefti_u64)gridDim.y * blockIdx.z);
 }
+#endif
 
+/* On the CPU a thread that is alone is one, too. */
 WEFTI_DEVICE bool wefti_nv_is_block(weft_scope scope)
 {
-    return scope.kind == WEFTI_SCOPE_BLOCK;
+    return scope.kind == wefti_nv_block().kind;
 }
-#endif
 
 WEFTI_DEVICE bool wefti_nv_region_is_known(const wefti_nv_region &region)
 {
