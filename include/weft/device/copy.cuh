@@ -194,6 +194,28 @@ WEFTI_DEVICE_SLOW void wefti_copy_once(wefti_u32 rank, wefti_u32 width, wefti_u6
     }
 }
 
+/* At most two accesses a thread, of 16 bytes, of which both addresses and `bytes` are multiples: both loads are under
+ * way before the first store. */
+template <class Side> WEFTI_DEVICE void wefti_copy_two(weft_scope scope, wefti_u64 to, wefti_u64 from, wefti_u32 bytes)
+{
+    const wefti_u32 at = scope.rank * 16;
+    const wefti_u32 next = at + scope.size * 16;
+    wefti_wide first;
+    wefti_wide second;
+    if (at < bytes) {
+        first = Side::load((const wefti_wide *)(from + at));
+    }
+    if (next < bytes) {
+        second = Side::load((const wefti_wide *)(from + next));
+    }
+    if (at < bytes) {
+        Side::store((wefti_wide *)(to + at), first);
+    }
+    if (next < bytes) {
+        Side::store((wefti_wide *)(to + next), second);
+    }
+}
+
 #define WEFTI_WIDE_MAX ((wefti_u64)1 << 34) /* bytes whose 16s 32 bits count */
 
 /* No scope barrier before or after. The even case is short: every warp of the scope runs through it. */

@@ -145,10 +145,15 @@ typedef wefti_from_remote_cached wefti_get_side;
 /* More than this a block gets past the cache, which would not keep it: its accesses fill the link as they are. */
 #define WEFTI_GET_CACHED_BYTES ((wefti_u64)128 << 10)
 
-/* From near memory. Where one access a thread does, it has the width that both addresses and the size allow. */
+/* From near memory. Where one access a thread does, it has the width that both addresses and the size allow. A warp's
+ * few are not worth a call out of line, which takes as long as their way through the cache. */
 WEFTI_DEVICE void wefti_dev_get_near(weft_scope scope, void *dest, wefti_u64 from, wefti_u64 bytes)
 {
     const wefti_u32 together = (wefti_u32)(wefti_u64)dest | (wefti_u32)from | (wefti_u32)bytes | 16;
+    if (scope.kind == WEFTI_SCOPE_WARP && (together & 15) == 0 && bytes <= 2 * 16 * (wefti_u64)scope.size) {
+        wefti_copy_two<wefti_get_side>(scope, (wefti_u64)dest, from, (wefti_u32)bytes);
+        return;
+    }
     const wefti_u32 width = together & -together; /* that one access may have */
     if (bytes <= (wefti_u64)width * scope.size) {
         wefti_copy_once<wefti_get_side>(scope.rank, width, (wefti_u64)dest, from, bytes);
