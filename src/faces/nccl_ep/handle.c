@@ -384,7 +384,9 @@ static ncclResult_t read_counters(const char *call, const struct ncclEpHandle *h
     }
     NEP_TRY(nep_read(call, "layout_info", info, NCCL_EP_LAYOUT_INFO_V1_SIZE, &copy, sizeof copy));
     NEP_TRY(nep_read_tensor(call, "expert_counters", copy.expert_counters, &out->experts));
-    NEP_TRY(nep_read_tensor(call, "expert_offsets", copy.expert_offsets, &out->offsets));
+    if (handle->plan.layout == WEFT_EP_EXPERT_MAJOR) { /* in flat they are not looked at, nor are src_rank_counters */
+        NEP_TRY(nep_read_tensor(call, "expert_offsets", copy.expert_offsets, &out->offsets));
+    }
     NEP_TRY(nep_read_tensor(call, "recv_total_counter", copy.recv_total_counter, &out->total));
     if ((unsigned)copy.recv_topk_idx_kind > NCCL_EP_EXPERT_ID_GLOBAL) {
         return nep_fail(ncclInvalidArgument, "%s: layout_info.recv_topk_idx_kind is %d", call,
@@ -393,11 +395,7 @@ static ncclResult_t read_counters(const char *call, const struct ncclEpHandle *h
     out->ids_are_global = copy.recv_topk_idx_kind == NCCL_EP_EXPERT_ID_GLOBAL;
     NEP_TRY(check_room(call, "expert_counters", &out->experts, local));
     NEP_TRY(check_room(call, "expert_offsets", &out->offsets, local));
-    NEP_TRY(check_room(call, "recv_total_counter", &out->total, 1));
-    if (copy.src_rank_counters != NULL || (copy.expert_offsets != NULL && handle->plan.layout == WEFT_EP_RANK_MAJOR)) {
-        return nep_fail(ncclInvalidArgument, "%s: src_rank_counters are of LL, expert_offsets of expert-major", call);
-    }
-    return ncclSuccess;
+    return check_room(call, "recv_total_counter", &out->total, 1);
 }
 
 static ncclResult_t check_routing(const char *call, const struct ncclEpHandle *handle, const ncclEpTensor_t *idx)

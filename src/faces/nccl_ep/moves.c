@@ -146,15 +146,16 @@ static ncclResult_t check_window(const char *call, const char *name, const struc
 
 /* ---- dispatch ---- */
 
-/* LL does not tell the passes apart and does not look at the field, whatever it says. */
-static ncclResult_t read_direction(const char *call, const struct ncclEpGroup *group, ncclEpPassDir_t *direction)
+/* Passes are of HT. */
+static ncclResult_t check_direction(const char *call, const struct ncclEpGroup *group, ncclEpPassDir_t direction)
 {
-    if (nep_is_ll(group)) {
-        *direction = NCCL_EP_FWD_PASS;
+    if (nep_is_ll(group) && direction != NCCL_EP_FWD_PASS) {
+        return nep_fail(ncclInvalidUsage, "%s: config.pass_direction is %d; in LL give NCCL_EP_FWD_PASS", call,
+                        (int)direction);
     }
-    if ((unsigned)*direction > NCCL_EP_BWD_PASS) {
+    if ((unsigned)direction > NCCL_EP_BWD_PASS) {
         return nep_fail(ncclInvalidArgument, "%s: config.pass_direction is %d; give NCCL_EP_FWD_PASS or _BWD_PASS",
-                        call, (int)*direction);
+                        call, (int)direction);
     }
     return ncclSuccess;
 }
@@ -196,7 +197,7 @@ static ncclResult_t read_dispatch(const ncclEpDispatchInputs_t *inputs, const nc
 
 static ncclResult_t check_dispatch(const struct ncclEpHandle *handle, dispatch_arguments *a)
 {
-    NEP_TRY(read_direction(DISPATCH, handle->group, &a->config.pass_direction));
+    NEP_TRY(check_direction(DISPATCH, handle->group, a->config.pass_direction));
     int is_backward = a->config.pass_direction == NCCL_EP_BWD_PASS;
     if (a->config.send_only && !nep_is_ll(handle->group)) {
         return nep_fail(ncclInvalidUsage, DISPATCH ": config.send_only is of LL");
@@ -363,6 +364,13 @@ static ncclResult_t apply_recipe(const struct ncclEpHandle *handle, dispatch_arg
                       a->config.round_scales ? WEFT_EP_SCALE_F32_POW2 : WEFT_EP_SCALE_F32, &a->out.rows);
 }
 
+/* HT: what comes with the rows may have room for more of them, which stays as it was. */
+static size_t room_for(const struct ncclEpHandle *handle, const ncclEpTensor_t *tensor, size_t rows, size_t per_row)
+{
+    const int has_more = !nep_is_ll(handle->group) && tensor->ndim > 0 && tensor->sizes[0] > rows;
+    return (has_more ? tensor->sizes[0] : rows) * per_row;
+}
+
 static ncclResult_t read_received(const struct ncclEpHandle *handle, dispatch_arguments *a)
 {
     const struct ncclEpGroup *group = handle->group;
@@ -372,7 +380,8 @@ static ncclResult_t read_received(const struct ncclEpHandle *handle, dispatch_ar
     ncclEpTensor_t tensor;
     NEP_TRY(nep_read_tensor(DISPATCH, "outputs.topk_weights", a->outputs.topk_weights, &tensor));
     if (tensor.magic != 0 && layout != WEFT_EP_SLOTS_EXPERT) {
-        NEP_TRY(nep_floats_of(DISPATCH, "outputs.topk_weights", group, &tensor, count, &a->out.weights));
+        NEP_TRY(nep_floats_of(DISPATCH, "outputs.topk_weights", group, &tensor,
+                              room_for(handle, &tensor, a->out.rows_capacity, per_row), &a->out.weights));
         a->weight_bytes = count * sizeof(float);
     }
     NEP_TRY(nep_read_tensor(DISPATCH, "outputs.topk_idx", a->outputs.topk_idx, &tensor));
@@ -387,7 +396,8 @@ static ncclResult_t read_received(const struct ncclEpHandle *handle, dispatch_ar
                         (int)tensor.datatype);
     }
     void *ids = NULL;
-    NEP_TRY(nep_array_of(DISPATCH, "outputs.topk_idx", group, &tensor, tensor.datatype, count, &ids));
+    NEP_TRY(nep_array_of(DISPATCH, "outputs.topk_idx", group, &tensor, tensor.datatype,
+                         room_for(handle, &tensor, a->out.rows_capacity, per_row), &ids));
     a->out.experts = ids;
     a->out.expert_type = tensor.datatype == ncclInt64 ? WEFT_EP_INT64 : WEFT_EP_INT32;
     a->out.experts_are_global = a->info.recv_topk_idx_kind == NCCL_EP_EXPERT_ID_GLOBAL ||
@@ -645,7 +655,7 @@ static ncclResult_t check_combine_recipe(const struct ncclEpGroup *group, const 
 
 static ncclResult_t check_combine(const struct ncclEpHandle *handle, combine_arguments *a)
 {
-    NEP_TRY(read_direction(COMBINE, handle->group, &a->config.pass_direction));
+    NEP_TRY(check_direction(COMBINE, handle->group, a->config.pass_direction));
     int is_backward = a->config.pass_direction == NCCL_EP_BWD_PASS;
     if ((unsigned)a->config.quant_recipe > NCCL_EP_COMB_QUANT_NVFP4) {
         return nep_fail(ncclInvalidArgument, COMBINE ": config.quant_recipe is %d", (int)a->config.quant_recipe);

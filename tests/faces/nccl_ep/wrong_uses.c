@@ -335,8 +335,6 @@ WRONG(null_ids, g->idx.data = NULL)
 WRONG(short_tensor, g->idx.size = 4)
 WRONG(float_counts, (g->experts.datatype = ncclFloat32, g->info.expert_counters = &g->experts))
 WRONG(few_counts, (g->expert_sizes[0] = 1, g->info.expert_counters = &g->experts))
-WRONG(counts_of_ll, g->info.src_rank_counters = &g->experts)
-WRONG(offsets_of_flat, g->info.expert_offsets = &g->experts)
 WRONG(small_info, g->info.size = 8)
 WRONG(no_rows_in, g->dispatch_in.tokens = NULL)
 WRONG(no_rows_out, g->dispatch_out.tokens = NULL)
@@ -487,8 +485,6 @@ static const use uses[] = {
     {update_ht, short_tensor, 0, ncclInvalidArgument, "4 bytes"},
     {update_ht, float_counts, 0, ncclInvalidArgument, "ncclInt32 or ncclInt64"},
     {update_ht, few_counts, 0, ncclInvalidArgument, "dimension 0 of tensor 'expert_counters' is 1"},
-    {update_ht, counts_of_ll, 0, ncclInvalidArgument, "src_rank_counters are of LL"},
-    {update_ht, offsets_of_flat, 0, ncclInvalidArgument, "expert_offsets of expert-major"},
     {update_ht, small_info, 0, ncclInvalidArgument, "8 bytes"},
     {dispatch_fresh, nothing, 0, ncclInvalidUsage, "no routing"},
     {dispatch_ht, no_rows_in, 0, ncclInvalidArgument, "'inputs.tokens' is needed"},
@@ -521,6 +517,9 @@ static const use uses[] = {
     {dispatch_ht, backward_with_weights, 0, ncclInvalidArgument, "takes neither"},
     {dispatch_ht, other_direction, 0, ncclInvalidArgument, "pass_direction is 2"},
     {combine_ht, other_direction, 0, ncclInvalidArgument, "pass_direction is 2"},
+    {dispatch_ll, other_direction, 1, ncclInvalidUsage, "pass_direction is 2; in LL give"},
+    {combine_ll, other_direction, 1, ncclInvalidUsage, "pass_direction is 2; in LL give"},
+    {combine_ll, combine_backward, 1, ncclInvalidUsage, "pass_direction is 1; in LL give"},
     {combine_ht, other_sums, 0, ncclInvalidArgument, "quant_recipe is 9"},
     {update_ht, other_kind, 0, ncclInvalidArgument, "recv_topk_idx_kind is 5"},
     {dispatch_ll, few_slots, 1, ncclInvalidArgument, "has 3 rows, not 4"},
@@ -546,7 +545,6 @@ static const use uses[] = {
     {create_handle, many_tokens, 0, ncclInvalidArgument, "has 5 tokens"},
     {create_handle, many_choices, 0, ncclInvalidArgument, "num_topk is 3"},
     {create_handle, small_handle, 0, ncclInvalidArgument, "8 bytes"},
-    {create_handle, counts_of_ll, 0, ncclInvalidArgument, "src_rank_counters are of LL"},
     {ask_size_nowhere, nothing, 0, ncclInvalidArgument, "'size_out' is NULL"},
     {update_nothing, nothing, 0, ncclInvalidArgument, "topk_idx is NULL"},
     {update_ht, odd_ids, 0, ncclInvalidArgument, "not initialised"},
@@ -648,10 +646,6 @@ static void step(ncclEpHandle_t handle, int is_ll)
 {
     given g;
     fill(&g, is_ll);
-    if (is_ll) { /* which does not look at it */
-        g.dispatch.pass_direction = NCCL_EP_BWD_PASS;
-        g.combine.pass_direction = (ncclEpPassDir_t)7;
-    }
     memset(y, 0xff, sizeof y);
     OK(ncclEpUpdateHandle(handle, &g.idx, NULL, NULL));
     OK(ncclEpDispatch(handle, &g.dispatch_in, &g.dispatch_out, is_ll ? &g.info : NULL, &g.dispatch, NULL));
