@@ -1,5 +1,5 @@
 # Tests of the NCCL EP face, with a stand-in for NCCL (tests/faces/nccl_ep/libnccl.c): nccl_ep.abi.* compile,
-# nccl_ep.no_gpu runs anywhere, nccl_ep.steps.N runs N threads on the fake driver.
+# nccl_ep.no_gpu runs anywhere, nccl_ep.steps.N and nccl_ep.counters.N run N threads on the fake driver.
 set(weft_nccl_ep_tests ${PROJECT_SOURCE_DIR}/tests/faces/nccl_ep)
 add_library(standin_nccl SHARED ${weft_nccl_ep_tests}/libnccl.c)
 target_include_directories(standin_nccl PRIVATE ${PROJECT_SOURCE_DIR}/tests ${weft_nccl_ep_source}/abi)
@@ -32,8 +32,12 @@ if(WEFT_NCCL_INCLUDE AND WEFT_NCCL_CUDA_INCLUDE)
     endforeach()
 endif()
 
-foreach(name no_gpu steps wrong_uses timeout many layers recipes interleaved)
-    add_executable(nccl_ep_${name} ${weft_nccl_ep_tests}/${name}.c)
+foreach(name no_gpu steps counters wrong_uses timeout many layers recipes interleaved)
+    set(parts)
+    if(name STREQUAL "steps" OR name STREQUAL "counters")
+        set(parts ${weft_nccl_ep_tests}/step.c)
+    endif()
+    add_executable(nccl_ep_${name} ${weft_nccl_ep_tests}/${name}.c ${parts})
     target_include_directories(nccl_ep_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests
         ${weft_nccl_ep_include} ${weft_nccl_ep_source}/abi)
     target_link_libraries(nccl_ep_${name} PRIVATE weft_flags weft_nccl_ep_static weft_static standin_nccl Threads::Threads
@@ -44,7 +48,6 @@ add_test(NAME nccl_ep.no_gpu COMMAND nccl_ep_no_gpu)
 weft_describe_test(nccl_ep.no_gpu "nccl_ep")
 set_property(TEST nccl_ep.no_gpu APPEND PROPERTY ENVIRONMENT "WEFT_LOG=none")
 if(TARGET fake_cuda)
-    add_dependencies(nccl_ep_steps fake_cuda)
     foreach(name wrong_uses timeout many layers recipes interleaved)
         add_dependencies(nccl_ep_${name} fake_cuda)
         add_test(NAME nccl_ep.${name} COMMAND nccl_ep_${name})
@@ -67,11 +70,14 @@ if(TARGET fake_cuda)
         set_property(TEST nccl_ep.mpi APPEND PROPERTY ENVIRONMENT
             "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/fake;WEFT_FAKE_SMS=2;WEFT_LOG=none;WEFT_DEVICE_HEAP_MAX=67108864")
     endif()
-    foreach(ranks 1 2 3)
-        add_test(NAME nccl_ep.steps.${ranks} COMMAND nccl_ep_steps ${ranks})
-        weft_describe_test(nccl_ep.steps.${ranks} "nccl_ep;cuda;fake")
-        weft_set_processors(nccl_ep.steps.${ranks} 12)
-        set_property(TEST nccl_ep.steps.${ranks} APPEND PROPERTY ENVIRONMENT
-            "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/fake;WEFT_FAKE_SMS=4;WEFT_FAKE_GPUS=3;WEFT_LOG=none;WEFT_DEVICE_HEAP_MAX=67108864")
+    foreach(name steps counters)
+        add_dependencies(nccl_ep_${name} fake_cuda)
+        foreach(ranks 1 2 3)
+            add_test(NAME nccl_ep.${name}.${ranks} COMMAND nccl_ep_${name} ${ranks})
+            weft_describe_test(nccl_ep.${name}.${ranks} "nccl_ep;cuda;fake")
+            weft_set_processors(nccl_ep.${name}.${ranks} 12)
+            set_property(TEST nccl_ep.${name}.${ranks} APPEND PROPERTY ENVIRONMENT
+                "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/fake;WEFT_FAKE_SMS=4;WEFT_FAKE_GPUS=3;WEFT_LOG=none;WEFT_DEVICE_HEAP_MAX=67108864")
+        endforeach()
     endforeach()
 endif()
