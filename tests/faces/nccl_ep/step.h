@@ -1,6 +1,6 @@
-/* faces/nccl_ep/step.h: a layer's step through the NCCL EP face, of ranks that are threads: x * sum over a token's choices
- * of weight * (1 + expert), by what a call of each layout is given and gives back. Small integers, so that sums are
- * exact. */
+/* faces/nccl_ep/step.h: a layer's step through the NCCL EP face, of ranks that are threads: x * sum over a token's
+ * choices of weight * (1 + expert), by what a call of each layout is given and gives back. Small integers, so that sums
+ * are exact. */
 #ifndef WEFT_TESTS_NCCL_EP_STEP_H
 #define WEFT_TESTS_NCCL_EP_STEP_H
 

@@ -1,5 +1,6 @@
-// What flux and Triton-distributed call of NVSHMEM: tensors of the node's PEs by address, tiles put with signals, the
-// names that their Python module has. Written from the names alone.
+// What flux and Triton-distributed call of NVSHMEM: tensors of the node's PEs by address, tiles put with signals, rows
+// put by warps to PEs of a team, the names that their Python module has, made of the lists of types. Written from the
+// names alone.
 #include <nvshmemx.h>
 
 #include <nvshmem.h>
@@ -31,6 +32,27 @@ __global__ void tiles(char *to, const char *from, uint64_t *signals, int *flags,
     }
 }
 
+/* Warps send, say that they have, and wait for other nodes' rows; the PE is the team's. */
+__global__ void rows(char *to, const char *from, uint64_t *signals, nvshmem_team_t team, int peer, int node)
+{
+    const int pe = nvshmem_team_translate_pe(team, peer, NVSHMEM_TEAM_WORLD);
+    nvshmemx_putmem_nbi_warp(to, from, 4096, pe);
+    __threadfence();
+    nvshmem_fence();
+    if (threadIdx.x % 32 == 0) {
+        nvshmemx_signal_op(signals + node, 1, NVSHMEM_SIGNAL_ADD, pe);
+    }
+    nvshmem_signal_wait_until(signals + node, NVSHMEM_CMP_EQ, 4);
+}
+
+#define STORE(NAME, TYPE)                                                                                              \
+    void store_##NAME(ptrdiff_t at, TYPE value, int peer, void *stream)                                                \
+    {                                                                                                                  \
+        nvshmem_##NAME##_p((TYPE *)at, value, peer);                                                                   \
+        nvshmemx_##NAME##_p_on_stream((TYPE *)at, value, peer, (cudaStream_t)stream);                                  \
+    }
+NVSHMEMI_REPT_FOR_STANDARD_RMA_TYPES(STORE)
+
 int main()
 {
     nvshmemx_init_attr_t attributes;
@@ -51,6 +73,11 @@ int main()
     nvshmem_team_t column;
     nvshmem_team_split_2d(NVSHMEM_TEAM_WORLD, 2, nullptr, 0, &row, nullptr, 0, &column);
     tiles<<<1, 128>>>(data, data, signals, reinterpret_cast<int *>(data), 0, 0);
+    rows<<<1, 1024>>>(data, data, signals, row, 0, 0);
+    nvshmemx_barrier_on_stream(row, nullptr);
+    nvshmemx_putmem_on_stream(data, data, 64, 0, nullptr);
+    store_int(reinterpret_cast<ptrdiff_t>(data), 1, 0, nullptr);
+    nvshmem_quiet();
     nvshmemx_putmem_signal_nbi_on_stream(data, data, 64, signals, 1, NVSHMEM_SIGNAL_SET, 0, nullptr);
     nvshmemx_getmem_nbi_on_stream(data, data, 64, 0, nullptr);
     nvshmemx_fcollectmem_on_stream(row, data, data, 64, nullptr);
