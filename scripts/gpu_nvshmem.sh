@@ -26,7 +26,7 @@ done
 # Compile and run every routine of kernels: the rest optimised, the reductions, which take the longest by far, quickly.
 every()
 {
-    parts=24
+    parts=32
     made=$scratch/every$1
     python3 tests/faces/nvshmem/every/generate.py "$made" $parts "$1"
     sources=$(cd "$made" && ls ./*.cu)

@@ -27,9 +27,16 @@ static inline void memory_to_host(void *to, const void *from, size_t bytes)
     memory_check(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
 }
 
-/* nvshmem_init chooses. */
-static inline void memory_choose_gpu(void)
+/* A GPU of its own for each PE, if there are so many. */
+static inline void memory_before_init(void)
 {
+}
+
+static inline void memory_after_init(int pe_of_node)
+{
+    int gpus = 0;
+    memory_check(cudaGetDeviceCount(&gpus));
+    memory_check(cudaSetDevice(pe_of_node % gpus));
 }
 #else
 #include <dlfcn.h>
@@ -45,7 +52,7 @@ static inline void memory_to_host(void *to, const void *from, size_t bytes)
 }
 
 /* One is current, as a program's cudaSetDevice makes it. */
-static inline void memory_choose_gpu(void)
+static inline void memory_before_init(void)
 {
     int (*init)(unsigned flags);
     int (*retain)(void **context, int device);
@@ -63,6 +70,11 @@ static inline void memory_choose_gpu(void)
         printf("no GPU of the fake driver\n");
         exit(1);
     }
+}
+
+static inline void memory_after_init(int pe_of_node)
+{
+    (void)pe_of_node;
 }
 #endif
 

@@ -261,11 +261,12 @@ static every_case case_of(const round_of &round, stream &numbers, every_what wha
     every_case one = {};
     one.dest = (uint32_t)numbers.below(offsets) * element;
     one.source = (uint32_t)numbers.below(offsets) * element;
-    if (numbers.below(3) == 0) { /* also what needs nothing uneven */
-        one.dest = one.source = 0;
-    }
     const uint32_t most = count_max(round, is_strided ? 3 : is_moved ? pes : 1);
     one.count = (uint32_t)numbers.below(is_moved ? most : most + 1) + is_moved;
+    if (numbers.below(3) == 0) { /* also what goes by accesses of 16 bytes alone */
+        one.dest = one.source = 0;
+        one.count -= one.count * element > 16 ? one.count % ((15 + element) / element) : 0;
+    }
     one.root = (int)numbers.below((uint64_t)pes);
     one.dest_stride = is_strided ? 1 + (ptrdiff_t)numbers.below(3) : 1;
     one.source_stride = is_strided ? 1 + (ptrdiff_t)numbers.below(3) : 1;
@@ -738,8 +739,9 @@ int main(int argc, char **argv)
 {
     int sets = 0;
     seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
-    memory_choose_gpu();
+    memory_before_init();
     nvshmem_init();
+    memory_after_init(nvshmem_team_my_pe(NVSHMEMX_TEAM_NODE));
     me = nvshmem_my_pe();
     pes = nvshmem_n_pes();
     if (nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, pes - 1, -1, pes, NULL, 0, &reverse) != 0) {
