@@ -199,6 +199,6 @@ add_custom_command(OUTPUT ${weft_every_program}
     DEPENDS ${weft_every_objects} fake_grid nvshmem_host VERBATIM)
 add_custom_target(nvshmem_kernel_every ALL DEPENDS ${weft_every_program})
 add_dependencies(nvshmem_kernel_every fake_cuda)
-foreach(pes IN LISTS weft_nvshmem_counts)
+foreach(pes 1 2 3) # the more PEs, the longer each waits for a processor
     weft_add_nvshmem_fake_test(nvshmem.kernel.every ${pes} ${weft_every_program})
 endforeach()
