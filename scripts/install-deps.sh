@@ -47,7 +47,18 @@ else
 fi
 echo "installing:$missing"
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+
+# Every 15 s a line with how far it is, as scripts/test.sh has it.
+show_progress()
+{
+    while sleep 15 >/dev/null 2>&1; do
+        all=$(sed -n 's/.* \([0-9]*\) newly installed.*/\1/p' "$log" | tail -n 1)
+        echo "== packages: $(grep -c '^Setting up ' "$log")${all:+/$all} done"
+    done
+}
+show_progress &
+progress=$!
+trap 'kill "$progress" 2>/dev/null; rm -f "$log"' EXIT
 if ! $root apt-get update >"$log" 2>&1 ||
     ! $root DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing >>"$log" 2>&1; then
     cat "$log" >&2
