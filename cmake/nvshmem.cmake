@@ -60,6 +60,7 @@ set_property(TARGET nvshmem_host PROPERTY LINK_DEPENDS ${weft_nvshmem_map})
 set_target_properties(nvshmem_host PROPERTIES VERSION 3 SOVERSION 3 LIBRARY_OUTPUT_DIRECTORY ${weft_nvshmem_home}/lib
     INSTALL_RPATH "$ORIGIN/../../..") # libweft lies in the folder above the face's
 weft_cover(nvshmem_host)
+weft_compile_generated(${weft_nvshmem_functions})
 
 # Kernels need headers only; programs link it by its name. (CUDA's linker passes over an archive without any object,
 # with a warning.)

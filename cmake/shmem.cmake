@@ -44,9 +44,7 @@ target_link_libraries(weft_shmem_objects PRIVATE weft_flags Threads::Threads)
 target_include_directories(weft_shmem_objects PRIVATE ${weft_shmem_include} ${weft_shmem_generated})
 add_custom_target(weft_shmem_headers_made DEPENDS ${weft_shmem_headers})
 weft_cover(weft_shmem_objects)
-if(WEFT_SANITIZE) # every call for every type: the longest to compile
-    set_source_files_properties(${weft_shmem_functions} PROPERTIES COMPILE_OPTIONS -O0)
-endif()
+weft_compile_generated(${weft_shmem_functions})
 
 add_library(weft_shmem SHARED $<TARGET_OBJECTS:weft_shmem_objects>)
 add_library(weft_shmem_static STATIC $<TARGET_OBJECTS:weft_shmem_objects>)
