@@ -86,6 +86,10 @@ static int can_copy(const bench_options *options, const bench_point *point)
 /* What of two parameters does not go together. */
 static int check_points(const bench_options *options)
 {
+    if (options->counts && !options->on_device) {
+        fprintf(stderr, "weft-ep-bench: --counts is for GPUs: give --gpu, too\n");
+        return TOOL_USAGE;
+    }
     for (long i = 0; i < bench_options_points(options); i++) {
         bench_point point = bench_options_point(options, i);
         int grain = bench_sent_dtype(point.dtype) == WEFT_EP_F32            ? 4
@@ -111,6 +115,26 @@ static int check_points(const bench_options *options)
         }
     }
     return TOOL_GO_ON;
+}
+
+static bench_options usual_options(void)
+{
+    const tool_list one = {.count = 1};
+    return (bench_options){.tokens = {1, {1024}},
+                           .hidden = {1, {4096}},
+                           .topk = {1, {8}},
+                           .experts = {1, {64}},
+                           .dtypes = one,
+                           .layouts = one,
+                           .skews = one,
+                           .routings = {1, {BENCH_CACHED}},
+                           .modes = one,
+                           .buffers = one,
+                           .sms = one,
+                           .alignment = 1,
+                           .repeats = 21,
+                           .warmup = 3,
+                           .seed = 1};
 }
 
 int bench_options_parse(bench_options *options, int argc, char **argv)
@@ -147,22 +171,7 @@ int bench_options_parse(bench_options *options, int argc, char **argv)
         {"version", '\0', TOOL_FLAG, &wants_version, 0, 0, NULL, 0},
         {NULL, '\0', TOOL_FLAG, NULL, 0, 0, NULL, 0},
     };
-    const tool_list one = {.count = 1};
-    *options = (bench_options){.tokens = {1, {1024}},
-                               .hidden = {1, {4096}},
-                               .topk = {1, {8}},
-                               .experts = {1, {64}},
-                               .dtypes = one,
-                               .layouts = one,
-                               .skews = one,
-                               .routings = {1, {BENCH_CACHED}},
-                               .modes = one,
-                               .buffers = one,
-                               .sms = one,
-                               .alignment = 1,
-                               .repeats = 21,
-                               .warmup = 3,
-                               .seed = 1};
+    *options = usual_options();
     int code = tool_options_read(rows, argc, argv);
     if (code != TOOL_GO_ON) {
         return code;
@@ -174,10 +183,6 @@ int bench_options_parse(bench_options *options, int argc, char **argv)
     if (wants_version) {
         tool_print_version();
         return 0;
-    }
-    if (options->counts && !options->on_device) {
-        fprintf(stderr, "weft-ep-bench: --counts is for GPUs: give --gpu, too\n");
-        return TOOL_USAGE;
     }
     return check_points(options);
 }
