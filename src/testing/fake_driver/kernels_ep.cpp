@@ -80,15 +80,11 @@
     X(40dispatch_kernel_quantised_mx_low_latency, C1, dispatch)                                                        \
     X(48dispatch_kernel_quantised_mx_low_latency_passing, C1, dispatch)                                                \
     X(40dispatch_kernel_quantised_mx_low_latency, C2, dispatch)                                                        \
-    X(48dispatch_kernel_quantised_mx_low_latency_passing, C2, dispatch)                                                \
     X(40dispatch_kernel_quantised_mx_low_latency, C3, dispatch)                                                        \
-    X(48dispatch_kernel_quantised_mx_low_latency_passing, C3, dispatch)                                                \
     X(47dispatch_kernel_expert_quantised_mx_low_latency, C1, dispatch)                                                 \
     X(55dispatch_kernel_expert_quantised_mx_low_latency_passing, C1, dispatch)                                         \
     X(47dispatch_kernel_expert_quantised_mx_low_latency, C2, dispatch)                                                 \
-    X(55dispatch_kernel_expert_quantised_mx_low_latency_passing, C2, dispatch)                                         \
     X(47dispatch_kernel_expert_quantised_mx_low_latency, C3, dispatch)                                                 \
-    X(55dispatch_kernel_expert_quantised_mx_low_latency_passing, C3, dispatch)                                         \
     X(23combine_kernel_bwd_many, C1, dispatch)                                                                         \
     X(30combine_kernel_expert_bwd_many, C1, dispatch)                                                                  \
     X(19combine_kernel_many, C1, combine)                                                                              \
@@ -128,47 +124,33 @@
     X(27dispatch_kernel_low_latency, C1, dispatch)                                                                     \
     X(35dispatch_kernel_low_latency_passing, C1, dispatch)                                                             \
     X(27dispatch_kernel_low_latency, C2, dispatch)                                                                     \
-    X(35dispatch_kernel_low_latency_passing, C2, dispatch)                                                             \
     X(27dispatch_kernel_low_latency, C3, dispatch)                                                                     \
-    X(35dispatch_kernel_low_latency_passing, C3, dispatch)                                                             \
     X(37dispatch_kernel_quantised_low_latency, C1, dispatch)                                                           \
     X(45dispatch_kernel_quantised_low_latency_passing, C1, dispatch)                                                   \
     X(37dispatch_kernel_quantised_low_latency, C2, dispatch)                                                           \
-    X(45dispatch_kernel_quantised_low_latency_passing, C2, dispatch)                                                   \
     X(37dispatch_kernel_quantised_low_latency, C3, dispatch)                                                           \
-    X(45dispatch_kernel_quantised_low_latency_passing, C3, dispatch)                                                   \
     X(34dispatch_kernel_expert_low_latency, C1, dispatch)                                                              \
     X(42dispatch_kernel_expert_low_latency_passing, C1, dispatch)                                                      \
     X(34dispatch_kernel_expert_low_latency, C2, dispatch)                                                              \
-    X(42dispatch_kernel_expert_low_latency_passing, C2, dispatch)                                                      \
     X(34dispatch_kernel_expert_low_latency, C3, dispatch)                                                              \
-    X(42dispatch_kernel_expert_low_latency_passing, C3, dispatch)                                                      \
     X(44dispatch_kernel_expert_quantised_low_latency, C1, dispatch)                                                    \
     X(52dispatch_kernel_expert_quantised_low_latency_passing, C1, dispatch)                                            \
     X(44dispatch_kernel_expert_quantised_low_latency, C2, dispatch)                                                    \
-    X(52dispatch_kernel_expert_quantised_low_latency_passing, C2, dispatch)                                            \
     X(44dispatch_kernel_expert_quantised_low_latency, C3, dispatch)                                                    \
-    X(52dispatch_kernel_expert_quantised_low_latency_passing, C3, dispatch)                                            \
     X(26combine_kernel_low_latency, C1, combine)                                                                       \
     X(34combine_kernel_low_latency_passing, C1, combine)                                                               \
     X(26combine_kernel_low_latency, C2, combine)                                                                       \
-    X(34combine_kernel_low_latency_passing, C2, combine)                                                               \
     X(26combine_kernel_low_latency, C3, combine)                                                                       \
-    X(34combine_kernel_low_latency_passing, C3, combine)                                                               \
     X(33combine_kernel_expert_low_latency, C1, combine)                                                                \
     X(41combine_kernel_expert_low_latency_passing, C1, combine)                                                        \
     X(33combine_kernel_expert_low_latency, C2, combine)                                                                \
-    X(41combine_kernel_expert_low_latency_passing, C2, combine)                                                        \
     X(33combine_kernel_expert_low_latency, C3, combine)                                                                \
-    X(41combine_kernel_expert_low_latency_passing, C3, combine)                                                        \
     X(26combine_kernel_low_latency, C4, combine)                                                                       \
     X(34combine_kernel_low_latency_passing, C4, combine)                                                               \
     X(26combine_kernel_low_latency, C5, combine)                                                                       \
-    X(34combine_kernel_low_latency_passing, C5, combine)                                                               \
     X(33combine_kernel_expert_low_latency, C4, combine)                                                                \
     X(41combine_kernel_expert_low_latency_passing, C4, combine)                                                        \
-    X(33combine_kernel_expert_low_latency, C5, combine)                                                                \
-    X(41combine_kernel_expert_low_latency_passing, C5, combine)
+    X(33combine_kernel_expert_low_latency, C5, combine)
 KERNELS(BODY)
 #undef BODY
 

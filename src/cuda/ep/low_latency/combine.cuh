@@ -352,11 +352,11 @@ template <class LAYOUT, ep_phase PHASE, ep_kind KIND> EP_DEVICE void ep_low_late
     EP_SHARED(ep_low_latency_return, shared);
     ep_call &call = shared.call;
     const ep_group &group = args.group;
-    const bool posts_header = PHASE != EP_RECV && ep_posts_header();
+    const bool posts_header = !ep_does<PHASE, EP_RECV>(args) && ep_posts_header();
     if (posts_header) {
         wefti_fence_acq_rel();
     } else if (ep_in_prologue()) {
-        ep_low_latency_look_up<PHASE>(group, &call);
+        ep_low_latency_look_up<PHASE>(args, &call);
         ep_touch(args);
         ep_recall(group, &call, args.tables);
         if (threadIdx.x == 64) {
@@ -366,7 +366,7 @@ template <class LAYOUT, ep_phase PHASE, ep_kind KIND> EP_DEVICE void ep_low_late
             shared.tokens_of[threadIdx.x] = args.tables.tokens_of[threadIdx.x];
         }
     }
-    if (!ep_low_latency_begin<PHASE>(group, &call)) {
+    if (!ep_low_latency_begin<PHASE>(args, &call)) {
         return;
     }
     const ep_call_header header = ep_combine_header(args, &call);
@@ -380,13 +380,13 @@ template <class LAYOUT, ep_phase PHASE, ep_kind KIND> EP_DEVICE void ep_low_late
         }
         wefti_fence_acq_rel();
     }
-    if (PHASE != EP_RECV && ep_warp() < args.blocks.sender_warps) {
+    if (!ep_does<PHASE, EP_RECV>(args) && ep_warp() < args.blocks.sender_warps) {
         ep_return_rows<LAYOUT, KIND>(args, &call, shared.tokens_of);
     }
     if (posts_header && !waits_first) {
         ep_post_header(group, &call, header);
     }
-    if (PHASE != EP_SEND) {
+    if (!ep_does<PHASE, EP_SEND>(args)) {
         ep_summing summing = ep_summing_open<LAYOUT, KIND>(args, &call);
         if (waits_first || (ep_low_latency_meet<false>(args, &call, header) && call.status == WEFT_OK)) {
             ep_summing_again<LAYOUT, KIND>(args, &call, &summing);

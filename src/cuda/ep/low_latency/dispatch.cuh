@@ -139,7 +139,7 @@ template <class LAYOUT, int GROUP, ep_phase PHASE>
 EP_DEVICE void ep_low_latency_open(const ep_dispatch &args, ep_call *call, const ep_shared_table &table)
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    if (PHASE != EP_RECV && fresh) {
+    if (!ep_does<PHASE, EP_RECV>(args) && fresh) {
         ep_shared_table_prefetch(args);
         ep_prefetch_row<GROUP>(args, args.choices.tokens);
         ep_shared_table_clear(table);
@@ -148,7 +148,7 @@ EP_DEVICE void ep_low_latency_open(const ep_dispatch &args, ep_call *call, const
         ep_recall(args.group, call, args.tables);
     }
     if (threadIdx.x == 64) {
-        call->tokens = PHASE == EP_RECV ? args.tables.route_header->tokens : ep_tokens_of_call(args, call);
+        call->tokens = ep_does<PHASE, EP_RECV>(args) ? args.tables.route_header->tokens : ep_tokens_of_call(args, call);
     }
 }
 
@@ -156,33 +156,39 @@ template <class LAYOUT, int GROUP, ep_phase PHASE> EP_DEVICE void ep_low_latency
 {
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(shared);
-    const ep_group &group = args.group;
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    const bool posts_header = PHASE != EP_RECV && ep_posts_header();
+    /* In this order the compiler places the fence where it did before kernels of several phases. */
+    const bool posts_header =
+        PHASE != EP_RECV && ep_posts_header() && !(PHASE == EP_ANY_PHASE && ep_does<PHASE, EP_RECV>(args));
     const ep_shared_table table = ep_shared_table_of<LAYOUT>(args, shared);
-    const int id = PHASE != EP_RECV && fresh ? ep_shared_table_first(args) : -1;
+    const int id = !ep_does<PHASE, EP_RECV>(args) && fresh ? ep_shared_table_first(args) : -1;
     if (posts_header) {
         wefti_fence_acq_rel();
     } else if (ep_in_prologue()) {
-        ep_low_latency_look_up<PHASE>(group, &call);
+        ep_low_latency_look_up<PHASE>(args, &call);
         ep_touch(args);
         ep_low_latency_open<LAYOUT, GROUP, PHASE>(args, &call, table);
     }
-    if (!ep_low_latency_begin<PHASE>(group, &call)) {
+    if (!ep_low_latency_begin<PHASE>(args, &call)) {
         return;
     }
-    if (PHASE != EP_RECV) {
+    if (!ep_does<PHASE, EP_RECV>(args)) {
         ep_low_latency_leave<LAYOUT, GROUP>(args, &call, table, id, posts_header);
     }
-    if (PHASE != EP_SEND) {
+    if (!ep_does<PHASE, EP_SEND>(args)) {
         ep_low_latency_arrive<LAYOUT, GROUP>(args, &call);
     }
 }
 
-/* The kernels of a layout and of a kind of rows: whole, send, recv. */
+/* The kernels of a layout and of a kind of rows: whole, send, recv, in one where calls pass ranks by. */
+#if defined(WEFTI_CUDA_EP_PASSING)
+#define EP_LOW_LATENCY_DISPATCH(NAME, LAYOUT, GROUP)                                                                   \
+    EP_KERNEL(NAME, C1, ep_dispatch, ep_low_latency_dispatch<LAYOUT, GROUP, EP_ANY_PHASE>)
+#else
 #define EP_LOW_LATENCY_DISPATCH(NAME, LAYOUT, GROUP)                                                                   \
     EP_KERNEL(NAME, C1, ep_dispatch, ep_low_latency_dispatch<LAYOUT, GROUP, EP_FUSED>)                                 \
     EP_KERNEL(NAME, C2, ep_dispatch, ep_low_latency_dispatch<LAYOUT, GROUP, EP_SEND>)                                  \
     EP_KERNEL(NAME, C3, ep_dispatch, ep_low_latency_dispatch<LAYOUT, GROUP, EP_RECV>)
+#endif
 
 #endif

@@ -30,26 +30,26 @@ EP_DEVICE void ep_prefetch(const void *from, wefti_u32 bytes)
 }
 
 /* As ep_look_up, for low-latency calls. */
-template <ep_phase PHASE> EP_DEVICE void ep_low_latency_look_up(const ep_group &group, ep_call *call)
+template <ep_phase PHASE, class ARGS> EP_DEVICE void ep_low_latency_look_up(const ARGS &args, ep_call *call)
 {
+    const ep_group &group = args.group;
     if (ep_looks_up()) {
         wefti_cuda_ep_control *control = ep_control(group);
-        ep_begin_at(group, call, PHASE == EP_RECV ? control->half_epoch : wefti_ld_relaxed(&control->epoch) + 1);
+        ep_begin_at(group, call,
+                    ep_does<PHASE, EP_RECV>(args) ? control->half_epoch : wefti_ld_relaxed(&control->epoch) + 1);
         call->headers_here = 0;
     }
 }
 
 /* As ep_begin, for low-latency calls. All threads. */
-template <ep_phase PHASE> EP_DEVICE bool ep_low_latency_begin(const ep_group &group, ep_call *call)
+template <ep_phase PHASE, class ARGS> EP_DEVICE bool ep_low_latency_begin(const ARGS &args, ep_call *call)
 {
     __syncthreads();
-    if (PHASE != EP_RECV && threadIdx.x == 0) {
-        ep_advance(group, call);
+    if (!ep_does<PHASE, EP_RECV>(args) && threadIdx.x == 0) {
+        ep_advance(args.group, call);
     }
-    if (PHASE == EP_SEND && blockIdx.x == 0 && threadIdx.x == 0) {
-        ep_control(group)->half_epoch = call->epoch;
-    }
-    ep_forget_masked(group, call);
+    ep_note_half<PHASE>(args, call);
+    ep_forget_masked(args.group, call);
     return call->failed == 0;
 }
 
