@@ -46,7 +46,7 @@ enum ep_phase {
     EP_FUSED_OR_RECV
 };
 
-/* Whether this launch of a kernel that does PHASE does WHICH: known when it is compiled, or the same for all threads. */
+/* Whether this launch of a kernel of PHASE does WHICH: known when it is compiled, or the same for all threads. */
 template <ep_phase PHASE, ep_phase WHICH, class ARGS> EP_DEVICE bool ep_does(const ARGS &args)
 {
     if constexpr (PHASE == EP_ANY_PHASE || (PHASE == EP_FUSED_OR_RECV && WHICH != EP_SEND)) {

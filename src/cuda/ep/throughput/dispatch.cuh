@@ -32,7 +32,7 @@
  *                beside rows. Shared memory: what the block knows of the call; a pipe a sender warp, counts of experts,
  *                a stage of scales for each of the others. Flags: next_unit; the words beside the rows
  *                (cuda/ep/eager.h). Bytes: each row read once and written once to each of its ranks. Floor: as above
- *     recv       ep_dispatch_recv_eager. No sender warps. Of a new routing by source in a group that drops rows it tells
+ *     recv       ep_dispatch_recv_eager. No senders. Of a new routing by source in a group that drops rows it tells
  *                owners how often their experts are chosen, which follows from all ranks' call headers; by expert there
  *                is a second round where rows are dropped. Else it waits for nothing that a recv sends. Bytes: each row
  *                read and written once more here, by expert as often as it has rows. Floor: these over the rate of a
