@@ -500,28 +500,45 @@ class Buffer:
             address = stream.cuda_stream
         handle = plan.take(address, is_captured)
         held = handle.held
-        recv, count = _empty_like(plan.rows), _empty_like(plan.count) if async_finish else held.count(plan)
-        scales = None if plan.scales is None else _empty_like(plan.scales)
-        held.route.tokens = tokens
-        _weft.slots_dispatch(plan.packed, held.route._handle, return_recv_hook, address, tokens, topk_idx, x, recv, scales,
-                             held.source, count)
+        route, recv, scales = held.route, _empty_like(plan.rows), plan.scales
+        count = _empty_like(plan.count) if async_finish else (held.counts or held.more_counts()).pop()
+        packed = recv
+        if scales is not None:
+            scales = _empty_like(scales)
+            packed = recv, scales
+        route.tokens = tokens
+        _weft.slots_dispatch(plan.packed, route._handle, return_recv_hook, address, tokens, topk_idx, x, recv, scales, held.source, count)
         if waits is not None:
             self._streams.wait(waits)
-        stats, event, hook = cumulative_local_expert_recv_stats, None, None
+        stats = cumulative_local_expert_recv_stats
         if return_recv_hook:
-
-            def hook(kept=(x, topk_idx, recv, handle)):
-                _weft.dispatch_recv(held.route._handle, address)
-                if stats is not None:
-                    with nullcontext() if stream is None else self._streams.on(stream):
-                        stats.add_(count)
-        elif async_finish:
-            tensors = x, topk_idx, recv, scales, count, held.source
-            event = self._leave_ahead(tensors, None if stats is None else lambda: stats.add_(count))
-        elif stats is not None:
+            hook = self._receive_hook(route, stream, stats, count, (x, topk_idx, recv, handle))
+            return packed, count, handle, _new_overlap(EventOverlap), hook
+        if async_finish:
+            event = self._leave_ahead((x, topk_idx, recv, scales, count, held.source), stats, count)
+            return packed, count, handle, event, None
+        if stats is not None:
             stats.add_(count)
-        packed = recv if scales is None else (recv, scales)
-        return packed, count, handle, event or _new_overlap(EventOverlap), hook
+        return packed, count, handle, _new_overlap(EventOverlap), None
+
+    def _receive_hook(self, route, stream, stats, count, tensors):
+        """The hook of a dispatch, apart from it: a function with variables for another one takes longer, whether it makes that or
+        not. It has the tensors of the half that was sent."""
+
+        def hook(kept=tensors):
+            _weft.dispatch_recv(route._handle, 0 if stream is None else stream.cuda_stream)
+            if stats is not None:
+                with nullcontext() if stream is None else self._streams.on(stream):
+                    stats.add_(count)
+
+        return hook
+
+    @staticmethod
+    def _combine_hook(route, address, tensors):
+        def hook(kept=tensors):
+            _weft.combine_recv(route._handle, address)
+
+        return hook
 
     def _plan(self, call, x, topk_idx):
         """(the plan of calls like this one, from now on, x and topk_idx as it takes them); raises what is wrong with them."""
@@ -541,15 +558,16 @@ class Buffer:
         self._plans.clear()
         self._last_plans.clear()
 
-    def _leave_ahead(self, tensors, complete=None):
-        """An asynchronous call of low latency has been made: `complete` does what is left of it. Returns its event."""
+    def _leave_ahead(self, tensors, stats=None, count=None):
+        """An asynchronous call of low latency has been made; what is left of it is that stats, if there are any, get the count. Returns
+        its event."""
         if self._streams is None:
-            if complete is not None:
-                complete()
+            if stats is not None:
+                stats.add_(count)
             return EventOverlap(EventHandle(), tensors)
-        if complete is not None:
+        if stats is not None:
             with self._streams.on(self._streams.comm):
-                complete()
+                stats.add_(count)
         self._streams.keep(tensors, self._streams.comm)
         return EventOverlap(EventHandle(self._streams.event()), tensors)
 
@@ -570,32 +588,32 @@ class Buffer:
             _tell_once("use_logfmt: rows are sent as bf16")
         if zero_copy and handle.combine_buffer is not None:
             x = handle.combine_buffer
-        plan, route = handle.plan, handle.held.route
+        held = handle.held
+        plan, route = held.plan, held.route
         tokens = route.tokens
         code, id_type = plan.code, _weft.slots_results(plan.packed, tokens, x, topk_idx, topk_weights, out)
         if id_type < 0:
             x, topk_idx, topk_weights = x.contiguous(), topk_idx.contiguous(), topk_weights.contiguous()
             code, id_type = plan.check_results(x, topk_idx, topk_weights, out, tokens)
-        combined = plan.sums(tokens, x, code) if out is None else out
+        if out is None:
+            like = plan.sums.get((tokens, code))
+            out = _empty_like(plan.sums_of(tokens, x, code) if like is None else like)
         address, waits = 0, None
         if self._streams is not None:
             stream, waits, _ = self._streams.begin(return_recv_hook, async_finish)
             address = stream.cuda_stream
-        _weft.slots_combine(plan.packed, route._handle, return_recv_hook, address, code, x, combined, topk_weights, topk_idx, id_type)
+        _weft.slots_combine(plan.packed, route._handle, return_recv_hook, address, code, x, out, topk_weights, topk_idx, id_type)
         if waits is not None:
             self._streams.wait(waits)
-        event = hook = None
         if return_recv_hook:
-
-            def hook(kept=(x, topk_idx, topk_weights, combined, handle)):
-                _weft.combine_recv(route._handle, address)
-        elif async_finish:
-            event = self._leave_ahead((x, topk_idx, topk_weights, combined))
-        return combined, event or _new_overlap(EventOverlap), hook
+            return out, _new_overlap(EventOverlap), self._combine_hook(route, address, (x, topk_idx, topk_weights, out, handle))
+        if async_finish:
+            return out, self._leave_ahead((x, topk_idx, topk_weights, out)), None
+        return out, _new_overlap(EventOverlap), None
 
     def get_next_low_latency_combine_buffer(self, handle):
         """[L][R * Tmax][H] bf16 to be filled for a combine with zero_copy."""
-        plan = handle.plan
+        plan = handle.held.plan
         handle.combine_buffer = torch.empty(plan.local, plan.slots, plan.hidden, dtype=torch.bfloat16, device=self._device)
         return handle.combine_buffer
 

@@ -48,25 +48,28 @@ def _by_column(local, rows, words, dtype, device):
 class Held:
     """A route, and what is made once for it, or for several of its calls."""
 
-    __slots__ = ("route", "stream", "source", "_counts", "idle")
+    __slots__ = ("plan", "route", "stream", "source", "counts", "idle")
 
-    def __init__(self, route, stream, source, idle):
-        self.route, self.stream, self.source, self.idle = route, stream, source, idle
-        self._counts = []
+    def __init__(self, plan, route, stream, source, idle):
+        self.plan, self.route, self.stream, self.source, self.idle = plan, route, stream, source, idle
+        self.counts = []  # what is left of a block of them
 
-    def count(self, plan):
-        """A new [L] int32, aligned to 16 bytes, of memory of the current stream, which is that of the route's calls."""
-        if not self._counts:
-            if self.idle is not plan.idle:  # of a graph, whose memory it has to be
-                return _empty_like(plan.count)
-            with torch.inference_mode(False):  # they may be given to calls that are not in it
-                block = torch.empty(_COUNTS_A_BLOCK, math.ceil(plan.local / 4) * 4, dtype=torch.int32, device=plan.device)
-                self._counts = list(block[:, :plan.local].unbind(0))
-        return self._counts.pop()
+    def more_counts(self):
+        """New [L] int32, aligned to 16 bytes, of memory of the current stream, which is that of the route's calls: a list to take
+        from."""
+        plan = self.plan
+        if self.idle is not plan.idle:  # of a graph, whose memory it has to be
+            return [_empty_like(plan.count)]
+        padding = -plan.local % 4
+        sizes = [plan.local, padding] if padding else [plan.local]
+        with torch.inference_mode(False):  # they may be given to calls that are not in it
+            block = torch.empty(_COUNTS_A_BLOCK * sum(sizes), dtype=torch.int32, device=plan.device)
+            self.counts = list(torch.unsafe_split_with_sizes(block, sizes * _COUNTS_A_BLOCK)[::len(sizes)])
+        return self.counts
 
     def move(self, stream):
         """Its calls are on another stream from now on, and so is memory for them."""
-        self.stream, self.source, self._counts = stream, None, []
+        self.stream, self.source, self.counts = stream, None, []
 
 
 class SlotsHandle(tuple):
@@ -89,7 +92,7 @@ class SlotsHandle(tuple):
     def _fields(self):
         """layout_range [L][R] int64, (first row << 32 | rows), is made of the route's counts."""
         if self._five is None:
-            plan, at = self.plan, self.held.route.counts()[_BY_EXPERT_SOURCE]
+            plan, at = self.held.plan, self.held.route.counts()[_BY_EXPERT_SOURCE]
             many = ints_at(at, (plan.local, plan.ranks), plan.device).to(torch.int64)
             self._five = (self.held.source, (torch.cumsum(many, 1) - many) << 32 | many, plan.most, plan.hidden, plan.experts)
         return self._five
@@ -131,18 +134,16 @@ class Plan:
             words = math.ceil(groups / _POWERS_A_WORD) if use_ue8m0 else groups
             self.scales = _by_column(self.local, self.slots, words, torch.int32 if use_ue8m0 else torch.float32, device)
             scale = int(kind), 1, self.slots, words * self.slots
-        self._sums = {}  # of combines, by their tokens and type
+        self.sums = {}  # what combines add up is like, by their tokens and type
         self._elements = self.local * self.slots * hidden  # of a combine's rows
         #: what the extension's calls of slots take: slots_plan in python/_slots.h
         self.packed = struct.pack("12q", _ON_DEVICE if self.on_device else _ON_CPU, topk, hidden, self.local, self.slots, code,
                                   ep._known(out)[1], ep._IDS[id_name], *scale)
 
-    def sums(self, tokens, x, code):
-        """New memory for what a combine of rows of x, whose type has that number, adds up."""
-        like = self._sums.get((tokens, code))
-        if like is None:
-            like = self._sums[tokens, code] = _like((tokens, self.hidden), x.dtype, self.device)
-        return _empty_like(like)
+    def sums_of(self, tokens, x, code):
+        """What a combine of rows of x, whose type has that number, adds up is like this from now on."""
+        like = self.sums[tokens, code] = _like((tokens, self.hidden), x.dtype, self.device)
+        return like
 
     def check(self, x, topk_idx):
         """Raises what is wrong with them, if something is."""
@@ -180,7 +181,7 @@ class Plan:
         if held.source is None:
             held.source = _empty_like(self.source)
         handle = SlotsHandle(_EMPTY)
-        handle.plan, handle.held = self, held
+        handle.held = held
         return handle
 
     def _held(self, stream, is_captured):
@@ -198,5 +199,5 @@ class Plan:
 
     def _new(self, stream, idle):
         route = self.group.route(self.topk, ep.Layout.SLOTS_EXPERT, slot_tokens=self.most)
-        return Held(route, stream, _empty_like(self.source), idle)
+        return Held(self, route, stream, _empty_like(self.source), idle)
 

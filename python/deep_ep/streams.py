@@ -5,7 +5,7 @@ import contextlib
 import torch
 
 from deep_ep.events import EventHandle, EventOverlap, after, has_event
-from deep_ep.utils.envs import check_torch_deterministic
+from deep_ep.utils.envs import check_torch_deterministic, is_deterministic
 
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 _set_stream = getattr(torch._C, "_cuda_setStream", None)
@@ -23,6 +23,7 @@ class Streams:
         self._before, self._behind = cuda.Event(), cuda.Event()
         #: whether the caller's stream is being captured
         self.is_captured = _is_captured if cuda is torch.cuda else cuda.is_current_stream_capturing
+        self._raw_stream = _raw_stream if cuda is torch.cuda else None
         self._objects = {}  # of streams, by address: to make one takes longer than to use it
         self._ahead = None  # whether calls of low latency on `comm` that no stream has waited for were captured; None: there are none
         self._is_busy = False  # other calls on `comm` are asynchronous
@@ -30,9 +31,9 @@ class Streams:
 
     def here(self):
         """The caller's stream."""
-        if _raw_stream is None or self._cuda is not torch.cuda:
+        if self._raw_stream is None:
             return self._cuda.current_stream()
-        address = _raw_stream(self._index)
+        address = self._raw_stream(self._index)
         found = self._objects.get(address)
         if found is None:
             found = self._objects[address] = self._cuda.current_stream()
@@ -60,7 +61,8 @@ class Streams:
         have one order: a half comes after asynchronous ones that its stream has not waited for; a whole call after all of low latency,
         of other streams, too, and on the caller's stream after what `comm` still has. Of a graph and what is outside of it, only the
         caller knows."""
-        check_torch_deterministic()
+        if is_deterministic():
+            check_torch_deterministic()
         here, is_captured = self.here(), self.is_captured()
         is_apart = is_async or (is_captured and not is_half)
         if is_apart:

@@ -483,13 +483,13 @@ def test_calls_that_are_like_earlier_ones():
     buffer = deep_ep.Buffer(None, comm=Alone(), explicitly_destroy=True)
     x, ids, weights = inputs()
     first = dispatched(buffer)
-    buffer._plan = first[2].plan.check_results = None  # whose calls would fail
+    buffer._plan = first[2].held.plan.check_results = None  # whose calls would fail
     for tokens in (TOKENS, 1, 0):
         got = buffer.low_latency_dispatch(x[:tokens], ids[:tokens], TOKENS, EXPERTS, use_fp8=False)
         for more in ({}, {"out": torch.empty_like(x[:tokens])}, {"topk_idx": ids[:tokens].to(torch.int32)}):
             given = {"topk_idx": ids[:tokens], "topk_weights": weights[:tokens], "handle": got[2], **more}
             assert torch.equal(buffer.low_latency_combine(got[0], **given)[0], 2 * x[:tokens])
-    del buffer._plan, first[2].plan.check_results
+    del buffer._plan, first[2].held.plan.check_results
     for one in (torch.nn.Parameter(x), x.t().contiguous().t(), x.repeat_interleave(2, 1)[:, ::2]):
         with torch.no_grad():
             got = buffer.low_latency_dispatch(one, ids.t().contiguous().t(), TOKENS, EXPERTS, use_fp8=False)

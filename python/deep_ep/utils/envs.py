@@ -10,7 +10,7 @@ import torch.distributed as dist
 
 INFINIBAND = "/sys/class/infiniband"
 _state = {"local_rank": 0, "seed": 0}
-_is_deterministic = getattr(torch._C, "_get_deterministic_algorithms", torch.are_deterministic_algorithms_enabled)
+is_deterministic = getattr(torch._C, "_get_deterministic_algorithms", torch.are_deterministic_algorithms_enabled)
 
 
 def init_seed(global_seed):
@@ -68,7 +68,7 @@ def check_nvlink_connections(group):
 
 def check_torch_deterministic():
     """Fails where torch fills new tensors on the stream that is current there, beside what another stream writes into them."""
-    fills = _is_deterministic() and torch.utils.deterministic.fill_uninitialized_memory
+    fills = is_deterministic() and torch.utils.deterministic.fill_uninitialized_memory
     assert not fills, "with deterministic algorithms turn torch.utils.deterministic.fill_uninitialized_memory off"
 
 
