@@ -512,7 +512,7 @@ class Buffer:
             self._streams.wait(waits)
         stats = cumulative_local_expert_recv_stats
         if return_recv_hook:
-            hook = self._receive_hook(route, stream, stats, count, (x, topk_idx, recv, handle))
+            hook = self._receive_hook(route, stream, stats, count, (x, topk_idx, recv, scales, handle))
             return packed, count, handle, _new_overlap(EventOverlap), hook
         if async_finish:
             event = self._leave_ahead((x, topk_idx, recv, scales, count, held.source), stats, count)
@@ -523,7 +523,7 @@ class Buffer:
 
     def _receive_hook(self, route, stream, stats, count, tensors):
         """The hook of a dispatch, apart from it: a function with variables for another one takes longer, whether it makes that or
-        not. It has the tensors of the half that was sent."""
+        not. It has the tensors of both halves, which a program may have dropped."""
 
         def hook(kept=tensors):
             _weft.dispatch_recv(route._handle, 0 if stream is None else stream.cuda_stream)

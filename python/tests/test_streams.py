@@ -3,6 +3,7 @@ and the extension's calls are put on the stream whose address they get. Also wha
 
 import contextlib
 import itertools
+import weakref
 
 import pytest
 
@@ -474,6 +475,25 @@ def test_default_device():
     finally:
         torch.set_default_device(None)
     assert {one.device.type for one in made} == {"cpu"} and torch.equal(made[-1], 2 * x)
+    buffer.destroy()
+
+
+@pytest.mark.parametrize("use_fp8", [False, True])
+def test_a_hook_keeps_what_it_writes(use_fp8):
+    """A program may drop what a half gave it before the hook, which receives into that."""
+    buffer = deep_ep.Buffer(None, comm=Alone(), explicitly_destroy=True)
+    x, ids, weights = inputs()
+    given, count, handle, _, hook = buffer.low_latency_dispatch(x, ids, TOKENS, EXPERTS, use_fp8=use_fp8, return_recv_hook=True)
+    written = [weakref.ref(one) for one in (*(given if use_fp8 else (given,)), count)]
+    del given, count, handle
+    assert all(one() is not None for one in written)
+    hook()
+    rows, _, handle, *_ = buffer.low_latency_dispatch(x, ids, TOKENS, EXPERTS, use_fp8=False)
+    out, _, hook = buffer.low_latency_combine(rows, ids, weights, handle, return_recv_hook=True)
+    written = [weakref.ref(one) for one in (out, rows)]
+    del out, rows, handle
+    assert all(one() is not None for one in written)
+    hook()
     buffer.destroy()
 
 
