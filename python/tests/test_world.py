@@ -241,6 +241,20 @@ def many():
         gc.collect()
 
 
+def garbage():
+    """A world and routes in it are dropped in a cycle, the world first, as a Buffer is that no one destroys."""
+    import weft
+    from weft import ep
+
+    for _ in range(10):
+        world = weft.World(pe=0, pes=1, gather=lambda mine: mine)
+        group = ep.Group(world, experts=4, tokens_max=4, topk_max=2, row_bytes_max=64)
+        cycle = [world, group, group.route(2), group.route(2)]
+        cycle.append(cycle)
+        del world, group, cycle
+        gc.collect()
+
+
 class Worlds(unittest.TestCase):
     def test_alone(self):
         import weft
@@ -299,7 +313,7 @@ class Worlds(unittest.TestCase):
 
     def test_ranks(self):
         for function, counts in (("puts", (1, 2, 4)), ("collectives", (1, 3)), ("errors", (1, 2)), ("absent", (2,)),
-                                 ("interrupted", (2,)), ("served", (2,)), ("raised", (2,)), ("many", (2,))):
+                                 ("interrupted", (2,)), ("served", (2,)), ("raised", (2,)), ("many", (2,)), ("garbage", (1,))):
             for count in ranks.counts(*counts):
                 with self.subTest(function=function, ranks=count):
                     ranks.run(__file__, function, count)

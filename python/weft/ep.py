@@ -219,6 +219,12 @@ class Group:
             _weft.ep_destroy(handle)
 
 
+def _destroy_route(closer, handle):
+    """closer: its world's. Where both are garbage of one cycle, the world may have ended first and taken its routes with it."""
+    if closer.alive:
+        _weft.route_destroy(handle)
+
+
 class Route:
     """The routing of a step, until the next update. Close it before its group."""
 
@@ -232,7 +238,7 @@ class Route:
         self._received = None  # the rows that the last dispatch had room for, on the routing that there is
         self._handle = _weft.route_create(group._handle, topk, layout, alignment, slot_tokens, flags, sms, order,
                                           _data(memory))
-        self._closer = weakref.finalize(self, _weft.route_destroy, self._handle)
+        self._closer = weakref.finalize(self, _destroy_route, group.team.world._closer, self._handle)
         self._closer.atexit = False
         group._routes.add(self)
 
