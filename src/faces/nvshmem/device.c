@@ -226,7 +226,7 @@ static weft_status open_device(void)
     wefti_nvshmem.place = WEFTI_NV_DEVICE;
     WEFT_TRY(open_shared_team());
     WEFT_TRY(find_sharers());
-    for (nvshmem_team_t handle = 0; handle < NVSHMEM_TEAMS_MIN; handle++) {
+    for (nvshmem_team_t handle = 0; handle < WEFTI_NV_TEAMS; handle++) { /* programs may have made some before */
         if (wefti_nvshmem.teams[handle].team != NULL) {
             WEFT_TRY(wefti_nv_device_team(handle));
         }

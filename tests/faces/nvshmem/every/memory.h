@@ -28,11 +28,7 @@ static inline void memory_to_host(void *to, const void *from, size_t bytes)
 }
 
 /* A GPU of its own for each PE, if there are so many. */
-static inline void memory_before_init(void)
-{
-}
-
-static inline void memory_after_init(int pe_of_node)
+static inline void memory_choose(int pe_of_node)
 {
     int gpus = 0;
     memory_check(cudaGetDeviceCount(&gpus));
@@ -51,8 +47,8 @@ static inline void memory_to_host(void *to, const void *from, size_t bytes)
     memcpy(to, from, bytes);
 }
 
-/* One is current, as a program's cudaSetDevice makes it. */
-static inline void memory_before_init(void)
+/* The only one is current, as a program's cudaSetDevice makes it. */
+static inline void memory_choose(int pe_of_node)
 {
     int (*init)(unsigned flags);
     int (*retain)(void **context, int device);
@@ -70,10 +66,6 @@ static inline void memory_before_init(void)
         printf("no GPU of the fake driver\n");
         exit(1);
     }
-}
-
-static inline void memory_after_init(int pe_of_node)
-{
     (void)pe_of_node;
 }
 #endif

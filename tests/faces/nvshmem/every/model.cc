@@ -739,14 +739,13 @@ int main(int argc, char **argv)
 {
     int sets = 0;
     seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
-    memory_before_init();
     nvshmem_init();
-    memory_after_init(nvshmem_team_my_pe(NVSHMEMX_TEAM_NODE));
     me = nvshmem_my_pe();
     pes = nvshmem_n_pes();
     if (nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, pes - 1, -1, pes, NULL, 0, &reverse) != 0) {
         return 1;
     }
+    memory_choose(nvshmem_team_my_pe(NVSHMEMX_TEAM_NODE)); /* the team is there before a GPU is */
     make_arrays();
     for (const every_set *const *const *part = every_parts; *part != NULL; part++) {
         for (const every_set *const *set = *part; *set != NULL; set++) {
