@@ -3,8 +3,9 @@
  *
  * Method: generate.py makes kernels that call all of them, on random data, sizes, alignments and strides, in slots full
  * of other random bytes. Here is a model: what all slots hold afterwards, byte by byte, and what calls return. Each PE
- * is written to by the one before it; collectives also by a team in reverse order. Floats that are added are small whole
- * numbers, so that sums are exact. Data and cases follow from the names and a seed, so that a PE knows what others have.
+ * is written to by the one before it; collectives also by a team in reverse order, made before a GPU is chosen. Floats
+ * that are added are small whole numbers, so that sums are exact. Data and cases follow from the names and a seed, so
+ * that a PE knows what others have.
  *
  *     weftrun -n PES PROGRAM [SEED]
  *
