@@ -65,8 +65,8 @@ typedef struct wefti_cuda_ep_tables {
     wefti_i32 *ids; /* of a route of destinations: [T][R] */
     wefti_i32 *no_rows; /* the same: [L][R], at least one more: zeroes, in place of rows of experts */
     wefti_u32 *records; /* [M] as the sources wrote them */
-    /* By expert; `rows`, `target` and `whole` also by position: [T][R] which token has each number at each rank, [T][R]
-     * the number of each token, and [1] of the latter whether the numbers given were none: */
+    /* By expert; `rows`, `target` and `unpadded` also by position: [T][R] which token has each number at each rank,
+     * [T][R] the number of each token, and [1] of the latter whether the numbers given were none: */
     wefti_u64 *ahead; /* [B][E] packed words: this rank's rows of each expert that the blocks before b have */
     wefti_u64 *base; /* [E] packed words: the row at its owner of the first of this rank's rows of each expert */
     wefti_u64 *full; /* [R] packed words: all rows of each rank, padding included */

@@ -6,8 +6,8 @@
  *     block 0, the header warps, post the call header first (device/warp_roles.cuh).
  * Shared memory: what the block knows of the call (device/call.cuh); a pipe a sender warp, counts of experts, a stage
  *     of scales for each of the others.
- * Flags: call header, counts, meta_ready, rows_ready; between this rank's blocks bits, parts, ahead, base, full, begin,
- *     end, next_unit (README.md has the writer and reader of each).
+ * Flags: call header, counts, choices, accepted, meta_ready, rows_ready; between this rank's blocks bits, partials,
+ *     ahead, base, full, begin, end, cut, next_unit (README.md has the writer and reader of each).
  *
  *     all        count: bits of all tokens, posted to this rank's blocks
  *     block 0    its call header to all ranks
