@@ -219,6 +219,23 @@ static weft_status open_memory(void)
     return status_of(error);
 }
 
+/* Those that are there already. Each is a collective call, so the program's come in the order in which it made them,
+ * which is the same on all members; handles are not. */
+static weft_status tell_teams(void)
+{
+    for (nvshmem_team_t handle = 0; handle < NVSHMEM_TEAMS_MIN; handle++) {
+        if (wefti_nvshmem.teams[handle].team != NULL) {
+            WEFT_TRY(wefti_nv_device_team(handle));
+        }
+    }
+    nvshmem_team_t handle = wefti_nv_team_after(0);
+    while (handle != NVSHMEM_TEAM_INVALID) {
+        WEFT_TRY(wefti_nv_device_team(handle));
+        handle = wefti_nv_team_after(wefti_nvshmem.teams[handle].number);
+    }
+    return WEFT_OK;
+}
+
 static weft_status open_device(void)
 {
     WEFT_TRY(open_context());
@@ -226,11 +243,7 @@ static weft_status open_device(void)
     wefti_nvshmem.place = WEFTI_NV_DEVICE;
     WEFT_TRY(open_shared_team());
     WEFT_TRY(find_sharers());
-    for (nvshmem_team_t handle = 0; handle < WEFTI_NV_TEAMS; handle++) { /* programs may have made some before */
-        if (wefti_nvshmem.teams[handle].team != NULL) {
-            WEFT_TRY(wefti_nv_device_team(handle));
-        }
-    }
+    WEFT_TRY(tell_teams());
     wefti_nv_state.abi = WEFT_NVSHMEM_ABI;
     wefti_nv_state.team_count = WEFTI_NV_TEAMS;
     wefti_nv_state.teams = (const weft_dev_team *)(uintptr_t)device.teams;

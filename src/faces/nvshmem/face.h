@@ -28,6 +28,7 @@ typedef enum wefti_nv_place {
 typedef struct wefti_nv_team {
     weft_team *team; /* NULL: no such handle */
     int contexts; /* that the program said */
+    uint64_t number; /* of those that the program made on this PE, from 1 on; the predefined ones have 0 */
     float *scratch; /* symmetric, for reductions of half and bfloat16 on the host; NULL: none yet */
 } wefti_nv_team;
 
@@ -35,6 +36,7 @@ typedef struct wefti_nv_face {
     weft_world *world; /* NULL before init and after the last finalize */
     wefti_nv_place place;
     wefti_nv_team teams[WEFTI_NV_TEAMS];
+    uint64_t teams_made; /* by the program, on this PE */
     weft_stream *stream; /* for what the host does on the device heap; NULL without one */
     uint64_t *notice; /* symmetric: 0, or WEFTI_NV_EXIT | the code that another PE ends the program with */
     size_t heap_max_bytes; /* 0: weft's */
@@ -86,6 +88,8 @@ static inline weft_team *wefti_nv_members(nvshmem_team_t team)
 /* The predefined teams of a new world; and forget all. */
 HIDDEN void wefti_nv_teams_open(void);
 HIDDEN void wefti_nv_teams_close(void);
+/* The handle of the team that the program made first behind number `number` of its teams; INVALID: there is none. */
+HIDDEN nvshmem_team_t wefti_nv_team_after(uint64_t number);
 /* A handle of a new team, which kernels know, too. Collective over the team; NULL: this PE is no member. A status of
  * NVSHMEM. */
 HIDDEN int wefti_nv_team_open(const char *call, weft_team *team, const nvshmem_team_config_t *config, long mask,

@@ -31,6 +31,19 @@ static nvshmem_team_t free_handle(void)
     return NVSHMEM_TEAM_INVALID;
 }
 
+nvshmem_team_t wefti_nv_team_after(uint64_t number)
+{
+    nvshmem_team_t first = NVSHMEM_TEAM_INVALID;
+    for (nvshmem_team_t handle = NVSHMEM_TEAMS_MIN; handle < WEFTI_NV_TEAMS; handle++) {
+        const wefti_nv_team *const team = &wefti_nvshmem.teams[handle];
+        if (team->team != NULL && team->number > number &&
+            (first == NVSHMEM_TEAM_INVALID || team->number < wefti_nvshmem.teams[first].number)) {
+            first = handle;
+        }
+    }
+    return first;
+}
+
 int wefti_nv_team_open(const char *call, weft_team *team, const nvshmem_team_config_t *config, long mask,
                        nvshmem_team_t *handle)
 {
@@ -42,7 +55,8 @@ int wefti_nv_team_open(const char *call, weft_team *team, const nvshmem_team_con
     const nvshmem_team_t mine = free_handle();
     if (mine != NVSHMEM_TEAM_INVALID) {
         const int is_said = config != NULL && (mask & NVSHMEM_TEAM_CONFIG_MASK_NUM_CONTEXTS) != 0;
-        wefti_nvshmem.teams[mine] = (wefti_nv_team){.team = team, .contexts = is_said ? config->num_contexts : 0};
+        wefti_nvshmem.teams[mine] = (wefti_nv_team){
+            .team = team, .contexts = is_said ? config->num_contexts : 0, .number = ++wefti_nvshmem.teams_made};
     }
     wefti_nv_unlock();
     if (mine == NVSHMEM_TEAM_INVALID) {
@@ -130,6 +144,6 @@ void nvshmem_team_destroy(nvshmem_team_t team)
         CHECK(weft_team_free(members, wefti_nvshmem.teams[team].scratch), 1);
     }
     CHECK(weft_team_destroy(members), 1);
-    wefti_nvshmem.teams[team] = (wefti_nv_team){NULL, 0, NULL};
+    wefti_nvshmem.teams[team] = (wefti_nv_team){.team = NULL};
     (void)wefti_nv_device_team(team);
 }

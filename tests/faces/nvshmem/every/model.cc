@@ -736,6 +736,25 @@ static void make_arrays(void)
     memory_to_device(device_status, status, sizeof status);
 }
 
+static nvshmem_team_t team_of(int first, int stride, int members)
+{
+    nvshmem_team_t team = NVSHMEM_TEAM_INVALID;
+    if (nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, first, stride, members, NULL, 0, &team) != 0) {
+        printf("PE %d: no team\n", me);
+        exit(1);
+    }
+    return team;
+}
+
+/* In the end with handles that differ: the last PE has none of the first team. */
+static void make_teams(void)
+{
+    const nvshmem_team_t gone = team_of(0, 1, pes > 2 ? pes - 1 : pes);
+    reverse = team_of(pes - 1, -1, pes);
+    nvshmem_team_destroy(gone);
+    (void)team_of(0, 1, pes);
+}
+
 int main(int argc, char **argv)
 {
     int sets = 0;
@@ -743,9 +762,7 @@ int main(int argc, char **argv)
     nvshmem_init();
     me = nvshmem_my_pe();
     pes = nvshmem_n_pes();
-    if (nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, pes - 1, -1, pes, NULL, 0, &reverse) != 0) {
-        return 1;
-    }
+    make_teams();
     memory_choose(nvshmem_team_my_pe(NVSHMEMX_TEAM_NODE)); /* the team is there before a GPU is */
     make_arrays();
     for (const every_set *const *const *part = every_parts; *part != NULL; part++) {
