@@ -364,11 +364,15 @@ static ncclResult_t apply_recipe(const struct ncclEpHandle *handle, dispatch_arg
                       a->config.round_scales ? WEFT_EP_SCALE_F32_POW2 : WEFT_EP_SCALE_F32, &a->out.rows);
 }
 
-/* HT: what comes with the rows may have room for more of them, which stays as it was. */
+/* HT: what comes with the rows may have room for more of them, which stays as it was. Only its elements count. */
 static size_t room_for(const struct ncclEpHandle *handle, const ncclEpTensor_t *tensor, size_t rows, size_t per_row)
 {
-    const int has_more = !nep_is_ll(handle->group) && tensor->ndim > 0 && tensor->sizes[0] > rows;
-    return (has_more ? tensor->sizes[0] : rows) * per_row;
+    const size_t least = rows * per_row;
+    size_t elements = 1;
+    for (unsigned i = 0; i < tensor->ndim; i++) {
+        elements *= tensor->sizes[i];
+    }
+    return !nep_is_ll(handle->group) && elements >= least && elements % per_row == 0 ? elements : least;
 }
 
 static ncclResult_t read_received(const struct ncclEpHandle *handle, dispatch_arguments *a)

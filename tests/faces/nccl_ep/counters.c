@@ -180,9 +180,11 @@ static void spare_room(rig *r, ncclEpLayout_t layout)
     ncclEpHandle_t handle = NULL;
     size_t one = 1;
     size_t local = LOCAL;
+    size_t all_room = ROWS * per_row;
     step s = step_of(r, layout, 0);
     s.row_sizes[0] -= SPARE;
     fill_tensors(r, &s);
+    s.row_weights = tensor(r->received_weights, ncclFloat32, 1, &all_room); /* ids have as many dimensions as choices */
     ncclEpTensor_t total = tensor(&r->total, ncclInt32, 1, &one);
     ncclEpTensor_t padded = tensor(r->padded, ncclInt32, 1, &local);
     ncclEpTensor_t offsets = tensor(r->offsets, ncclInt32, 1, &local);
