@@ -42,7 +42,10 @@ weft_status bench_counts_time(const bench_counts *of, int warmup, int repeats, d
     for (int i = -warmup; i < repeats && status == WEFT_OK; i++) {
         status = time_once(of, arrays.generation, (uint64_t)(warmup + i) + 1, i >= 0 ? &us[i] : &unused);
     }
+    if (status != WEFT_OK) {
+        return status; /* no collective frees the rest: the world's end does */
+    }
     weft_status ended = weft_ep_route_counts_to(of->route, NULL);
     weft_status freed = weft_free(of->backend->world, memory);
-    return status != WEFT_OK ? status : ended != WEFT_OK ? ended : freed;
+    return ended != WEFT_OK ? ended : freed;
 }
