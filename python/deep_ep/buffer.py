@@ -568,6 +568,7 @@ class Buffer:
         if stats is not None:
             with self._streams.on(self._streams.comm):
                 stats.add_(count)
+        tensors = (*tensors, stats)
         self._streams.keep(tensors, self._streams.comm)
         return EventOverlap(EventHandle(self._streams.event()), tensors)
 

@@ -253,8 +253,8 @@ class Route:
             self._closer()
 
     def use_sms(self, count):
-        """The multiprocessors of the calls from now on, at most what the group has claimed; 0: the route's sms. Of no effect on the
-        CPU. Local."""
+        """The multiprocessors of the calls from now on, at most what the group has claimed, or its share where
+        the route's sms are 0; 0: the route's sms. Of no effect on the CPU. Local."""
         _weft.route_sms(self._handle, count)
 
     def _choices(self, ids, weights, destinations):
