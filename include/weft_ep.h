@@ -484,13 +484,13 @@ WEFT_API weft_status weft_ep_route_expect(const weft_ep_route *route, uint64_t g
 WEFT_API weft_status weft_ep_route_require(weft_ep_route *route, uint64_t generation) WEFT_MUST_CHECK;
 
 /* The multiprocessors of each call that is made, or captured, on the route from now on, in place of plan.sms; 0: as the
- * plan says. A recv takes what its send took, in a group of several domains what is set when it is made. Nothing is
- * claimed or given back, so that groups which are alive at once always run: a call takes at most, where plan.sms is not
- * 0, what the group has claimed (the most that a route of it, or of one that shares the claim, has asked for; with
- * pairs_max 2 half of it), else the share that plan.sms of 0 stands for; and never more than there is work for. In a
- * group of several domains it takes no fewer than the rings need. Ranks may differ; the results are the same bits. Of
- * no effect on the host. Local; not while a call of the group is being made. WEFT_ERR_ARGUMENT: NULL, destroyed, or sms
- * below 0. */
+ * plan says. A recv goes by what its send was told, in a group of several domains by what is set when it is made.
+ * Nothing is claimed or given back, so that groups which are alive at once always run: a call takes at most, where
+ * plan.sms is not 0, what the group has claimed (the most that a route of it, or of one that shares the claim, has
+ * asked for; with pairs_max 2 twice that is claimed, and a call takes half), else the share that plan.sms of 0 stands
+ * for; and never more than there is work for. In a group of several domains it takes no fewer than the rings need.
+ * Ranks may differ; the results are the same bits. Of no effect on the host. Local; not while a call of the group is
+ * being made. WEFT_ERR_ARGUMENT: NULL, destroyed, or sms below 0. */
 WEFT_API weft_status weft_ep_route_sms(weft_ep_route *route, int sms) WEFT_MUST_CHECK;
 
 /* Local. NULL is allowed. */

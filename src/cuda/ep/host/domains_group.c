@@ -462,7 +462,7 @@ static weft_status group_init(weft_ep *ep)
 static void end_inner(const weft_ep *ep)
 {
     weft_ep *inner = ep->between->inner;
-    if (inner != NULL) {
+    if (inner != NULL && wefti_ep_is_alive(inner)) {
         inner->dead = WEFT_ERR_STATE;
         (void)ep->calls->destroy(inner);
     }

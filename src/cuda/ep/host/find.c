@@ -126,8 +126,9 @@ static const struct kernels_of {
                                           {BOTH(many_combine_passing)}}},
 };
 
-/* Works, as bits, of which one kernel of a set does whole, send and recv, as the launch tells it (blocks.phase). The
- * others have a kernel for each, because small calls of theirs took 2 to 4 % longer by one kernel on two H200s. */
+/* Works, as bits, of which one kernel of a set does whole, send and recv, as the launch tells it (blocks.phase), or
+ * whole and recv where sends are those of another work. The others that have halves have a kernel for each, because
+ * small calls of theirs took 2 to 4 % longer by one kernel on two H200s. */
 static const unsigned in_one[WEFTI_CUDA_EP_SETS] = {
     [WEFTI_CUDA_EP_SET_THROUGHPUT] = 1u << WEFTI_CUDA_EP_WORK_COMBINE_WITH,
     [WEFTI_CUDA_EP_SET_PASSING] = ~0u,
