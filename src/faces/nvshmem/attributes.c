@@ -168,6 +168,28 @@ static int read_variable(const char *call, wefti_nv_meeting *meeting)
     return wefti_nv_refuse(call, NVSHMEMX_ERROR_NOT_SUPPORTED, cause);
 }
 
+/* By a communicator of MPI. What mpi_comm is for a program's own plugin only that knows: in PyTorch's world a process
+ * group. NVSHMEM's, in all versions, has mpi in its name. */
+static int meet_by_communicator(const char *call, const nvshmemx_init_attr_t *attributes, wefti_nv_meeting *meeting)
+{
+    const char *plugin = wefti_nv_variable("BOOTSTRAP_MPI_PLUGIN");
+    const char *slash = plugin != NULL ? strrchr(plugin, '/') : NULL;
+    if (attributes == NULL || attributes->mpi_comm == NULL) {
+        return wefti_nv_refuse(call, NVSHMEMX_ERROR_INVALID_VALUE,
+                               "NVSHMEMX_INIT_WITH_MPI_COMM needs attributes with the address of a communicator");
+    }
+    if (plugin != NULL && strstr(slash != NULL ? slash : plugin, "mpi") == NULL) {
+        char cause[320];
+        (void)snprintf(cause, sizeof cause,
+                       "NVSHMEM_BOOTSTRAP_MPI_PLUGIN is \"%.60s\", which is not loaded here, and whose mpi_comm may be "
+                       "no communicator; give NVSHMEMX_INIT_WITH_UNIQUEID an id that one PE has sent to all, or unset "
+                       "the variable if mpi_comm is one of MPI",
+                       plugin);
+        return wefti_nv_refuse(call, NVSHMEMX_ERROR_NOT_SUPPORTED, cause);
+    }
+    return wefti_nv_mpi_open(call, attributes->mpi_comm, meeting);
+}
+
 int wefti_nv_meeting_read(const char *call, unsigned flags, const nvshmemx_init_attr_t *attributes,
                           wefti_nv_meeting *meeting)
 {
@@ -185,11 +207,7 @@ int wefti_nv_meeting_read(const char *call, unsigned flags, const nvshmemx_init_
     case NVSHMEMX_INIT_WITH_UNIQUEID:
         return read_uid(call, attributes, meeting);
     case NVSHMEMX_INIT_WITH_MPI_COMM:
-        if (attributes == NULL || attributes->mpi_comm == NULL) {
-            return wefti_nv_refuse(call, NVSHMEMX_ERROR_INVALID_VALUE,
-                                   "NVSHMEMX_INIT_WITH_MPI_COMM needs attributes with the address of a communicator");
-        }
-        return wefti_nv_mpi_open(call, attributes->mpi_comm, meeting);
+        return meet_by_communicator(call, attributes, meeting);
     case NVSHMEMX_INIT_WITH_SHMEM:
         return meet_by_shmem(call, meeting);
     default:

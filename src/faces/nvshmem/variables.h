@@ -68,7 +68,7 @@ typedef enum wefti_nv_kind { WEFTI_NV_TAKEN, WEFTI_NV_INSTEAD, WEFTI_NV_NEEDLESS
     X(REGION_MAX_SLOTS, NEEDLESS, "regions of blocks are kept in their shared memory")                                 \
     X(CPU_AFFINITY, NEEDLESS, "no thread is pinned")                                                                   \
     X(INFO_HIDDEN, NEEDLESS, "NVSHMEM_INFO prints all")                                                                \
-    X(BOOTSTRAP_MPI_PLUGIN, NEEDLESS, "the bootstraps are part of the library")                                        \
+    X(BOOTSTRAP_MPI_PLUGIN, TAKEN, "a name without mpi: an init with a communicator is refused; it is not loaded")     \
     X(BOOTSTRAP_SHMEM_PLUGIN, NEEDLESS, "the bootstraps are part of the library")                                      \
     X(BOOTSTRAP_PMI_PLUGIN, NEEDLESS, "the bootstraps are part of the library")                                        \
     X(BOOTSTRAP_PMI2_PLUGIN, NEEDLESS, "the bootstraps are part of the library")                                       \

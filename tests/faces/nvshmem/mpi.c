@@ -76,6 +76,9 @@ int main(int argc, char **argv)
     CHECK(mpi.init(&argc, &argv) == 0);
     (void)mpi.comm_rank(mpi.world, &rank);
     (void)mpi.comm_size(mpi.world, &size);
+    (void)setenv("NVSHMEM_BOOTSTRAP_MPI_PLUGIN", "/of/mpich/nvshmem_bootstrap_torch.so", 1); /* no communicator */
+    CHECK(nvshmemx_init_attr(NVSHMEMX_INIT_WITH_MPI_COMM, &attributes) == NVSHMEMX_ERROR_NOT_SUPPORTED);
+    (void)setenv("NVSHMEM_BOOTSTRAP_MPI_PLUGIN", "/else/nvshmem_bootstrap_mpi.so.3", 1);
     CHECK(nvshmemx_init_attr(NVSHMEMX_INIT_WITH_MPI_COMM, &attributes) == 0);
     check_world(rank, size);
     check_part(rank, size);
