@@ -67,7 +67,10 @@ class Bench(unittest.TestCase):
     def test_two_pairs(self):
         figures, _ = self.lines(*SMALL, "--threads", "2", "--layout", "rank-major,expert-major,slots-source,slots-expert",
                                 "--routing", "fresh,cached", "--mode", "ll,two", "--repeats", "1", "--backward")
-        by = {(f["name"], f["impl"], f["mode"], f["tokens"], f["layout"]): f["bytes"] for f in figures if "bytes" in f}
+        by = {(f["name"], f["impl"], f["mode"], f["tokens"], f["layout"], f.get("slots"), f["routing"]): f["bytes"]
+              for f in figures if "bytes" in f}
+        self.assertEqual({(mode, count > 0) for (name, _, mode, *_), count in by.items() if name == "ep_pair"},
+                         {("ll", True), ("two", True)})
         for (name, impl, mode, *rest), count in by.items():
             if mode == "two" and count:
                 self.assertEqual(count, by[name, impl, "ll", *rest] * (1 if "bwd" in name else 2))
