@@ -127,8 +127,8 @@ static const struct kernels_of {
 };
 
 /* Works, as bits, of which one kernel of a set does whole, send and recv, as the launch tells it (blocks.phase), or
- * whole and recv where sends are those of another work. The others that have halves have a kernel for each, because
- * small calls of theirs took 2 to 4 % longer by one kernel on two H200s. */
+ * whole and recv where sends are those of another work. The others that have halves have a kernel for each: of
+ * those, dispatches of 128 tokens whose rows become fp8 took up to 1.037 by one kernel (bench/gpu/ep.md). */
 static const unsigned in_one[WEFTI_CUDA_EP_SETS] = {
     [WEFTI_CUDA_EP_SET_THROUGHPUT] = 1u << WEFTI_CUDA_EP_WORK_COMBINE_WITH,
     [WEFTI_CUDA_EP_SET_PASSING] = ~0u,
