@@ -58,7 +58,7 @@ show_progress()
 }
 show_progress &
 progress=$!
-trap 'kill "$progress" 2>/dev/null; rm -f "$log"' EXIT
+trap 'kill "$progress" 2>/dev/null || :; rm -f "$log"' EXIT
 if ! $root apt-get update >"$log" 2>&1 ||
     ! $root DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing >>"$log" 2>&1; then
     cat "$log" >&2
