@@ -451,6 +451,12 @@ if(TARGET weft-ep-bench AND Python3_FOUND)
     weft_describe_test(weft_ep_bench tools)
 endif()
 
+if(CMAKE_C_COMPILER_ID STREQUAL GNU AND Python3_FOUND AND NOT WEFT_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
+    add_test(NAME coverage
+        COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/coverage.py ${CMAKE_C_COMPILER})
+    weft_describe_test(coverage tools)
+endif()
+
 if(TARGET bench_host AND TARGET bench_world AND TARGET weftrun AND Python3_FOUND)
     add_test(NAME benches COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/benches.py
         $<TARGET_FILE:bench_host> $<TARGET_FILE:bench_world> $<TARGET_FILE:weftrun>)

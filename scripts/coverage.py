@@ -2,9 +2,10 @@
 
 coverage.py ROOT BUILD    one line a file below LIMIT, and the sum; all files in BUILD/coverage.txt. A line counts as run when
                           any test ran it, in the library or in the simulator. Fails when a file below LIMIT has no
-                          explanation in tests/coverage.txt, or one that is far above it has one; exit 77 instead
-                          where the build has no CUDA. A folder there, with a "/" at its end, explains all files in it; and
-                          "PATH: varies: REASON" a file of which some runs count much more than others.
+                          explanation in tests/coverage.txt, or one that is far above it has one, unless a process that
+                          was killed broke its counts; exit 77 instead where the build has no CUDA. A folder there,
+                          with a "/" at its end, explains all files in it; and "PATH: varies: REASON" a file of which
+                          some runs count much more than others.
 """
 
 import collections
@@ -19,27 +20,35 @@ CLEARLY_ABOVE = 92  # coverage differs a little from run to run
 
 
 def read_object(note):
-    """What gcov says of one object: (file, line, count). Paths may be relative to where the compiler ran."""
+    """What gcov says of one object: (file, line, count) of each line, and whether its counts are broken: those of a
+    process that was killed while it wrote them are cut short, and all that ran later leave them so. Paths may be
+    relative to where the compiler ran."""
     command = ["gcov", "--json-format", "--stdout", note.name]
-    text = subprocess.run(command, cwd=note.parent, capture_output=True, text=True, check=True).stdout
-    for document in map(json.loads, filter(None, text.splitlines())):
+    said = subprocess.run(command, cwd=note.parent, capture_output=True, text=True)
+    lines = []
+    for document in map(json.loads, filter(None, said.stdout.splitlines())):
         for file in document["files"]:
             path = pathlib.Path(document["current_working_directory"], file["file"]).resolve()
-            for line in file["lines"]:
-                yield path, line["line_number"], line["count"]
+            lines += [(path, line["line_number"], line["count"]) for line in file["lines"]]
+    return lines, said.returncode != 0 or "mismatch" in said.stderr
 
 
 def read_counts(root, build):
-    """Of each file of src/, how often each of its lines ran."""
+    """Of each file of src/, how often each of its lines ran; and the files of which an object's counts are broken."""
     source = root / "src"
     counts = collections.defaultdict(lambda: collections.defaultdict(int))
+    broken = set()
     notes = sorted(build.rglob("*.gcno"))
     with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
-        for lines in pool.map(lambda note: list(read_object(note)), notes):
+        for note, (lines, is_broken) in zip(notes, pool.map(read_object, notes)):
+            if is_broken:
+                print(f"{note}: its counts are broken, as a process was killed that wrote them", file=sys.stderr)
             for path, line, count in lines:
                 if path.is_relative_to(source) and path.exists():
                     counts[str(path.relative_to(root))][line] += count
-    return counts
+                    if is_broken:
+                        broken.add(str(path.relative_to(root)))
+    return counts, broken
 
 
 def explanations(root):
@@ -60,7 +69,8 @@ def main(root, build):
     explained = explanations(root)
     problems, table = [], []
     run_in_all = lines_in_all = 0
-    for file, lines in sorted(read_counts(root, build).items()):
+    counts, broken = read_counts(root, build)
+    for file, lines in sorted(counts.items()):
         run = sum(1 for count in lines.values() if count > 0)
         share = percent(run, len(lines))
         run_in_all += run
@@ -69,7 +79,7 @@ def main(root, build):
         if share < LIMIT:
             why = explanation_of(file, explained)
             print(f"{table[-1]}: {why or 'NOT EXPLAINED'}")
-            if not why:
+            if not why and file not in broken:
                 problems.append(f"{file} is below {LIMIT} %: test it, or say why not in tests/coverage.txt")
         elif share > CLEARLY_ABOVE and not explained.get(file, "varies").startswith("varies"):
             problems.append(f"{file} is at {share:.0f} % and explained in tests/coverage.txt: take it out")
