@@ -8,6 +8,8 @@ test_summary.py total PRESET=REPORT:CTEST_CODE...   all presets: a line each, an
 import sys
 import xml.etree.ElementTree as ElementTree
 
+NAMED = 20  # failures that the end names again, which may be all that is kept of a long log
+
 
 class Counts:
     def __init__(self):
@@ -66,6 +68,8 @@ def total(results):
         whole.failed += counts.failed
         whole.skipped += counts.skipped
         print(f"{preset}: {counts.line()}")
+        for name in counts.failed[:NAMED]:
+            print(f"FAILED: {preset}: {name}")
     print(whole.line())
     return 1 if whole.failed or not whole.passed else 0
 
