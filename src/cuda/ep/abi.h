@@ -151,7 +151,7 @@ typedef struct wefti_cuda_ep_wide {
 
 /* What only backward calls have. */
 typedef struct wefti_cuda_ep_backward {
-    const float *given; /* of dispatch: gradients of received weights */
+    const float *given; /* of dispatch, by expert: gradients of received weights */
     const unsigned char *rows; /* of combine: what it was given */
     wefti_u64 rows_pitch;
     float *grad_weights;
@@ -239,6 +239,7 @@ typedef struct wefti_cuda_ep_options {
     wefti_i32 wide; /* ids are 64 bits */
     wefti_i32 out_dtype; /* a weft_ep_dtype */
     wefti_i32 of_owners; /* the value of a choice is that of its owner: the backward of a dispatch */
+    wefti_i32 by_rank; /* by source: results are added in ascending rank, and no kernel `order` came before */
 } wefti_cuda_ep_options;
 
 typedef struct wefti_cuda_ep_combine_args {
@@ -256,7 +257,7 @@ typedef struct wefti_cuda_ep_combine_args {
     wefti_i32 dtype; /* a weft_ep_dtype */
     wefti_u32 flags;
     wefti_i32 topk; /* by expert, or with values */
-    wefti_cuda_ep_backward backward; /* of dispatch, with VALUES */
+    wefti_cuda_ep_backward backward; /* of dispatch, by expert, with VALUES */
     wefti_cuda_ep_options options; /* device/combine_options.cuh */
 } wefti_cuda_ep_combine_args;
 

@@ -49,13 +49,11 @@
     X(28combine_kernel_bwd_positions, C1, dispatch)                                                                    \
     X(24combine_kernel_positions, C1, combine)                                                                         \
     X(24combine_kernel_positions, C4, combine)                                                                         \
-    X(29dispatch_kernel_bwd_positions, C1, combine)                                                                    \
     X(30dispatch_kernel_many_positions, C1, dispatch)                                                                  \
     X(40dispatch_kernel_quantised_many_positions, C1, dispatch)                                                        \
     X(43dispatch_kernel_quantised_mx_many_positions, C1, dispatch)                                                     \
     X(33combine_kernel_bwd_many_positions, C1, dispatch)                                                               \
     X(29combine_kernel_many_positions, C1, combine)                                                                    \
-    X(34dispatch_kernel_bwd_many_positions, C1, combine)                                                               \
     X(9positions, C1, dispatch)                                                                                        \
     X(28dispatch_kernel_many_passing, C1, dispatch)                                                                    \
     X(35dispatch_kernel_expert_many_passing, C1, dispatch)                                                             \
@@ -89,8 +87,6 @@
     X(30combine_kernel_expert_bwd_many, C1, dispatch)                                                                  \
     X(19combine_kernel_many, C1, combine)                                                                              \
     X(26combine_kernel_expert_many, C1, combine)                                                                       \
-    X(24dispatch_kernel_bwd_many, C1, combine)                                                                         \
-    X(31dispatch_kernel_expert_bwd_many, C1, combine)                                                                  \
     X(15dispatch_kernel, C1, dispatch)                                                                                 \
     X(15dispatch_kernel, C2, dispatch)                                                                                 \
     X(15dispatch_kernel, C3, dispatch)                                                                                 \
@@ -113,7 +109,6 @@
     X(14combine_kernel, C1, combine)                                                                                   \
     X(14combine_kernel, C2, combine)                                                                                   \
     X(14combine_kernel, C3, combine)                                                                                   \
-    X(19dispatch_kernel_bwd, C1, combine)                                                                              \
     X(21combine_kernel_expert, C1, combine)                                                                            \
     X(21combine_kernel_expert, C3, combine)                                                                            \
     X(5order, C1, combine)                                                                                             \

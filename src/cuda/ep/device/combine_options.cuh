@@ -20,7 +20,7 @@
 /* Which kind of combine a kernel is for. */
 enum ep_kind {
     EP_PLAIN,
-    EP_GRADIENTS, /* gradients of weights come back beside */
+    EP_GRADIENTS, /* by expert: gradients of weights come back beside; by source these are options */
     EP_WITH_OPTIONS
 };
 
@@ -71,6 +71,9 @@ typedef struct ep_lineup {
 EP_DEVICE ep_lineup ep_line_up(const ep_combine &args, int token, wefti_u32 ranks, wefti_u64 row, float weight)
 {
     const int all = args.group.ranks;
+    if (args.options.by_rank != 0) {
+        return ep_lineup{ranks, ep_lane(), row, weight};
+    }
     const wefti_u32 next = ep_lane() < all ? args.tables.order[(wefti_u64)token * (wefti_u64)all + (wefti_u64)ep_lane()]
                                            : WEFTI_CUDA_EP_NO_RANK;
     ep_lineup line;

@@ -136,6 +136,18 @@ weft_status wefti_cuda_ep_combine(weft_ep_route *route, const weft_ep_rows *in, 
     return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
 }
 
+static wefti_cuda_ep_work work_of_backward(const weft_ep_route *route, int has_weights)
+{
+    if (route->plan.order == WEFT_EP_ORDER_CHOICE) {
+        return WEFTI_CUDA_EP_WORK_COMBINE_WITH;
+    }
+    if (!has_weights) {
+        return WEFTI_CUDA_EP_WORK_COMBINE;
+    }
+    return wefti_cuda_ep_is_by_expert(route) && !route->ep->device->kind->all_in_one ? WEFTI_CUDA_EP_WORK_DISPATCH_BWD
+                                                                                     : WEFTI_CUDA_EP_WORK_COMBINE_WITH;
+}
+
 /* A combine without weights, in which a row that choices share is added once. */
 weft_status wefti_cuda_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows *grad_received,
                                        const float *grad_weights_received, const weft_ep_rows *grad_in,
@@ -143,9 +155,7 @@ weft_status wefti_cuda_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows 
 {
     static const char call[] = "weft_ep_dispatch_bwd";
     const int by_choice = route->plan.order == WEFT_EP_ORDER_CHOICE;
-    wefti_cuda_ep_work work = by_choice              ? WEFTI_CUDA_EP_WORK_COMBINE_WITH
-                              : grad_weights != NULL ? WEFTI_CUDA_EP_WORK_DISPATCH_BWD
-                                                     : WEFTI_CUDA_EP_WORK_COMBINE;
+    const wefti_cuda_ep_work work = work_of_backward(route, grad_weights != NULL);
     WEFT_TRY(wefti_ep_rows_held(grad_in, route->device->tokens_least, call, "grad_in"));
     WEFT_TRY(wefti_cuda_ep_begin(&(wefti_cuda_ep_beginning){.route = route,
                                                             .kernel = {.work = work},
@@ -156,22 +166,21 @@ weft_status wefti_cuda_ep_dispatch_bwd(weft_ep_route *route, const weft_ep_rows 
                                  stream, call));
     wefti_cuda_ep_combine_args args = combine_args(route, grad_received, grad_in);
     args.flags = route->plan.layout == WEFT_EP_SLOTS_EXPERT ? WEFTI_CUDA_EP_ONCE : 0;
-    if (grad_weights != NULL) {
-        args.flags |= WEFTI_CUDA_EP_VALUES;
-    }
-    if (by_choice) {
+    args.flags |= grad_weights != NULL ? WEFTI_CUDA_EP_VALUES : 0;
+    args.flags |= by_choice ? WEFTI_CUDA_EP_BY_CHOICE : 0;
+    if (work == WEFTI_CUDA_EP_WORK_DISPATCH_BWD) {
+        args.backward.given = grad_weights_received;
+        args.backward.grad_weights = grad_weights;
+    } else {
         args.options.values_in = grad_weights_received;
         args.options.values_out = grad_weights;
         args.options.of_owners = 1;
-    } else {
-        args.backward.given = grad_weights_received;
-        args.backward.grad_weights = grad_weights;
+        args.options.by_rank = !by_choice;
     }
-    args.flags |= by_choice ? WEFTI_CUDA_EP_BY_CHOICE : 0;
     args.signature = signature_of(&args, route, WEFTI_CUDA_EP_DISPATCH_BWD, grad_received);
     const wefti_cuda_ep_launch_plan plan =
         wefti_cuda_ep_plan_launch(route, (wefti_cuda_ep_kernel){.work = work, .row_bytes = args.row_bytes});
-    WEFT_TRY(wefti_cuda_ep_launch_order(route, work, &args, stream, call));
+    WEFT_TRY(by_choice ? wefti_cuda_ep_launch_order(route, work, &args, stream, call) : WEFT_OK);
     wefti_cuda_ep_combine_take_plan(&args, &plan);
     return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
 }

@@ -56,6 +56,7 @@ weft_status wefti_cuda_ep_load_modules(wefti_cuda *cuda, unsigned wanted)
 #define BOTH(NAME) APART(NAME, NAME)
 #define NEITHER NO_MODULE, NO_MODULE
 #define BY_SOURCE(NAME) WEFTI_CUDA_EP_MODULE_##NAME, NO_MODULE
+#define BY_EXPERT(NAME) NO_MODULE, WEFTI_CUDA_EP_MODULE_##NAME
 static const struct kernels_of {
     const char *name[2];
     int has_halves;
@@ -106,15 +107,10 @@ static const struct kernels_of {
                                      {BY_SOURCE(throughput_combine_positions)},
                                      {BY_SOURCE(many_combine_positions)},
                                      {BOTH(many_combine_passing)}}},
-    [WEFTI_CUDA_EP_WORK_DISPATCH_BWD] = {{"dispatch_kernel_bwd", "dispatch_kernel_expert_bwd"},
-                                         0,
-                                         {{BOTH(backward_dispatch_bwd)},
-                                          {NEITHER},
-                                          {NEITHER},
-                                          {BOTH(many_combine)},
-                                          {BY_SOURCE(backward_positions)},
-                                          {BY_SOURCE(many_combine_positions)},
-                                          {NEITHER}}},
+    [WEFTI_CUDA_EP_WORK_DISPATCH_BWD] =
+        {{NULL, "dispatch_kernel_expert_bwd"},
+         0,
+         {{BY_EXPERT(backward_dispatch_bwd)}, {NEITHER}, {NEITHER}, {NEITHER}, {NEITHER}, {NEITHER}, {NEITHER}}},
     [WEFTI_CUDA_EP_WORK_COMBINE_WITH] = {{"combine_kernel", "combine_kernel_expert"},
                                          1,
                                          {{BOTH(throughput_combine_options)},
@@ -159,7 +155,10 @@ static weft_status find_pair(weft_ep *ep, wefti_cuda_ep_set set, wefti_cuda_ep_p
     const struct kernels_of *kernels = &kernels_of_work[work];
     const int with = work == WEFTI_CUDA_EP_WORK_COMBINE_WITH && !ep->device->kind->all_in_one;
     const int variant = variant_of((in_one[set] >> work & 1) != 0 ? WEFTI_CUDA_EP_FUSED : phase, with);
-    for (int by_expert = 0; by_expert < 2 && kernels->module[set][by_expert] != NO_MODULE; by_expert++) {
+    for (int by_expert = 0; by_expert < 2; by_expert++) {
+        if (kernels->module[set][by_expert] == NO_MODULE) {
+            continue;
+        }
         const char *stem = kernels->name[by_expert];
         const size_t length = strlen(stem) + strlen(names_of_sets[set]);
         char name[80];
@@ -173,7 +172,7 @@ static weft_status find_set(weft_ep *ep, wefti_cuda_ep_way way, wefti_cuda_ep_se
 {
     for (int work = 0; work <= WEFTI_CUDA_EP_WORK_COMBINE_WITH; work++) {
         const int phases = kernels_of_work[work].has_halves ? WEFTI_CUDA_EP_RECV + 1 : WEFTI_CUDA_EP_FUSED + 1;
-        for (int phase = 0; phase < phases && kernels_of_work[work].module[set][0] != NO_MODULE; phase++) {
+        for (int phase = 0; phase < phases; phase++) {
             WEFT_TRY(find_pair(ep, set, phase, work, ep->device->kernel[way][phase][work]));
         }
     }

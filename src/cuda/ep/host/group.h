@@ -16,8 +16,8 @@ typedef enum wefti_cuda_ep_work {
     WEFTI_CUDA_EP_WORK_QUANTISE_MX, /* to groups of 32 */
     WEFTI_CUDA_EP_WORK_COMBINE_BWD, /* weighted, with gradients of weights, or of rows that choices share */
     WEFTI_CUDA_EP_WORK_COMBINE,
-    WEFTI_CUDA_EP_WORK_DISPATCH_BWD, /* with gradients of weights */
-    WEFTI_CUDA_EP_WORK_COMBINE_WITH, /* a combine with options (device/combine_options.cuh) */
+    WEFTI_CUDA_EP_WORK_DISPATCH_BWD, /* by expert with gradients of weights, where ranks are few */
+    WEFTI_CUDA_EP_WORK_COMBINE_WITH, /* with options (device/combine_options.cuh); other backwards of dispatch */
     WEFTI_CUDA_EP_WORK_COMBINE_ORDER, /* the kernel `order`, which comes before it */
     WEFTI_CUDA_EP_WORK_DESTINATIONS, /* what comes before a dispatch of WEFT_EP_DESTINATIONS */
     WEFTI_CUDA_EP_WORK_POSITIONS, /* the same of routes whose choices are positions */

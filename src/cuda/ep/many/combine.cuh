@@ -6,7 +6,7 @@
  * Shared memory: what the block knows of the call; a list a warp.
  * Flags: call header, which says where each owner's results are staged, DONE; next_unit, by which blocks meet.
  *
- *     blocks     values are cleared, own choices sent to the owners                                meet
+ *     blocks     own choices sent to the owners                                                    meet
  *     threads    the call header to each rank
  *     warps      a rank: its call header                                                           meet
  *     warps      a received token: its row, by expert the sum of its rows, to staging at its source  meet, DONE
@@ -73,17 +73,11 @@ EP_DEVICE void ep_many_send_combine_choices(const ep_combine &args, const ep_man
 
 /* ---- values ---- */
 
-/* Whether each rank's values have a place of their own at the source, as all are added. */
-template <class LAYOUT> EP_DEVICE bool ep_many_values_are_apart(const ep_combine &args)
-{
-    return !LAYOUT::SUMS_AT_OWNER && args.options.values_in != 0;
-}
-
-/* Where those of `token` from rank `from` lie at its source. */
+/* Where those of `token` from rank `from` lie at its source: by source each rank's apart, as all are added. */
 template <class LAYOUT>
 EP_DEVICE float *ep_many_values_from(const ep_combine &args, int source, int from, wefti_u32 token)
 {
-    const wefti_u64 before = ep_many_values_are_apart<LAYOUT>(args) ? (wefti_u64)from * args.group.at.tokens_max : 0;
+    const wefti_u64 before = LAYOUT::SUMS_AT_OWNER ? 0 : (wefti_u64)from * args.group.at.tokens_max;
     return ep_many_values(args.group, source, args.topk, before + token);
 }
 
@@ -91,11 +85,10 @@ EP_DEVICE float *ep_many_values_from(const ep_combine &args, int source, int fro
 template <class LAYOUT> EP_DEVICE void ep_many_send_values(const ep_combine &args, int source, wefti_u64 place)
 {
     const wefti_u32 *record = args.tables.records + place * (wefti_u64)LAYOUT::record_words(args.topk);
-    const float *given = args.options.values_in != 0 ? args.options.values_in : args.backward.given;
     float *to = ep_many_values_from<LAYOUT>(args, source, args.group.rank, record[0]);
     for (int k = ep_lane(); k < args.topk; k += 32) {
-        if (ep_many_values_are_apart<LAYOUT>(args) || ep_is_here<LAYOUT>(record, args.topk, k)) {
-            to[k] = ep_given_value<LAYOUT>(given, record, args.topk, place, k);
+        if (!LAYOUT::SUMS_AT_OWNER || ep_is_here<LAYOUT>(record, args.topk, k)) {
+            to[k] = ep_given_value<LAYOUT>(args.options.values_in, record, args.topk, place, k);
         }
     }
 }
@@ -108,11 +101,6 @@ EP_DEVICE void ep_many_take_values(const ep_combine &args, const ep_many_call *c
     const ep_group &group = args.group;
     const wefti_u64 first = (wefti_u64)token * (wefti_u64)args.topk;
     for (int k = ep_lane(); k < args.topk; k += 32) {
-        if (args.options.values_in == 0) {
-            args.backward.grad_weights[first + (wefti_u64)k] =
-                ep_many_values(group, group.rank, args.topk, (wefti_u64)token)[k];
-            continue;
-        }
         float sum = 0.0f;
         if (LAYOUT::SUMS_AT_OWNER || args.options.of_owners != 0) {
             const int owner = ep_many_owners(args.tables)[first + (wefti_u64)k];
@@ -329,18 +317,11 @@ template <class LAYOUT> EP_DEVICE bool ep_many_combine_open(const ep_combine &ar
     const bool goes = call->route_status != WEFT_ERR_OVERFLOW; /* or its places are more than there are */
     const bool sends = LAYOUT::SUMS_AT_OWNER && goes &&
                        (args.flags & (WEFTI_CUDA_EP_COMBINE_WEIGHTS | WEFTI_CUDA_EP_COMBINE_IDS)) != 0;
-    const bool clears = (args.flags & WEFTI_CUDA_EP_VALUES) != 0 && args.options.values_in == 0;
     if (sends) {
         ep_many_send_combine_choices(args, call);
-    }
-    if (clears) {
-        float *values = ep_many_values(group, group.rank, args.topk, 0);
-        for (int i = threads.number; i < call->tokens * args.topk; i += threads.count) {
-            values[i] = 0.0f;
+        if (!ep_many_meet(&group, &args.tables, call)) {
+            return false;
         }
-    }
-    if ((sends || clears) && !ep_many_meet(&group, &args.tables, call)) {
-        return false;
     }
     wefti_fence_acq_rel();
     __syncthreads();

@@ -134,18 +134,11 @@ template <ep_kind KIND, bool IS_EAGER> EP_DEVICE void ep_push_sums(const ep_comb
     }
 }
 
-/* By source: the gradients of weights, or the values, of a unit's tokens. */
-template <ep_kind KIND> EP_DEVICE void ep_push_values(const ep_combine &args, const ep_call *call, const ep_push &push)
+/* By source: the values of a unit's tokens. */
+EP_DEVICE void ep_push_values(const ep_combine &args, const ep_call *call, const ep_push &push)
 {
-    const wefti_u64 words = (wefti_u64)wefti_cuda_ep_record_words(args.topk, 0);
     for (int i = 0; i < push.rows; i++) {
-        wefti_u64 place = (wefti_u64)call->from[push.source] + (wefti_u64)(push.first + i);
-        if (KIND == EP_WITH_OPTIONS) {
-            ep_send_values(args, push.source, place);
-            continue;
-        }
-        ep_return_given<ep_by_source>(args.group, args.backward.given, args.tables.records + place * words, args.topk,
-                                      push.source, place);
+        ep_send_values(args, push.source, (wefti_u64)call->from[push.source] + (wefti_u64)(push.first + i));
     }
 }
 
@@ -251,8 +244,8 @@ EP_DEVICE void ep_push_rows(const ep_combine &args, ep_call *call, ep_pusher *pu
             }
             ep_pipe_stored(&pusher->pipe);
         } while (!ep_cursor_advance(&store, cut, push.rows, 0));
-        if (KIND == EP_GRADIENTS || (KIND == EP_WITH_OPTIONS && args.options.values_in != 0)) {
-            ep_push_values<KIND>(args, call, push);
+        if (KIND == EP_WITH_OPTIONS && args.options.values_in != 0) {
+            ep_push_values(args, call, push);
         }
         stored++;
         if (stored - posted == args.blocks.pushes_at_once || pusher->pipe.loads == pusher->pipe.stores) {
@@ -320,28 +313,6 @@ EP_DEVICE bool ep_await_sum(const ep_combine &args, const ep_call *call, ep_sour
     return well;
 }
 
-/* The gradients of a token's weights, which lie here; by source those of this rank lie where the caller has them. A
- * warp. */
-template <class LAYOUT>
-EP_DEVICE void ep_take_gradients(const ep_combine &args, const ep_call *call, int token, wefti_u32 ranks,
-                                 wefti_u32 index)
-{
-    const ep_group &group = args.group;
-    __syncwarp();
-    ep_take_values(group, args.backward.grad_weights, args.topk, token);
-    if (LAYOUT::SUMS_AT_OWNER || (ranks >> group.rank & 1) == 0) {
-        return;
-    }
-    const wefti_u64 place = (wefti_u64)call->from[group.rank] + __shfl_sync(~0u, index, group.rank);
-    const wefti_u32 *record = args.tables.records + place * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 0);
-    float *to = args.backward.grad_weights + (wefti_u64)token * (wefti_u64)args.topk;
-    for (int k = ep_lane(); k < args.topk; k += 32) {
-        if (ep_is_here<ep_by_source>(record, args.topk, k)) {
-            to[k] = ep_given_value<ep_by_source>(args.backward.given, record, args.topk, place, k);
-        }
-    }
-}
-
 /* Each warp has several parts, so that what it does once the last rows have come is short. */
 #define EP_PARTS_A_WARP 8
 
@@ -402,7 +373,8 @@ EP_DEVICE void ep_add_up(const ep_combine &args, const ep_call *call)
         __syncwarp(); /* what a lane has acquired is every lane's; before the vote it takes more instructions */
         wefti_u32 ranks = __ballot_sync(~0u, going.goes);
         if (KIND == EP_GRADIENTS && first == 0) {
-            ep_take_gradients<LAYOUT>(args, call, token, ranks, going.index);
+            __syncwarp();
+            ep_take_values(group, args.backward.grad_weights, args.topk, token);
         }
         wefti_u64 row = source.rows + going.index * source.pitch;
         ep_sum_token<LAYOUT, KIND>(args, call, token, ranks, going, row, weight, first, end);
