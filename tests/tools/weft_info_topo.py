@@ -290,6 +290,11 @@ class Wishes(unittest.TestCase):
         self.assertEqual(ports_of_gpus(read("dgx-h100", "--round-robin")), in_turn)
         self.assertEqual(ports_of_gpus(read("dgx-h100", WEFT_NIC_ROUND_ROBIN="1")), in_turn)
 
+    def test_help(self):
+        done = run("--help")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("--machine", done.stdout)
+
 
 class Mistakes(unittest.TestCase):
     def refused(self, code, *arguments, told, **variables):
@@ -309,6 +314,10 @@ class Mistakes(unittest.TestCase):
         self.refused(1, *machine, told="WEFT_NIC_LIST: character 1: host", WEFT_NIC_LIST="mlx4_0")
         self.refused(2, *machine, "--pes", "0", told='--pes "0" is no number')
         self.refused(2, "--json", "now", told='"now" is not understood')
+        unknown = run("--nic")
+        self.assertEqual((unknown.returncode, unknown.stdout), (2, ""))
+        self.assertIn("--nic", unknown.stderr)
+        self.assertIn("see weft-info topo --help", unknown.stderr)
         with tempfile.TemporaryDirectory() as folder:
             bad = pathlib.Path(folder) / "bad.topo"
             bad.write_text("weft-topology 1\nhost h\n  gpus 4\n")
