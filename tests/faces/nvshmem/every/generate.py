@@ -31,6 +31,7 @@ WAITS = {"wait_until": "WAIT", "wait_until_all": "WAIT_ALL", "wait_until_any": "
          "wait_until_some_vector": "WAIT_SOME_VECTOR", "test": "TEST", "test_all": "TEST_ALL", "test_any": "TEST_ANY",
          "test_some": "TEST_SOME", "test_all_vector": "TEST_ALL_VECTOR", "test_any_vector": "TEST_ANY_VECTOR",
          "test_some_vector": "TEST_SOME_VECTOR"}
+WAITS_OF_TYPE = 14  # set.h's EVERY_NEVER: a type has all or none
 
 
 def find(*names):
@@ -84,6 +85,8 @@ def kernel_of(name, scope, enter, element, calls, before="", enters=(), leaves=(
     for i, (what, call) in enumerate(calls):
         see = f" EVERY_SEE({i})" if what.endswith("PUT_SIGNAL") else ""
         first = f" {before}" if what.startswith("TEST") else ""
+        if what.startswith(("WAIT", "TEST")):
+            first, see = f" every_tell(a, {2 * i + 1});{first}", f" every_tell(a, {2 * i + 2});"
         lines += [f"EVERY_CALL({name}, {i})", f"{{{first} EVERY_{what}({i}, {pointed}, {call}){see} }}"]
     lines += [f"EVERY_KERNEL({name})", "{", f"    EVERY_ENTER_{enter}", *[f"    {one}" for one in enters]]
     lines += [f"    {name}_{i}(a, kind, rank, size);" for i in range(len(calls))]
@@ -143,8 +146,11 @@ def kernels_of_type(number, kind):
     waits = [(what, routine(kind, form, "")) for form, what in WAITS.items() if routine(kind, form, "")]
     if waits:
         all_vector = routine(kind, "wait_until_all_vector", "")
-        yield kernel_of(f"{kind}_wait", "WAIT", "THREAD", element, waits, f"EVERY_ARRIVE({TYPES[kind]}, {all_vector})",
-                        [f"EVERY_SEND({len(waits)}, {TYPES[kind]}, {routine(kind, 'p', '')})"], [barrier("")])
+        if len(waits) != WAITS_OF_TYPE:
+            sys.exit(f"generate.py: {kind} has {len(waits)} waits and tests of {WAITS_OF_TYPE}: {' '.join(call for _, call in waits)}")
+        yield kernel_of(f"{kind}_wait", "WAIT", "WAIT", element, waits, f"EVERY_ARRIVE({TYPES[kind]}, {all_vector})",
+                        [f"EVERY_SENDS({len(waits)}, {TYPES[kind]}, {routine(kind, 'p', '')})", "if (threadIdx.x == EVERY_WAITER) {"],
+                        ["}", "__syncthreads();", "if (threadIdx.x == EVERY_WAITER) {", barrier(""), "}"])
 
 
 def kernels_of_sizes():

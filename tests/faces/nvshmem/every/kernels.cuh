@@ -30,6 +30,14 @@ static inline int every_launch(void (*kernel)(every_args), unsigned threads, eve
     fake_grid_run(every_thread, &grid, 1, threads, 0);
     return 0;
 }
+
+/* Some time, in which others run. */
+EVERY_DEVICE void every_rest()
+{
+    for (int i = 0; i < 20; i++) {
+        fake_pause();
+    }
+}
 #else
 #define EVERY_KERNEL(NAME) static __global__ void NAME(every_args a)
 #define EVERY_DEVICE static __device__ inline
@@ -44,6 +52,13 @@ static inline int every_launch(void (*kernel)(every_args), unsigned threads, eve
         fprintf(stderr, "%s\n", cudaGetErrorString(error));
     }
     return status != 0 ? status : (int)error;
+}
+
+EVERY_DEVICE void every_rest()
+{
+    for (int i = 0; i < 20; i++) {
+        __nanosleep(1000);
+    }
 }
 #endif
 
@@ -98,6 +113,13 @@ EVERY_DEVICE void every_meet(int kind)
     const int kind = EVERY_BLOCK;                                                                                      \
     const unsigned rank = threadIdx.x;                                                                                 \
     const unsigned size = blockDim.x;                                                                                  \
+    (void)kind, (void)rank, (void)size;
+
+/* All threads, as they meet at the end; two of them do something. */
+#define EVERY_ENTER_WAIT                                                                                               \
+    const int kind = EVERY_THREAD;                                                                                     \
+    const unsigned rank = 0;                                                                                           \
+    const unsigned size = 1;                                                                                           \
     (void)kind, (void)rank, (void)size;
 
 /* ---- one-sided ---- */
@@ -215,15 +237,50 @@ EVERY_DEVICE void every_meet(int kind)
 #define EVERY_ATOMIC_XOR EVERY_ATOMIC_SET
 #define EVERY_ATOMIC_FETCH_XOR EVERY_ATOMIC_SWAP
 
-/* ---- waits: EVERY_WORDS variables a call, which the PE before sends; those of group EVERY_NEVER nobody sends. Values
- * to compare with are behind those to send. ---- */
+/* ---- waits: EVERY_WORDS variables a call, which a thread of the PE before sends; those of group EVERY_NEVER nobody
+ * sends. Values to compare with are behind those to send.
+ *
+ * The thread that waits says by signal 0 of the PE before that it is about to make call k, 2k + 1, and that it has made
+ * it, 2k + 2. Some time after the former the other one sends: the word apart last; or first, and the rest after the
+ * latter. So what a call that returns at once should have waited for is not there yet, and what a call for any finds is
+ * known. The words are looked at right behind the call. ---- */
 
-#define EVERY_SEND(COUNT, T, P)                                                                                        \
-    for (int k = 0; k < (COUNT); k++) {                                                                                \
-        for (int i = 0; i < EVERY_WORDS; i++) {                                                                        \
-            if (a.status == NULL || i != EVERY_MASKED) {                                                               \
-                P(&EVERY_WORD(to, k, T, i), EVERY_WORD(from, k, T, i), a.next);                                        \
+#define EVERY_WAITER 5
+#define EVERY_SENDER 37 /* of the other warp */
+
+EVERY_DEVICE void every_tell(const every_args &a, int number)
+{
+    nvshmemx_signal_op(&a.signals[0], (uint64_t)number, NVSHMEM_SIGNAL_SET, (a.pe + a.pes - 1) % a.pes);
+}
+
+EVERY_DEVICE void every_await(const every_args &a, int number)
+{
+    (void)nvshmem_signal_wait_until(&a.signals[0], NVSHMEM_CMP_GE, (uint64_t)number);
+}
+
+EVERY_DEVICE bool every_is_sent(const every_args &a, int i)
+{
+    return a.status == NULL || i != EVERY_MASKED;
+}
+
+/* Send the word apart of call k; or the others. */
+#define EVERY_SEND(T, P, IS_APART)                                                                                     \
+    for (int i = 0; i < EVERY_WORDS; i++) {                                                                            \
+        if (every_is_sent(a, i) && (i == a.cases[k].apart) == (IS_APART)) {                                            \
+            P(&EVERY_WORD(to, k, T, i), EVERY_WORD(from, k, T, i), a.next);                                            \
+        }                                                                                                              \
+    }
+#define EVERY_SENDS(COUNT, T, P)                                                                                       \
+    if (threadIdx.x == EVERY_SENDER) {                                                                                 \
+        for (int k = 0; k < (COUNT); k++) {                                                                            \
+            every_await(a, 2 * k + 1);                                                                                 \
+            every_rest();                                                                                              \
+            EVERY_SEND(T, P, a.cases[k].is_first)                                                                      \
+            if (a.cases[k].is_first) {                                                                                 \
+                every_await(a, 2 * k + 2);                                                                             \
             }                                                                                                          \
+            every_rest();                                                                                              \
+            EVERY_SEND(T, P, !a.cases[k].is_first)                                                                     \
         }                                                                                                              \
     }
 #define EVERY_ARRIVE(T, WAIT_VECTOR)                                                                                   \
@@ -236,17 +293,35 @@ EVERY_DEVICE void every_meet(int kind)
 #define EVERY_GIVES(K, I) a.results[(K)*EVERY_RESULTS + (I)]
 #define EVERY_INDICES(K, I) (size_t *)&EVERY_GIVES(K, I)
 
-#define EVERY_WAIT(K, T, CALL) CALL(&EVERY_WORD(to, K, T, 0), a.cmp, EVERY_ONE_VALUE(K, T));
-#define EVERY_WAIT_ALL(K, T, CALL) CALL(EVERY_VARIABLES(K, T), a.status, a.cmp, EVERY_ONE_VALUE(K, T));
-#define EVERY_WAIT_ALL_VECTOR(K, T, CALL) CALL(EVERY_VARIABLES(K, T), a.status, a.cmp, EVERY_VALUES(K, T));
-#define EVERY_WAIT_ANY(K, T, CALL)                                                                                     \
-    EVERY_GIVES(K, 0) = CALL(EVERY_VARIABLES(K, T), a.status, a.cmp, EVERY_ONE_VALUE(K, T));
-#define EVERY_WAIT_ANY_VECTOR(K, T, CALL)                                                                              \
-    EVERY_GIVES(K, 0) = CALL(EVERY_VARIABLES(K, T), a.status, a.cmp, EVERY_VALUES(K, T));
-#define EVERY_WAIT_SOME(K, T, CALL)                                                                                    \
-    EVERY_GIVES(K, 0) = CALL(EVERY_VARIABLES(K, T), EVERY_INDICES(K, 1), a.status, a.cmp, EVERY_ONE_VALUE(K, T));
-#define EVERY_WAIT_SOME_VECTOR(K, T, CALL)                                                                             \
-    EVERY_GIVES(K, 0) = CALL(EVERY_VARIABLES(K, T), EVERY_INDICES(K, 1), a.status, a.cmp, EVERY_VALUES(K, T));
+#define EVERY_LOOK_AT(K, T, I)                                                                                         \
+    EVERY_GIVES(K, EVERY_LOOK) |= EVERY_WORD(to, K, T, I) == EVERY_WORD(from, K, T, I) ? 1u << (I) : 0;
+#define EVERY_LOOK_AT_ALL(K, T)                                                                                        \
+    for (int i = 0; i < EVERY_WORDS; i++) {                                                                            \
+        if (every_is_sent(a, i)) {                                                                                     \
+            EVERY_LOOK_AT(K, T, i)                                                                                     \
+        }                                                                                                              \
+    }
+#define EVERY_LOOK_AT_ONE(K, T) EVERY_LOOK_AT(K, T, a.cases[K].apart)
+
+#define EVERY_WAIT(K, T, CALL)                                                                                         \
+    CALL(&EVERY_WORD(to, K, T, 0), a.cmp, EVERY_ONE_VALUE(K, T));                                                      \
+    EVERY_LOOK_AT_ONE(K, T)
+#define EVERY_WAIT_ALL(K, T, CALL)                                                                                     \
+    CALL(EVERY_VARIABLES(K, T), a.status, a.cmp, EVERY_ONE_VALUE(K, T));                                               \
+    EVERY_LOOK_AT_ALL(K, T)
+#define EVERY_WAIT_ALL_VECTOR(K, T, CALL)                                                                              \
+    CALL(EVERY_VARIABLES(K, T), a.status, a.cmp, EVERY_VALUES(K, T));                                                  \
+    EVERY_LOOK_AT_ALL(K, T)
+#define EVERY_WAIT_ANY_OF(K, T, CALL, VALUES)                                                                          \
+    EVERY_GIVES(K, 0) = CALL(EVERY_VARIABLES(K, T), a.status, a.cmp, VALUES);                                          \
+    EVERY_LOOK_AT_ONE(K, T)
+#define EVERY_WAIT_ANY(K, T, CALL) EVERY_WAIT_ANY_OF(K, T, CALL, EVERY_ONE_VALUE(K, T))
+#define EVERY_WAIT_ANY_VECTOR(K, T, CALL) EVERY_WAIT_ANY_OF(K, T, CALL, EVERY_VALUES(K, T))
+#define EVERY_WAIT_SOME_OF(K, T, CALL, VALUES)                                                                         \
+    EVERY_GIVES(K, 0) = CALL(EVERY_VARIABLES(K, T), EVERY_INDICES(K, 1), a.status, a.cmp, VALUES);                     \
+    EVERY_LOOK_AT_ONE(K, T)
+#define EVERY_WAIT_SOME(K, T, CALL) EVERY_WAIT_SOME_OF(K, T, CALL, EVERY_ONE_VALUE(K, T))
+#define EVERY_WAIT_SOME_VECTOR(K, T, CALL) EVERY_WAIT_SOME_OF(K, T, CALL, EVERY_VALUES(K, T))
 
 /* On what never comes, then on what has come. */
 #define EVERY_TEST(K, T, CALL)                                                                                         \

@@ -11,11 +11,12 @@
 #include <stdint.h>
 
 #define EVERY_CALLS_MAX 40 /* of a kernel */
-#define EVERY_NEVER 14 /* the group of variables behind those of a type's waits and tests */
+#define EVERY_NEVER 14 /* waits and tests that a type has (generate.py); the group of variables behind theirs */
 #define EVERY_WORDS 5 /* variables of a wait */
 #define EVERY_MASKED 2 /* the one that a status array leaves out */
 #define EVERY_GROUP_BYTES 64 /* for the variables of a wait, or a word */
 #define EVERY_RESULTS 8 /* numbers that a call gives back */
+#define EVERY_LOOK 6 /* the one of a wait that has a bit for each of the words awaited that has come */
 #define EVERY_LANES 32 /* that call together where sums are told from races */
 
 enum every_what {
@@ -89,6 +90,8 @@ typedef struct every_case {
     uint64_t signal;
     int op; /* of the signal */
     uint64_t awaited; /* what this PE's signal becomes */
+    int apart; /* of a wait's variables: the one that is sent by itself */
+    bool is_first; /* it is sent before the others, which follow when the wait has returned; else behind them */
 } every_case;
 
 typedef struct every_args {
@@ -96,7 +99,7 @@ typedef struct every_args {
     unsigned char *from; /* slots, symmetric; what is sent; also values and operands */
     unsigned char *got; /* slots; what has come back */
     unsigned char *seen; /* slots; what lay in `to` when a signal had come */
-    uint64_t *signals; /* symmetric, one a call */
+    uint64_t *signals; /* symmetric, one a call; of waits: how far the next PE is */
     uint64_t *results; /* EVERY_RESULTS a call */
     const every_case *cases;
     const int *status; /* of the variables of a wait; or NULL */
