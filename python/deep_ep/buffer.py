@@ -155,7 +155,7 @@ class Buffer:
         self._groups = {}
         self._plans = {}  # of calls of low latency, by what is equal in them
         self._last_plans = {}  # of them, by what can be told without a look at tensors
-        self._retired = []
+        self._retired, self._retired_plans = [], []  # of groups that were too small: handles may have their routes
         self._numbers = {}  # 0, 1 and so on, as many as there are experts
         self._idle = []  # routes without a handle, each with the stream of its calls
         self._captured = []  # those of graphs
@@ -179,9 +179,12 @@ class Buffer:
             if self._device.type == "cuda":
                 torch.cuda.synchronize()
             world, self._world = self._world, None
-            self._groups, self._retired = {}, []
-            self._forget_plans()
-            self._idle.clear()
+            for plan in (*self._plans.values(), *self._retired_plans):
+                plan.close()
+            self._groups, self._retired, self._retired_plans = {}, [], []
+            self._plans.clear()
+            self._last_plans.clear()
+            self._idle = []  # handles that there still are have the one before
             self._captured.clear()
             self._views.clear()
             self._blocks.clear()
@@ -272,8 +275,8 @@ class Buffer:
         if held is None:
             self._experts_a_rank(experts)
         if held is None or any(want > have for want, have in zip((tokens, topk, row_bytes, slots), held[0])):
-            if held is not None:
-                self._retired.append(held[1])  # handles may have its routes
+            small = None if held is None else held[1]
+            if small is not None:
                 tokens, topk, row_bytes, slots = (max(pair) for pair in zip((tokens, topk, row_bytes, slots), held[0]))
             limits = (max(tokens, slots, 1), max(topk, 1), -(-row_bytes // 16) * 16, slots)
             masks_itself = self.enable_shrink and slots and self._device.type == "cpu"  # not there on GPUs
@@ -282,7 +285,8 @@ class Buffer:
             for rank in self._masked:
                 group.mask(rank)
             held = self._groups[kind, experts] = (limits, group)
-            self._forget_plans()  # which have routes of the smaller
+            if small is not None:
+                self._retire(small)
         return held[1]
 
     def _lease(self, group, stream, topk, layout=ep.Layout.RANK_MAJOR, **more):
@@ -554,8 +558,12 @@ class Buffer:
         self._last_plans[call] = plan
         return plan, x.contiguous(), topk_idx.contiguous()
 
-    def _forget_plans(self):
-        self._plans.clear()
+    def _retire(self, group):
+        """New calls are not the group's any more; what handles have of it stays until destroy(), and so do its plans, so that no
+        garbage collection destroys routes at a time of its own."""
+        self._retired.append(group)
+        for wanted in [wanted for wanted, plan in self._plans.items() if plan.group is group]:
+            self._retired_plans.append(self._plans.pop(wanted))
         self._last_plans.clear()
 
     def _leave_ahead(self, tensors, stats=None, count=None):

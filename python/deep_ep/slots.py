@@ -83,7 +83,8 @@ class SlotsHandle(tuple):
         held = self.held
         if self._five is not None:
             held.source = None  # the program may have it still
-        held.idle.append(held)
+        if held.plan.is_open:
+            held.idle.append(held)
 
     @property
     def route(self):
@@ -123,6 +124,7 @@ class Plan:
         self.ranks, self.local = group.ranks, experts // group.ranks
         self.slots, self._dtype, self.code = self.ranks * most, dtype, code
         self.idle = []  # routes that no handle has
+        self.is_open = True  # takes them
         out = torch.float8_e4m3fn if use_fp8 else dtype
         self.rows = _like((self.local, self.slots, hidden), out, device)
         self.count, self.source = (_like(shape, torch.int32, device) for shape in ((self.local,), (self.local, self.slots)))
@@ -139,6 +141,11 @@ class Plan:
         #: what the extension's calls of slots take: slots_plan in python/_slots.h
         self.packed = struct.pack("12q", _ON_DEVICE if self.on_device else _ON_CPU, topk, hidden, self.local, self.slots, code,
                                   ep._known(out)[1], ep._IDS[id_name], *scale)
+
+    def close(self):
+        """Its idle routes go now, each of which has the plan, and others with their handles."""
+        self.is_open = False
+        self.idle.clear()
 
     def sums_of(self, tokens, x, code):
         """What a combine of rows of x, whose type has that number, adds up is like this from now on."""

@@ -291,6 +291,58 @@ def life():
     close_group()
 
 
+def ends():
+    """Without a garbage collection nothing is left of a Buffer after destroy() but what handles have, and that goes with them; handles
+    from before its limits grew are as good as new ones."""
+    import gc
+
+    import deep_ep
+    import weft.ep
+
+    group = open_group()
+    gc.disable()
+    made, route_of = [], weft.ep.Group.route
+
+    def noted(*given, **named):
+        route = route_of(*given, **named)
+        made.append(weakref.ref(route))
+        return route
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(weft.ep.Group, "route", noted)
+        buffer = deep_ep.Buffer(group, low_latency_mode=True, explicitly_destroy=True)
+        experts, tokens = 2 * group.size(), 4
+        x, weights = torch.full((tokens, 64), group.rank() + 1.0, dtype=torch.bfloat16), torch.ones(tokens, 2)
+        ids = torch.arange(tokens * 2).view(tokens, 2) % experts
+
+        def send(most):
+            rows, _, handle, _, _ = buffer.low_latency_dispatch(x, ids, most, experts, use_fp8=False)
+            return rows, handle
+
+        sent = [send(tokens) for _ in range(3)]
+        small = sent[0][1].held.plan
+        del sent[1:]  # their routes are idle
+        sent.append(send(8 * tokens))
+        assert sent[1][1].held.plan is not small
+        layout = buffer.get_dispatch_layout(ids, experts)
+        got = buffer.dispatch(x, topk_idx=ids, topk_weights=weights, num_tokens_per_rank=layout[0], num_tokens_per_expert=layout[2],
+                              is_token_in_rank=layout[3])  # a group of another kind
+        for turn in range(2):
+            for rows, handle in sent:
+                assert torch.equal(buffer.low_latency_combine(rows, ids, weights, handle)[0], 2 * x)
+            sent.append(send(8 * tokens))
+        assert sent[3][1].held.plan is sent[1][1].held.plan  # the other kind is not theirs
+        del handle, sent[3]
+        handles = [handle for _, handle in sent]
+        buffer.destroy()
+        alive = [route for route in (one() for one in made) if route is not None]
+        assert {id(route) for route in alive} == {id(handle.route) for handle in (*handles, got[4])}, (len(alive), len(made))
+        del alive, sent, handles, got, small, rows
+    assert not any(one() for one in made)
+    gc.enable()
+    close_group()
+
+
 def held():
     """(resident bytes, descriptors) of this process."""
     with open("/proc/self/statm") as statm:
@@ -455,7 +507,7 @@ def test_mpi():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("function", ["high_throughput", "low_latency", "life"])
+@pytest.mark.parametrize("function", ["high_throughput", "low_latency", "life", "ends"])
 @pytest.mark.parametrize("count", COUNTS)
 def test_ranks(function, count):
     ranks.run(__file__, function, count)
