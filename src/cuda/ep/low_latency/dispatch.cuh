@@ -157,7 +157,8 @@ template <class LAYOUT, int GROUP, ep_phase PHASE> EP_DEVICE void ep_low_latency
     EP_SHARED(ep_call, call);
     EP_DYNAMIC_SHARED(shared);
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
-    /* In this order the compiler places the fence where it did before kernels of several phases. */
+    /* Header warps do, but not in a recv. A kernel of one phase has ep_posts_header() alone to test; one of several
+     * phases also tests which one the call is. */
     const bool posts_header =
         PHASE != EP_RECV && ep_posts_header() && !(PHASE == EP_ANY_PHASE && ep_does<PHASE, EP_RECV>(args));
     const ep_shared_table table = ep_shared_table_of<LAYOUT>(args, shared);

@@ -29,7 +29,7 @@ EP_DEVICE void ep_prefetch(const void *from, wefti_u32 bytes)
     }
 }
 
-/* As ep_look_up, for low-latency calls. */
+/* As ep_look_up, for low-latency calls. The prologue warps. */
 template <ep_phase PHASE, class ARGS> EP_DEVICE void ep_low_latency_look_up(const ARGS &args, ep_call *call)
 {
     const ep_group &group = args.group;

@@ -282,7 +282,8 @@ EP_DEVICE bool ep_count(const ep_group &group, ep_call *call, const ep_tables &t
     return ep_gather(group, call, tables, first);
 }
 
-/* The routing of the last update, for a call that makes none: before ep_begin, which it does not wait for. */
+/* The routing of the last update, for a call that makes none: before ep_begin, which it does not wait for. The prologue
+ * warps, or all threads. */
 EP_DEVICE void ep_recall(const ep_group &group, ep_call *call, const ep_tables &tables)
 {
     const int i = (int)threadIdx.x - 32;
@@ -316,7 +317,7 @@ EP_DEVICE void ep_forget_routing(const ep_group &group, const ep_tables &tables)
     }
 }
 
-/* Nothing comes from ranks that take no part. After ep_begin. */
+/* Nothing comes from ranks that take no part. After ep_begin. All threads. */
 EP_DEVICE void ep_forget_masked(const ep_group &group, ep_call *call)
 {
     if (call->alive != (wefti_u32)((1ull << group.ranks) - 1)) {

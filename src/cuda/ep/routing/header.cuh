@@ -86,7 +86,7 @@ EP_DEVICE bool ep_begin(const ep_group &group, ep_call *call)
     return call->failed == 0;
 }
 
-/* Once a call has begun: of a send, its epoch for the recv. */
+/* Once a call has begun: of a send, its epoch for the recv. All threads of all blocks. */
 template <ep_phase PHASE, class ARGS> EP_DEVICE void ep_note_half(const ARGS &args, const ep_call *call)
 {
     if (ep_does<PHASE, EP_SEND>(args) && blockIdx.x == 0 && threadIdx.x == 0) {
@@ -94,7 +94,8 @@ template <ep_phase PHASE, class ARGS> EP_DEVICE void ep_note_half(const ARGS &ar
     }
 }
 
-/* A recv begins, as ep_begin does. */
+/* A recv begins: after it its epoch, which is its send's, and what other threads have read or cleared before, are
+ * there. False: the group has failed. All threads. */
 EP_DEVICE bool ep_begin_recv(const ep_group &group, ep_call *call)
 {
     if (threadIdx.x == 0) {

@@ -468,7 +468,7 @@ template <ep_phase PHASE> EP_DEVICE bool ep_combine_begins(const ep_combine &arg
     return true;
 }
 
-/* This rank's call header leaves. */
+/* This rank's call header leaves, when the call has begun. All threads of all blocks. */
 template <ep_kind KIND>
 EP_DEVICE void ep_combine_posts(const ep_combine &args, const ep_call *call, const ep_call_header &header)
 {
@@ -483,7 +483,7 @@ EP_DEVICE void ep_combine_posts(const ep_combine &args, const ep_call *call, con
     }
 }
 
-/* As ep_combine_begins, of a recv. */
+/* As ep_combine_begins, of a recv. All threads of all blocks. */
 EP_DEVICE bool ep_combine_goes_on(const ep_combine &args, ep_call *call)
 {
     if (ep_in_prologue()) {
@@ -516,7 +516,7 @@ EP_DEVICE void ep_combine_call(const ep_combine &args)
 
 /* ---- rows that leave with send ---- */
 
-/* Behind send, also that of a combine with options: the rows leave, or their sums. */
+/* Behind send, also that of a combine with options: the rows leave, or their sums. All threads of all blocks. */
 template <class LAYOUT> EP_DEVICE void ep_combine_rows(const wefti_cuda_ep_eager_combine_args &all)
 {
     EP_SHARED(ep_call, call);
@@ -545,7 +545,7 @@ template <class LAYOUT> EP_DEVICE void ep_combine_rows(const wefti_cuda_ep_eager
     }
 }
 
-/* The recv to it. */
+/* The recv to it. All threads of all blocks. */
 template <class LAYOUT, ep_kind KIND> EP_DEVICE void ep_combine_recv_eager(const wefti_cuda_ep_eager_combine_args &all)
 {
     ep_combine_call<LAYOUT, KIND, EP_RECV, true>(all.call);

@@ -313,7 +313,7 @@ EP_DEVICE bool ep_dispatch_begins(const ep_dispatch &args, ep_call *call, unsign
     return true;
 }
 
-/* The same of a recv. */
+/* As ep_dispatch_begins, of a recv. All threads of all blocks. */
 EP_DEVICE bool ep_dispatch_goes_on(const ep_dispatch &args, ep_call *call, unsigned char *stages)
 {
     if (ep_in_prologue()) {
@@ -322,7 +322,7 @@ EP_DEVICE bool ep_dispatch_goes_on(const ep_dispatch &args, ep_call *call, unsig
     return ep_begin_recv(args.group, call);
 }
 
-/* This rank's call header leaves. */
+/* This rank's call header leaves, when the call has begun. All threads of all blocks. */
 template <class WAY>
 EP_DEVICE void ep_dispatch_posts(const ep_dispatch &args, const ep_call *call, const ep_call_header &header)
 {
@@ -394,7 +394,7 @@ EP_DEVICE void ep_dispatch_beside_rows(const wefti_cuda_ep_eager_dispatch_args &
 }
 
 /* Behind send: the rows leave, also those of a new routing that may turn out to overflow, and what goes beside them.
- * Where they go is counted by token in all layouts. */
+ * Where they go is counted by token in all layouts. All threads of all blocks. */
 template <class WAY> EP_DEVICE void ep_dispatch_rows(const wefti_cuda_ep_eager_dispatch_args &all)
 {
     EP_SHARED(ep_call, call);
@@ -435,7 +435,7 @@ template <class WAY> EP_DEVICE void ep_dispatch_rows(const wefti_cuda_ep_eager_d
     }
 }
 
-/* The recv to it. */
+/* The recv to it. All threads of all blocks. */
 template <class LAYOUT> EP_DEVICE void ep_dispatch_recv_eager(const wefti_cuda_ep_eager_dispatch_args &all)
 {
     ep_dispatch_call<LAYOUT, ep_eager<ep_as_they_are>, EP_RECV>(all.call);
