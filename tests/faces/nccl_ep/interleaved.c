@@ -3,13 +3,12 @@
  *
  * Method: two ranks as threads, with the stand-in for NCCL and the fake driver. Experts do nothing, so that a token
  * comes back as often as it was sent, and values tell rank, token and handle. */
-#include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "faces/nccl_ep/check.h"
 #include "faces/nccl_ep/libnccl.h"
+#include "faces/nccl_ep/rank_threads.h"
 #include "weft.h"
 #include <nccl_ep.h>
 
@@ -240,36 +239,27 @@ static void ht(rig *r)
     close_group(r);
 }
 
-static void *run(void *argument)
+static int run(void *argument)
 {
     rig *r = argument;
     if (!standin_choose_gpu(r->rank)) {
         (void)fprintf(stderr, "rank %d: no fake driver\n", r->rank);
         r->failures++;
-        return NULL;
+        return r->failures;
     }
     ll(r);
     ht(r);
-    return NULL;
+    return r->failures;
 }
 
 int main(void)
 {
     static rig rigs[RANKS];
-    pthread_t threads[RANKS];
     ncclComm_t comms[RANKS];
-    int failures = 0;
     standin_comms(RANKS, comms);
     for (int i = 0; i < RANKS; i++) {
         rigs[i].rank = i;
         rigs[i].comm = comms[i];
-        if (pthread_create(&threads[i], NULL, run, &rigs[i]) != 0) {
-            abort();
-        }
     }
-    for (int i = 0; i < RANKS; i++) {
-        (void)pthread_join(threads[i], NULL);
-        failures += rigs[i].failures;
-    }
-    return failures != 0;
+    return run_rank_threads(RANKS, run, rigs, sizeof rigs[0]) != 0;
 }

@@ -5,13 +5,12 @@
  *
  * Method: two PEs as threads, with the stand-in for NCCL and the fake driver, whose device memory is this machine's.
  * Experts multiply rows by their weights; weights are powers of two, so that sums are exact. */
-#include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "faces/nccl_ep/check.h"
 #include "faces/nccl_ep/libnccl.h"
+#include "faces/nccl_ep/rank_threads.h"
 #include "weft.h"
 #include <nccl_ep.h>
 
@@ -242,17 +241,17 @@ static void train(rig *r, size_t most, size_t hidden)
     OK(ncclEpGroupDestroy(r->group));
 }
 
-static void *run(void *argument)
+static int run(void *argument)
 {
     rig *r = argument;
     if (!standin_choose_gpu(r->rank)) {
         (void)fprintf(stderr, "rank %d: no fake driver\n", r->rank);
         r->failures++;
-        return NULL;
+        return r->failures;
     }
     train(r, MOST, HIDDEN);
     train(r, MOST - 3, HIDDEN / 2);
-    return NULL;
+    return r->failures;
 }
 
 int main(void)
@@ -261,21 +260,12 @@ int main(void)
                                         {.topk = 2, .alignment = 4, .is_counted = 1},
                                         {.topk = 2, .alignment = 8}};
     static rig rigs[RANKS];
-    pthread_t threads[RANKS];
     ncclComm_t comms[RANKS];
-    int failures = 0;
     standin_comms(RANKS, comms);
     for (int i = 0; i < RANKS; i++) {
         rigs[i].rank = i;
         rigs[i].comm = comms[i];
         memcpy(rigs[i].layers, kinds, sizeof kinds);
-        if (pthread_create(&threads[i], NULL, run, &rigs[i]) != 0) {
-            abort();
-        }
     }
-    for (int i = 0; i < RANKS; i++) {
-        (void)pthread_join(threads[i], NULL);
-        failures += rigs[i].failures;
-    }
-    return failures != 0;
+    return run_rank_threads(RANKS, run, rigs, sizeof rigs[0]) != 0;
 }

@@ -6,13 +6,13 @@
  * Method: two ranks as threads, with the stand-in for NCCL and the fake driver, whose GPUs say what capability
  * WEFT_FAKE_CAPABILITY has. Token t of rank r goes to expert (r + t) mod 4. */
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "faces/nccl_ep/check.h"
 #include "faces/nccl_ep/libnccl.h"
+#include "faces/nccl_ep/rank_threads.h"
 #include "weft.h"
 #include <nccl_ep.h>
 
@@ -394,13 +394,13 @@ static void fill(rig *r)
     }
 }
 
-static void *run(void *argument)
+static int run(void *argument)
 {
     rig *r = argument;
     if (!standin_choose_gpu(r->rank)) {
         (void)fprintf(stderr, "rank %d: no fake driver\n", r->rank);
         r->failures++;
-        return NULL;
+        return r->failures;
     }
     fill(r);
     ncclEpGroup_t group = group_of(r, NCCL_EP_ALGO_LOW_LATENCY, NCCL_EP_AUTO);
@@ -419,29 +419,20 @@ static void *run(void *argument)
         packed_by_expert(r, NCCL_EP_AUTO, 0);
         packed_by_expert(r, NCCL_EP_AUTO, 1);
     }
-    return NULL;
+    return r->failures;
 }
 
 /* `comms` stay, as libnccl.c has it. */
 static int run_all(ncclComm_t comms[RANKS])
 {
     static rig rigs[RANKS];
-    pthread_t threads[RANKS];
-    int failures = 0;
     standin_comms(RANKS, comms);
     memset(rigs, 0, sizeof rigs);
     for (int i = 0; i < RANKS; i++) {
         rigs[i].rank = i;
         rigs[i].comm = comms[i];
-        if (pthread_create(&threads[i], NULL, run, &rigs[i]) != 0) {
-            abort();
-        }
     }
-    for (int i = 0; i < RANKS; i++) {
-        (void)pthread_join(threads[i], NULL);
-        failures += rigs[i].failures;
-    }
-    return failures;
+    return run_rank_threads(RANKS, run, rigs, sizeof rigs[0]);
 }
 
 int main(void)

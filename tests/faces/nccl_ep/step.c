@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "faces/nccl_ep/libnccl.h"
+#include "faces/nccl_ep/rank_threads.h"
 
 pthread_barrier_t turns;
 
@@ -287,26 +288,24 @@ void backward(rig *r, step *s, ncclEpHandle_t handle)
 
 static void (*body_of_all)(rig *r);
 
-static void *run(void *argument)
+static int run(void *argument)
 {
     rig *r = argument;
     if (!standin_choose_gpu(r->rank)) {
         (void)fprintf(stderr, "rank %d: no fake driver\n", r->rank);
         r->failures++;
-        return NULL;
+        return r->failures;
     }
     r->behind = standin_stream();
     body_of_all(r);
-    return NULL;
+    return r->failures;
 }
 
 int run_ranks(int argc, char **argv, void (*body)(rig *r))
 {
     static rig rigs[RANKS_MOST];
-    pthread_t threads[RANKS_MOST];
     ncclComm_t comms[RANKS_MOST];
     int ranks = argc == 2 ? atoi(argv[1]) : 0;
-    int failures = 0;
     body_of_all = body;
     if (ranks < 1 || ranks > RANKS_MOST) {
         (void)fprintf(stderr, "usage: %s RANKS (1 .. %d)\n", argv[0], RANKS_MOST);
@@ -321,13 +320,6 @@ int run_ranks(int argc, char **argv, void (*body)(rig *r))
         rigs[i].ranks = ranks;
         rigs[i].comm = comms[i];
         rigs[i].tokens = (size_t)(MOST - i); /* unequal */
-        if (pthread_create(&threads[i], NULL, run, &rigs[i]) != 0) {
-            abort();
-        }
     }
-    for (int i = 0; i < ranks; i++) {
-        (void)pthread_join(threads[i], NULL);
-        failures += rigs[i].failures;
-    }
-    return failures != 0;
+    return run_rank_threads(ranks, run, rigs, sizeof rigs[0]) != 0;
 }

@@ -5,12 +5,12 @@
  *
  * Method: PEs as threads, a device each, with the stand-in for NCCL and the fake driver, whose device memory is this
  * machine's. Small integers, so that sums are exact. Usage: steps RANKS. */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "faces/nccl_ep/libnccl.h"
+#include "faces/nccl_ep/rank_threads.h"
 #include "weft.h"
 #include <weft_nvte.h>
 
@@ -801,26 +801,24 @@ static void all(rig *r)
     OK(nvte_ep_shutdown());
 }
 
-static void *run(void *argument)
+static int run(void *argument)
 {
     rig *r = argument;
     NVTEEpGroupConfig config = group_config(r);
     EXPECT(nvte_ep_initialize(r->comm, &config), WEFT_ERR_STATE, "no device is current");
     if (!standin_choose_gpu(r->rank)) {
         fail(r, __LINE__, "the fake driver has devices");
-        return NULL;
+        return r->failures;
     }
     all(r);
-    return NULL;
+    return r->failures;
 }
 
 int main(int argc, char **argv)
 {
     static rig rigs[RANKS_MAX];
-    pthread_t threads[RANKS_MAX];
     ncclComm_t comms[RANKS_MAX];
     int ranks = argc == 2 ? atoi(argv[1]) : 0;
-    int failures = 0;
     if (ranks < 1 || ranks > RANKS_MAX) {
         (void)fprintf(stderr, "usage: steps RANKS (1 .. %d)\n", RANKS_MAX);
         return 2;
@@ -830,13 +828,6 @@ int main(int argc, char **argv)
         rigs[i].rank = i;
         rigs[i].ranks = ranks;
         rigs[i].comm = comms[i];
-        if (pthread_create(&threads[i], NULL, run, &rigs[i]) != 0) {
-            abort();
-        }
     }
-    for (int i = 0; i < ranks; i++) {
-        (void)pthread_join(threads[i], NULL);
-        failures += rigs[i].failures;
-    }
-    return failures != 0;
+    return run_rank_threads(ranks, run, rigs, sizeof rigs[0]) != 0;
 }
