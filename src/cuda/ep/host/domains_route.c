@@ -94,7 +94,7 @@ weft_status wefti_ep_between_route_open(weft_ep_route *route, void *memory)
 void wefti_ep_between_route_close(weft_ep_route *route)
 {
     wefti_ep_between_route *of = route->between;
-    if (of->inner != NULL && wefti_ep_route_is_alive(of->inner)) { /* the world's end takes inner groups first */
+    if (of->inner != NULL) { /* alive: at a world's end groups end in reverse order, those made last first */
         (void)route->ep->calls->route_destroy(of->inner);
     }
     wefti_cuda_ep_free(route->ep->between->cuda, of->owned);
