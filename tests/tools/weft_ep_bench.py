@@ -128,6 +128,9 @@ class Bench(unittest.TestCase):
                                           for layout in ("rank-major", "slots") for impl in ("update", "weft")])
         by = {f["mode"]: f["bytes"] for f in figures if f["name"] == "ep_pair" and f["layout"] == "rank-major"}
         self.assertEqual(by["two"], 2 * by["ll"])
+        for layout in ("rank-major", "slots"):  # the rows of both pairs, whatever else there is of each
+            by = {f["mode"]: f["value"] for f in figures if (f["name"], f["layout"], f["routing"]) == ("ep_memory", layout, "cached")}
+            self.assertGreaterEqual(by["two"], 2 * by["ll"])
         self.assertIn("update", table.splitlines()[1])
         self.assertEqual(run("--counts").returncode, 2)
         done = run(*shape, "--tokens", "3", "--threads", "33", "--mode", "eager", fake=True)  # more than can leave with send

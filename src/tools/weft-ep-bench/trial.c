@@ -246,13 +246,14 @@ static int memory_used(const trial *t, double *bytes)
     return 0;
 }
 
-/* The memory that a group and its route take. On GPUs this includes the received rows, by which only the first group
- * makes the heap grow. */
+/* The memory that a group and its routes take. On GPUs this includes the received rows, of each of two pairs, by which
+ * only the first group makes the heap grow. */
 static double memory_of(const trial *t, double before, double after)
 {
     const bench_arrays *a = &t->arrays;
-    return after - before +
-           (t->backend->on_device ? (double)(a->rows * bench_row_bytes(&a->received.rows)) : (double)t->memory_bytes);
+    const size_t pairs = t->point->mode == BENCH_TWO ? 2 : 1;
+    const size_t received = pairs * a->rows * bench_row_bytes(&a->received.rows);
+    return after - before + (t->backend->on_device ? (double)received : (double)t->memory_bytes);
 }
 
 static weft_status set_up(trial *t, bench_figures *figures)
