@@ -135,6 +135,7 @@ class Buffer:
     """
 
     num_sms = 20
+    _hinted = {}  # the largest hidden that a size hint of low latency was asked with, by that size
 
     def __init__(self, group, num_nvl_bytes=0, num_rdma_bytes=0, low_latency_mode=False, num_qps_per_rank=24,
                  allow_nvlink_for_low_latency_mode=True, allow_mnnvl=False, use_fabric=False, explicitly_destroy=False,
@@ -228,8 +229,11 @@ class Buffer:
 
     @staticmethod
     def get_low_latency_rdma_size_hint(num_max_dispatch_tokens_per_rank, hidden, num_ranks, num_experts):
-        """The bytes of rows that a rank may receive; memory is taken when it is needed."""
-        return num_max_dispatch_tokens_per_rank * num_experts * hidden * 2
+        """The bytes of rows that a rank may receive; memory is taken when it is needed. In a Buffer made with num_rdma_bytes of this
+        number rows of a combine may have `hidden` elements where those of its dispatch had fewer."""
+        size = num_max_dispatch_tokens_per_rank * num_experts * hidden * 2
+        Buffer._hinted[size] = max(hidden, Buffer._hinted.get(size, 0))
+        return size
 
     @staticmethod
     def get_dispatch_config(num_ranks):
@@ -551,7 +555,7 @@ class Buffer:
         wanted = (experts, most, hidden, topk, x.dtype, topk_idx.dtype, *scales)
         plan = self._plans.get(wanted)
         if plan is None:
-            group = self._group_of("ll", experts, most, topk, hidden * 2, most)
+            group = self._group_of("ll", experts, most, topk, 2 * max(hidden, self._hinted.get(self.num_rdma_bytes, 0)), most)
             plan = self._plans[wanted] = Plan(group, self._device, self._streams, self._captured, *wanted)
         if given != tokens or x.is_cuda is not plan.on_device or topk_idx.is_cuda is not plan.on_device:
             plan.check(x, topk_idx)
@@ -600,6 +604,8 @@ class Buffer:
         held = handle.held
         plan, route = held.plan, held.route
         tokens = route.tokens
+        if x.shape[-1] != plan.hidden:
+            plan = plan.of_rows(x)
         code, id_type = plan.code, _weft.slots_results(plan.packed, tokens, x, topk_idx, topk_weights, out)
         if id_type < 0:
             x, topk_idx, topk_weights = x.contiguous(), topk_idx.contiguous(), topk_weights.contiguous()

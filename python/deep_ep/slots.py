@@ -1,5 +1,6 @@
 """What calls of low latency keep, so that one takes little of the CPU's time: a plan for each shape of call, with its routes."""
 
+import copy
 import ctypes
 import math
 import struct
@@ -139,13 +140,28 @@ class Plan:
         self.sums = {}  # what combines add up is like, by their tokens and type
         self._elements = self.local * self.slots * hidden  # of a combine's rows
         #: what the extension's calls of slots take: slots_plan in python/_slots.h
-        self.packed = struct.pack("12q", _ON_DEVICE if self.on_device else _ON_CPU, topk, hidden, self.local, self.slots, code,
-                                  ep._known(out)[1], ep._IDS[id_name], *scale)
+        self._layout = [_ON_DEVICE if self.on_device else _ON_CPU, topk, hidden, self.local, self.slots, code, ep._known(out)[1],
+                        ep._IDS[id_name], *scale]
+        self.packed = struct.pack("12q", *self._layout)
+        self._others = {}  # by H
 
     def close(self):
         """Its idle routes go now, each of which has the plan, and others with their handles."""
         self.is_open = False
         self.idle.clear()
+
+    def of_rows(self, x):
+        """The plan of a combine of x: this one, or if x has rows of another H than were dispatched, one like this with that H."""
+        hidden = x.shape[-1] if x.dim() == 3 else self.hidden
+        if hidden == self.hidden:
+            return self
+        other = self._others.get(hidden)
+        if other is None:
+            other = self._others[hidden] = copy.copy(self)
+            other.hidden, other.sums, other._elements = hidden, {}, self.local * self.slots * hidden
+            other._layout = [*self._layout[:2], hidden, *self._layout[3:]]
+            other.packed = struct.pack("12q", *other._layout)
+        return other
 
     def sums_of(self, tokens, x, code):
         """What a combine of rows of x, whose type has that number, adds up is like this from now on."""

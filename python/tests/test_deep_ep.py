@@ -343,6 +343,45 @@ def ends():
     close_group()
 
 
+def as_bytes():
+    """Low latency as TensorRT-LLM calls it with quantised rows: what is dispatched are fp8 rows seen as half as many bf16, and what is
+    combined by the same handle are whole bf16 rows, for which the Buffer's size was asked."""
+    import deep_ep
+
+    group = open_group()
+    ranks, me, hidden, most = group.size(), group.rank(), 128, 6
+    experts, local = 3 * ranks, 3
+    size = deep_ep.Buffer.get_low_latency_rdma_size_hint(most, hidden, ranks, experts)
+    buffer = deep_ep.Buffer(group, 0, size, low_latency_mode=True, num_qps_per_rank=local, explicitly_destroy=True)
+    small = deep_ep.Buffer(group, low_latency_mode=True, explicitly_destroy=True)
+    for turn in range(3):
+        tokens = (most - me + turn) % (most + 1)
+        generator = torch.Generator().manual_seed(10 * turn + me)
+        x = torch.randn(tokens, hidden, generator=generator).to(torch.float8_e4m3fn)
+        ids = torch.rand(tokens, experts, generator=generator).topk(2, 1).indices.to(torch.int32)
+        weights = torch.tensor([0.5, 0.25]).repeat(tokens, 1)
+        rows, count, handle, event, hook = buffer.low_latency_dispatch(x.view(torch.bfloat16), ids, most, experts, use_fp8=False)
+        assert event.event is None and hook is None and rows.shape == (local, ranks * most, hidden // 2)
+        wide = rows.view(torch.float8_e4m3fn).to(torch.bfloat16)
+        is_there = torch.arange(ranks * most) < count[:, None]
+        wide = torch.where(is_there[:, :, None], wide, torch.nan)
+        for again in range(2):
+            combined, event, hook = buffer.low_latency_combine(wide, ids, weights, handle)
+            assert event.event is None and hook is None
+            assert torch.equal(combined, (0.75 * x.float()).to(torch.bfloat16)), (turn, again)
+        narrow = torch.where(is_there[:, :, None], torch.ones_like(rows), torch.nan)  # H as dispatched, too
+        assert torch.equal(buffer.low_latency_combine(narrow, ids, weights, handle)[0],
+                           torch.full((tokens, hidden // 2), 0.75, dtype=torch.bfloat16))
+        with pytest.raises(ValueError, match="where rows"):
+            buffer.low_latency_combine(wide[:, 1:], ids, weights, handle)
+    rows, _, handle, _, _ = small.low_latency_dispatch(x.view(torch.bfloat16), ids, most, experts, use_fp8=False)
+    with pytest.raises(Exception, match="row_bytes_max"):  # nobody asked for more
+        small.low_latency_combine(torch.zeros(local, ranks * most, hidden, dtype=torch.bfloat16), ids, weights, handle)
+    buffer.destroy()
+    small.destroy()
+    close_group()
+
+
 def held():
     """(resident bytes, descriptors) of this process."""
     with open("/proc/self/statm") as statm:
@@ -507,7 +546,7 @@ def test_mpi():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("function", ["high_throughput", "low_latency", "life", "ends"])
+@pytest.mark.parametrize("function", ["high_throughput", "low_latency", "life", "ends", "as_bytes"])
 @pytest.mark.parametrize("count", COUNTS)
 def test_ranks(function, count):
     ranks.run(__file__, function, count)

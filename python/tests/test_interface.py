@@ -11,6 +11,9 @@ Read from repositories of GitHub, at these commits:
   vllm-project/vllm             vllm/distributed/device_communicators/all2all.py (0014300), and deepep_ht.py (055e47c), deepep_ll.py
                                 (055e47c), deepep_v2.py (02bd2a4) in vllm/model_executor/layers/fused_moe/prepare_finalize
   sgl-project/sglang            deepep.py (003a81b), deepep_v2.py (0134da0) in python/sglang/srt/layers/moe/token_dispatcher
+  NVIDIA/TensorRT-LLM           deep_ep_utils.py (0fbbb91) and communication/deep_ep_low_latency.py (0fccc5b) in
+                                tensorrt_llm/_torch/modules/fused_moe, which have a deep_ep of their own by now, with num_nvl_peers
+                                and calls of fp4 besides
   NVIDIA-NeMo/Automodel         nemo_automodel/components/moe/megatron/fused_a2a.py (a version that has ElasticBuffer)
 In verl (volcengine/verl) no calls were found but those of Megatron-LM, in NVIDIA/TransformerEngine none."""
 
@@ -136,6 +139,16 @@ CALLS = {  # (the class, what of it, how many arguments come by position, which 
         (deep_ep.ElasticBuffer, "dispatch", 1, "topk_idx topk_weights num_experts num_max_tokens_per_rank expert_alignment num_sms "
                                                "num_qps use_tma_aligned_col_major_sf do_cpu_sync do_expand"),
         (deep_ep.ElasticBuffer, "combine", 1, "handle topk_weights num_sms num_qps"),
+    ],
+    "TensorRT-LLM": [
+        (deep_ep.Buffer, "get_dispatch_config", 1, ""), (deep_ep.Buffer, "get_combine_config", 1, ""),
+        (deep_ep.Config, "get_nvl_buffer_size_hint", 2, ""), (deep_ep.Config, "get_rdma_buffer_size_hint", 2, ""),
+        (deep_ep.Buffer, "__init__", 3, "comm"), (deep_ep.Buffer, "__init__", 3, "low_latency_mode num_qps_per_rank comm"),
+        (deep_ep.Buffer, "get_low_latency_rdma_size_hint", 4, ""), (deep_ep.Buffer, "get_dispatch_layout", 2, ""),
+        (deep_ep.Buffer, "dispatch", 1, "topk_idx topk_weights num_tokens_per_rank num_tokens_per_rdma_rank is_token_in_rank "
+                                        "num_tokens_per_expert"),
+        (deep_ep.Buffer, "combine", 2, ""), (deep_ep.Buffer, "low_latency_dispatch", 4, "use_fp8"),
+        (deep_ep.Buffer, "low_latency_combine", 4, ""),
     ],
     "NeMo": [
         (deep_ep.Buffer, "is_sm90_compiled", 0, ""), (deep_ep.Buffer, "__init__", 3, "explicitly_destroy"),
