@@ -531,7 +531,8 @@ if(TARGET weft-info AND Python3_FOUND)
     endif()
     if(WEFT_OFI AND WEFT_UCX AND NOT CMAKE_CROSSCOMPILING)
         add_test(NAME networks COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tools/networks.py
-            $<TARGET_FILE:weft-info> $<TARGET_FILE:weftrun> ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh)
+            $<TARGET_FILE:weft-info> $<TARGET_FILE:weftrun> ${PROJECT_SOURCE_DIR}/tests/support/nodes.sh
+            ${PROJECT_BINARY_DIR}/tests/provider/strict)
         weft_describe_test(networks "tools;network")
     endif()
     if(WEFT_UCX AND TARGET gone_hosts_test)

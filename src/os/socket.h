@@ -85,5 +85,7 @@ int wefti_os_socket_poll(struct pollfd *items, size_t count, uint64_t wait_ns);
 int wefti_os_link_is_coming(char name[WEFTI_OS_LINK_BYTES]);
 /* Wait until no link is about to be up, for most_ns at most. */
 void wefti_os_link_await(uint64_t most_ns);
+/* The names of this host's links, as "lo, eth0", cut short where `bytes` are too few; empty if they cannot be had. */
+void wefti_os_link_list(char *text, size_t bytes);
 
 #endif

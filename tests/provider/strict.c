@@ -16,6 +16,7 @@
  *              with a completion only, and a process that ends gave away some messages, and writes if n is 128 and more
  *   progress   completions come when the queue is read, some reads later, and in another order than the operations,
  *              but for those of messages received where FI_ORDER_STRICT was asked of them
+ *   interface  with STRICT_CLOSED no endpoint can be opened
  *
  * What does not keep to it ends the process, and so does a process that ends and never wrote or read. */
 #include "provider/library.h"
@@ -729,6 +730,9 @@ static struct fi_ops_cm name_ops = {.size = sizeof(struct fi_ops_cm), .getname =
 
 static int open_end(struct fid_domain *face, struct fi_info *info, struct fid_ep **out, void *context)
 {
+    if (getenv("STRICT_CLOSED") != NULL) {
+        return -FI_EBADF;
+    }
     end *made = allocate(sizeof *made);
     struct fi_info *loose = loosen(info);
     int error = fi_endpoint(((interface *)(void *)face)->real, loose, &made->real, context);

@@ -2,7 +2,8 @@
 next can, and else one error says what was tried and what there is.
 
 Method: a world of two PEs, each a node of its own, with variables that spoil libfabric, UCX or both.
-Usage: networks.py WEFT_INFO WEFTRUN NODES_SH, in a build with both.
+For an interface that cannot be opened libfabric is one of tests/provider, of which no endpoint can.
+Usage: networks.py WEFT_INFO WEFTRUN NODES_SH STRICT, in a build with both; STRICT: the folder of that library.
 """
 
 import os
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import unittest
 
-INFO, RUN, NODES = sys.argv[1:4]
+INFO, RUN, NODES, STRICT = sys.argv[1:5]
 OFI = "ofi   PEs of other nodes, by messages, on "
 UCX = "ucx   PEs of other nodes, by messages, on "
 
@@ -54,6 +55,9 @@ class Networks(unittest.TestCase):
                          FI_PROVIDER="none", UCX_TLS="none")
         self.check_fails("variable FI_PROVIDER", WEFT_TRANSPORT="ofi", FI_PROVIDER="none")
         self.check_fails("UCX_NET_DEVICES none", "this host has lo", WEFT_TRANSPORT="ucx", UCX_NET_DEVICES="none")
+        self.check_fails("cannot open an endpoint", "FI_PROVIDER is tcp, FI_TCP_IFACE wrong0; this host has lo",
+                         WEFT_TRANSPORT="ofi", FI_PROVIDER="tcp", FI_TCP_IFACE="wrong0", STRICT_CLOSED="1",
+                         LD_LIBRARY_PATH=STRICT)
         self.check_fails("WEFT_TRANSPORT", WEFT_TRANSPORT="^ofi,ucx")
         self.check_fails('WEFT_TRANSPORT names "none"', "map, ofi, ucx", WEFT_TRANSPORT="none")
 

@@ -1,4 +1,4 @@
-/* os/posix/link.c: links that are about to be up. */
+/* os/posix/link.c: the names of a host's links, and those that are about to be up. */
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -40,5 +40,19 @@ void wefti_os_link_await(uint64_t most_ns)
     const uint64_t start_ns = wefti_os_now_ns();
     while (wefti_os_link_is_coming(name) && wefti_os_now_ns() - start_ns < most_ns) {
         wefti_os_sleep_ns(LOOK_NS);
+    }
+}
+
+void wefti_os_link_list(char *text, size_t bytes)
+{
+    struct if_nameindex *all = if_nameindex();
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; all != NULL && all[i].if_index != 0 && used < bytes; i++) {
+        const int wrote = snprintf(text + used, bytes - used, "%s%s", used > 0 ? ", " : "", all[i].if_name);
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+    if (all != NULL) {
+        if_freenameindex(all);
     }
 }

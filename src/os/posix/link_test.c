@@ -1,5 +1,5 @@
 /* Goal: a link that carries data, and of which the kernel has not said that it is up, is waited for; one without a
- * carrier or an address is not.
+ * carrier or an address is not. All are named.
  * Method: a pair of virtual interfaces in a network namespace of this test's own, one of which stays dormant, as the
  * kernel calls it, until it is told to be up. Skips where there is no such namespace. */
 #include <setjmp.h>
@@ -39,6 +39,17 @@ static int none_is_coming(void)
     return !wefti_os_link_is_coming(name);
 }
 
+static void test_names(void **state)
+{
+    (void)state;
+    char all[64];
+    char part[4];
+    wefti_os_link_list(all, sizeof all);
+    CHECK(strncmp(all, "lo, ", 4) == 0 && strstr(all, "weft0") != NULL && strstr(all, "weft1") != NULL);
+    wefti_os_link_list(part, sizeof part);
+    CHECK(strcmp(part, "lo,") == 0);
+}
+
 static void test_a_link(void **state)
 {
     (void)state;
@@ -65,7 +76,7 @@ static void test_a_link(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {CHECKED_TEST(test_a_link)};
+    const struct CMUnitTest tests[] = {CHECKED_TEST(test_names), CHECKED_TEST(test_a_link)};
     if (geteuid() != 0 || unshare(CLONE_NEWNET) != 0 ||
         !run("ip link add weft0 type veth peer name weft1 && ip addr add 10.213.96.1/24 dev weft0 && "
              "ip link set weft0 mode dormant")) {

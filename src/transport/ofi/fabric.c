@@ -1,18 +1,21 @@
 #include "transport/ofi/fabric.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/library.h"
 #include "os/os.h"
+#include "os/socket.h"
 #include "transport/ofi/ring.h"
 
 #define LIBRARY "libfabric.so.1"
 /* Of the interface that its headers describe. */
 #define VERSION FI_VERSION(1, 14)
 #define COMPLETIONS 1024
+#define LINKS_BYTES 160
 
 /* Everything else is called through what these open. */
 typedef struct library {
@@ -359,11 +362,23 @@ static void unmap_all(wefti_fabric_rail *rail)
 
 /* ---- opening ---- */
 
+/* A variable of the library's, for errors. */
+static const char *setting(const char *name)
+{
+    const char *value = getenv(name);
+    return value != NULL ? value : "not set";
+}
+
+/* From libfabric 2 on the provider tcp offers itself where FI_TCP_IFACE names no interface, and cannot be opened. */
 static weft_status failed(const wefti_fabric_rail *rail, const char *what, int error)
 {
-    return wefti_error(WEFT_ERR_UNREACHABLE, "libfabric's provider %s, on %s, cannot open %s: %s",
+    char links[LINKS_BYTES];
+    wefti_os_link_list(links, sizeof links);
+    return wefti_error(WEFT_ERR_UNREACHABLE,
+                       "libfabric's provider %s, on %s, cannot open %s: %s (FI_PROVIDER is %s, FI_TCP_IFACE %s; this "
+                       "host has %s)",
                        rail->info->fabric_attr->prov_name, rail->info->domain_attr->name, what,
-                       wefti_fabric_error(error));
+                       wefti_fabric_error(error), setting("FI_PROVIDER"), setting("FI_TCP_IFACE"), links);
 }
 
 static weft_status open_domain(wefti_fabric_rail *rail)

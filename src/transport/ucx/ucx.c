@@ -2,7 +2,6 @@
  * two numbers between the same endpoints: what comes is always taken, since the library keeps what has no buffer yet,
  * which credits bound. Small and large active messages may overtake one another, so requests are numbered, and come up
  * in that order. */
-#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "os/os.h"
+#include "os/socket.h"
 #include "transport/am/am.h"
 #include "transport/ucx/devices.h"
 #include "transport/ucx/library.h"
@@ -362,24 +362,10 @@ static const char *setting(const char *name)
     return value != NULL ? value : "not set";
 }
 
-static void list_interfaces(char text[WORDS_BYTES])
-{
-    struct if_nameindex *all = if_nameindex();
-    size_t used = 0;
-    text[0] = '\0';
-    for (size_t i = 0; all != NULL && all[i].if_index != 0 && used < WORDS_BYTES; i++) {
-        const int wrote = snprintf(text + used, WORDS_BYTES - used, "%s%s", used > 0 ? ", " : "", all[i].if_name);
-        used += wrote > 0 ? (size_t)wrote : 0;
-    }
-    if (all != NULL) {
-        if_freenameindex(all);
-    }
-}
-
 static weft_status failed(const wire_state *state, const char *what, ucs_status_t status)
 {
     char interfaces[WORDS_BYTES];
-    list_interfaces(interfaces);
+    wefti_os_link_list(interfaces, sizeof interfaces);
     return wefti_error(WEFT_ERR_UNREACHABLE,
                        "UCX %s cannot open %s: %s (UCX_TLS is %s, UCX_NET_DEVICES %s; this host has %s)",
                        state->lib->get_version_string(), what, state->lib->status_string(status), setting("UCX_TLS"),
@@ -630,7 +616,7 @@ static void ucx_name(const wefti_wire *wire, char *text, size_t bytes)
 {
     const wire_state *state = wire->state;
     char interfaces[WORDS_BYTES];
-    list_interfaces(interfaces);
+    wefti_os_link_list(interfaces, sizeof interfaces);
     (void)snprintf(text, bytes, "UCX %s (UCX_TLS is %s, UCX_NET_DEVICES %s; this host has %s)",
                    state->lib->get_version_string(), setting("UCX_TLS"), setting("UCX_NET_DEVICES"), interfaces);
 }
