@@ -2,7 +2,7 @@
 # Measure weft between two hosts beside bare calls of the library that carries it (bench/peers/network.c): libfabric and
 # UCX in turn. The hosts are those of two_hosts.sh, with one PE each, and for a barrier two. Over the provider tcp
 # unless FI_PROVIDER names another, and over tcp unless UCX_TLS does. A line tells what went through the interface.
-# Needs root, iproute2, libfabric-dev and libucx-dev.
+# Needs root, iproute2, libfabric-dev and libucx-dev. Another version's folder in LD_LIBRARY_PATH is for both.
 # Usage: bench_network.sh [ROUNDS [ofi|ucx ...]]
 set -eu
 cd "$(dirname "$0")/.."
