@@ -99,6 +99,7 @@ static const wefti_tree_net env_net = {
     .admit = wefti_tcp_site_admit,
     .prove = wefti_tcp_site_prove,
     .print = wefti_tcp_site_print,
+    .explain = wefti_tcp_site_explain,
 };
 
 /* ---- the environment ---- */

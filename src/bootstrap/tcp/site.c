@@ -145,9 +145,30 @@ static int is_unix(int descriptor)
     return wefti_os_socket_name(descriptor, (struct sockaddr *)&here, &bytes) == 0 && here.ss_family == AF_UNIX;
 }
 
+/* A process of this host calls from the address that it calls. */
+static int is_of_another_host(int descriptor)
+{
+    struct sockaddr_storage here = {0};
+    struct sockaddr_storage there = {0};
+    socklen_t bytes = sizeof here;
+    if (wefti_os_socket_name(descriptor, (struct sockaddr *)&here, &bytes) != 0) {
+        return 0;
+    }
+    bytes = sizeof there;
+    if (wefti_os_socket_peer_name(descriptor, (struct sockaddr *)&there, &bytes) != 0) {
+        return 0;
+    }
+    if (here.ss_family == AF_INET) {
+        return memcmp(&((struct sockaddr_in *)&here)->sin_addr, &((struct sockaddr_in *)&there)->sin_addr,
+                      sizeof(struct in_addr)) != 0;
+    }
+    return memcmp(&((struct sockaddr_in6 *)&here)->sin6_addr, &((struct sockaddr_in6 *)&there)->sin6_addr,
+                  sizeof(struct in6_addr)) != 0;
+}
+
 wefti_tree_trust wefti_tcp_site_admit(const wefti_tree_site *site, int descriptor)
 {
-    const wefti_tcp_site *tcp = site->state;
+    wefti_tcp_site *tcp = site->state;
     if (is_unix(descriptor)) {
         return wefti_unix_site_admit(site, descriptor);
     }
@@ -155,7 +176,20 @@ wefti_tree_trust wefti_tcp_site_admit(const wefti_tree_site *site, int descripto
         return WEFTI_TREE_FOREIGN;
     }
     wefti_os_socket_hasten(descriptor);
-    return tcp->has_secret || tcp->is_open ? WEFTI_TREE_TRUSTED : WEFTI_TREE_UNKNOWN;
+    if (tcp->has_secret || tcp->is_open) {
+        return WEFTI_TREE_TRUSTED;
+    }
+    tcp->has_turned_away |= is_of_another_host(descriptor);
+    return WEFTI_TREE_UNKNOWN;
+}
+
+const char *wefti_tcp_site_explain(const wefti_tree_site *site)
+{
+    const wefti_tcp_site *tcp = site->state;
+    return !tcp->has_turned_away ? ""
+                                 : "; PE 0 has turned away who called from another host: give all PEs the same "
+                                   "WEFT_SECRET, a long random text, or set WEFT_INSECURE=1 on all, with which whoever "
+                                   "reaches its port can join";
 }
 
 void wefti_tcp_site_prove(const wefti_tree_site *site, const wefti_tree_handshake *handshake,

@@ -24,6 +24,7 @@ typedef struct wefti_tcp_site {
     int root_is_complete;
     int has_secret;
     int is_open; /* who comes by TCP need not prove anything */
+    int has_turned_away; /* somebody of another host, who can prove nothing where there is no secret */
     wefti_sodium sodium;
     unsigned char node[16];
 } wefti_tcp_site;
@@ -44,5 +45,6 @@ wefti_tree_trust wefti_tcp_site_admit(const wefti_tree_site *site, int descripto
 void wefti_tcp_site_prove(const wefti_tree_site *site, const wefti_tree_handshake *handshake,
                           unsigned char proof[WEFTI_TREE_PROOF_BYTES]);
 void wefti_tcp_site_print(const wefti_tree_address *address, char *text, size_t bytes);
+const char *wefti_tcp_site_explain(const wefti_tree_site *site);
 
 #endif

@@ -72,6 +72,9 @@ struct wefti_tree_net {
                   unsigned char proof[WEFTI_TREE_PROOF_BYTES]);
     /* Write an address as a person reads it. */
     void (*print)(const wefti_tree_address *address, char *text, size_t bytes);
+    /* PE 0 only, for an error about PEs that have not come: what it knows beside that, as the end of a sentence, or "".
+     * NULL: nothing. */
+    const char *(*explain)(const wefti_tree_site *site);
 };
 
 #endif

@@ -26,11 +26,13 @@ weft_status wefti_tree_lost(wefti_tree *tree, const wefti_link *link)
 
 weft_status wefti_tree_missing_text(wefti_tree *tree, const char *who, const char *where)
 {
+    const wefti_tree_net *net = tree->site->net;
     tree->names_culprit = 1;
     return wefti_error(WEFT_ERR_TIMEOUT,
                        "world \"%s\": %s had not come to %s when the deadline of %.3g s passed; start what is missing, "
-                       "or raise WEFT_DEADLINE",
-                       tree->hello.name, who, where, (double)tree->deadline_ns * 1e-9);
+                       "or raise WEFT_DEADLINE%s",
+                       tree->hello.name, who, where, (double)tree->deadline_ns * 1e-9,
+                       tree->pe == 0 && net->explain != NULL ? net->explain(tree->site) : "");
 }
 
 weft_status wefti_tree_missing(wefti_tree *tree, const unsigned char *missing, const char *where)
