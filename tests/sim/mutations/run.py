@@ -147,7 +147,7 @@ def main():
         for mutation, (found, text) in zip(mutations, results):
             by_file[mutation.file] += 1
             wrong += not found
-            print(f"{mutation.name} ({mutation.file}): {mutation.what}: {text[:160]}", flush=True)
+            print(f"{mutation.name} ({mutation.file}): {mutation.what}: {text[:160] if found else text}", flush=True)
     print(f"{len(mutations) - wrong} of {len(mutations)} found, in {len(by_file)} files")
     return 1 if wrong else 0
 
