@@ -166,6 +166,7 @@ int wefti_socket_is_in_storm(wefti_sim *sim, wefti_socket *socket)
 {
     const wefti_sockets *net = sim->sockets;
     if (wefti_random_hit(&sim->random, net->interrupted)) {
+        socket->storm -= socket->storm > 1; /* it lasts no longer for that */
         errno = EINTR;
         return 1;
     }
