@@ -135,7 +135,6 @@ class Buffer:
     """
 
     num_sms = 20
-    _hinted = {}  # the largest hidden that a size hint of low latency was asked with, by that size
 
     def __init__(self, group, num_nvl_bytes=0, num_rdma_bytes=0, low_latency_mode=False, num_qps_per_rank=24,
                  allow_nvlink_for_low_latency_mode=True, allow_mnnvl=False, use_fabric=False, explicitly_destroy=False,
@@ -185,8 +184,9 @@ class Buffer:
             self._groups, self._retired, self._retired_plans = {}, [], []
             self._plans.clear()
             self._last_plans.clear()
-            self._idle = []  # handles that there still are have the one before
-            self._captured.clear()
+            for routes in (self._idle, self._captured):
+                routes.clear()
+            self._idle, self._captured = [], []  # handles that there still are have those before
             self._views.clear()
             self._blocks.clear()
             world.close()
@@ -230,10 +230,8 @@ class Buffer:
     @staticmethod
     def get_low_latency_rdma_size_hint(num_max_dispatch_tokens_per_rank, hidden, num_ranks, num_experts):
         """The bytes of rows that a rank may receive; memory is taken when it is needed. In a Buffer made with num_rdma_bytes of this
-        number rows of a combine may have `hidden` elements where those of its dispatch had fewer."""
-        size = num_max_dispatch_tokens_per_rank * num_experts * hidden * 2
-        Buffer._hinted[size] = max(hidden, Buffer._hinted.get(size, 0))
-        return size
+        number rows of a combine may have `hidden` elements where those of its dispatch had half as many or more."""
+        return num_max_dispatch_tokens_per_rank * num_experts * hidden * 2
 
     @staticmethod
     def get_dispatch_config(num_ranks):
@@ -555,12 +553,17 @@ class Buffer:
         wanted = (experts, most, hidden, topk, x.dtype, topk_idx.dtype, *scales)
         plan = self._plans.get(wanted)
         if plan is None:
-            group = self._group_of("ll", experts, most, topk, 2 * max(hidden, self._hinted.get(self.num_rdma_bytes, 0)), most)
+            group = self._group_of("ll", experts, most, topk, 2 * self._hidden_of_combines(experts, most, hidden), most)
             plan = self._plans[wanted] = Plan(group, self._device, self._streams, self._captured, *wanted)
         if given != tokens or x.is_cuda is not plan.on_device or topk_idx.is_cuda is not plan.on_device:
             plan.check(x, topk_idx)
         self._last_plans[call] = plan
         return plan, x.contiguous(), topk_idx.contiguous()
+
+    def _hidden_of_combines(self, experts, most, hidden):
+        """The H that rows of combines may have: what num_rdma_bytes was asked for, where that is up to twice what is dispatched."""
+        asked, rest = divmod(int(self.num_rdma_bytes), max(self.get_low_latency_rdma_size_hint(most, 1, self.group_size, experts), 1))
+        return asked if rest == 0 and hidden < asked <= 2 * hidden else hidden
 
     def _retire(self, group):
         """New calls are not the group's any more; what handles have of it stays until destroy(), and so do its plans, so that no

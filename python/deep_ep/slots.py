@@ -159,6 +159,7 @@ class Plan:
         if other is None:
             other = self._others[hidden] = copy.copy(self)
             other.hidden, other.sums, other._elements = hidden, {}, self.local * self.slots * hidden
+            other._others = None  # or it would have itself
             other._layout = [*self._layout[:2], hidden, *self._layout[3:]]
             other.packed = struct.pack("12q", *other._layout)
         return other

@@ -327,6 +327,8 @@ def ends():
         layout = buffer.get_dispatch_layout(ids, experts)
         got = buffer.dispatch(x, topk_idx=ids, topk_weights=weights, num_tokens_per_rank=layout[0], num_tokens_per_expert=layout[2],
                               is_token_in_rank=layout[3])  # a group of another kind
+        buffer.dispatch(x, topk_idx=ids, topk_weights=weights, num_tokens_per_rank=layout[0], num_tokens_per_expert=layout[2],
+                        is_token_in_rank=layout[3])  # whose route is idle
         for turn in range(2):
             for rows, handle in sent:
                 assert torch.equal(buffer.low_latency_combine(rows, ids, weights, handle)[0], 2 * x)
@@ -346,9 +348,12 @@ def ends():
 def as_bytes():
     """Low latency as TensorRT-LLM calls it with quantised rows: what is dispatched are fp8 rows seen as half as many bf16, and what is
     combined by the same handle are whole bf16 rows, for which the Buffer's size was asked."""
+    import gc
+
     import deep_ep
 
     group = open_group()
+    gc.disable()
     ranks, me, hidden, most = group.size(), group.rank(), 128, 6
     experts, local = 3 * ranks, 3
     size = deep_ep.Buffer.get_low_latency_rdma_size_hint(most, hidden, ranks, experts)
@@ -377,8 +382,12 @@ def as_bytes():
     rows, _, handle, _, _ = small.low_latency_dispatch(x.view(torch.bfloat16), ids, most, experts, use_fp8=False)
     with pytest.raises(Exception, match="row_bytes_max"):  # nobody asked for more
         small.low_latency_combine(torch.zeros(local, ranks * most, hidden, dtype=torch.bfloat16), ids, weights, handle)
+    wider = weakref.ref(handle.held.plan.of_rows(torch.empty(local, ranks * most, hidden)))
+    del handle
     buffer.destroy()
     small.destroy()
+    assert wider() is None  # it does not keep itself
+    gc.enable()
     close_group()
 
 
