@@ -11,6 +11,7 @@ coverage.py ROOT BUILD    one line a file below LIMIT, and the sum; all files in
 import collections
 import concurrent.futures
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -24,12 +25,14 @@ def read_object(note):
     process that was killed while it wrote them are cut short, and all that ran later leave them so. Paths may be
     relative to where the compiler ran."""
     command = ["gcov", "--json-format", "--stdout", note.name]
-    said = subprocess.run(command, cwd=note.parent, capture_output=True, text=True)
+    said = subprocess.run(command, cwd=note.parent, capture_output=True, text=True, env=os.environ | {"LC_ALL": "C"})
     lines = []
     for document in map(json.loads, filter(None, said.stdout.splitlines())):
         for file in document["files"]:
             path = pathlib.Path(document["current_working_directory"], file["file"]).resolve()
             lines += [(path, line["line_number"], line["count"]) for line in file["lines"]]
+    if said.returncode != 0 and not lines:
+        raise RuntimeError(f"{note}: gcov tells nothing of it: {said.stderr.strip()}")
     return lines, said.returncode != 0 or "mismatch" in said.stderr
 
 

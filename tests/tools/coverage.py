@@ -61,6 +61,13 @@ class Coverage(unittest.TestCase):
                 self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
                 self.assertIn("its counts are broken", said.stderr)
 
+    def test_an_object_of_which_nothing_is_told(self):
+        (self.root / "tests/coverage.txt").write_text("src/two.c: nobody calls it\n")
+        (note,) = self.build.glob("*one*.gcno")
+        os.truncate(note, 8)
+        said = self.check()
+        self.assertEqual(said.returncode, 1, said.stdout + said.stderr)
+
     def test_broken_counts_excuse_no_other_file(self):
         os.truncate(self.counts_of("one"), 0)
         said = self.check()
