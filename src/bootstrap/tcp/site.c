@@ -145,8 +145,8 @@ static int is_unix(int descriptor)
     return wefti_os_socket_name(descriptor, (struct sockaddr *)&here, &bytes) == 0 && here.ss_family == AF_UNIX;
 }
 
-/* A process of this host calls from the address that it calls. */
-static int is_of_another_host(int descriptor)
+/* A process of this host calls from the address that it calls, unless a route chooses another of its host's. */
+static int is_from_another_address(int descriptor)
 {
     struct sockaddr_storage here = {0};
     struct sockaddr_storage there = {0};
@@ -179,7 +179,7 @@ wefti_tree_trust wefti_tcp_site_admit(const wefti_tree_site *site, int descripto
     if (tcp->has_secret || tcp->is_open) {
         return WEFTI_TREE_TRUSTED;
     }
-    tcp->has_turned_away |= is_of_another_host(descriptor);
+    tcp->has_turned_away |= is_from_another_address(descriptor);
     return WEFTI_TREE_UNKNOWN;
 }
 
@@ -187,9 +187,9 @@ const char *wefti_tcp_site_explain(const wefti_tree_site *site)
 {
     const wefti_tcp_site *tcp = site->state;
     return !tcp->has_turned_away ? ""
-                                 : "; PE 0 has turned away who called from another host: give all PEs the same "
-                                   "WEFT_SECRET, a long random text, or set WEFT_INSECURE=1 on all, with which whoever "
-                                   "reaches its port can join";
+                                 : "; PE 0 turned away a caller from another address: if PEs are on other hosts, give "
+                                   "all the same WEFT_SECRET, a long random text, or WEFT_INSECURE=1, with which "
+                                   "whoever reaches its port can join";
 }
 
 void wefti_tcp_site_prove(const wefti_tree_site *site, const wefti_tree_handshake *handshake,

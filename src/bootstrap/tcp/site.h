@@ -24,7 +24,7 @@ typedef struct wefti_tcp_site {
     int root_is_complete;
     int has_secret;
     int is_open; /* who comes by TCP need not prove anything */
-    int has_turned_away; /* somebody of another host, who can prove nothing where there is no secret */
+    int has_turned_away; /* a caller from another address, who can prove nothing where there is no secret */
     wefti_sodium sodium;
     unsigned char node[16];
 } wefti_tcp_site;
