@@ -20,6 +20,12 @@ int wefti_env_is_set(wefti_env_id id)
     return value != NULL && value[0] != '\0';
 }
 
+const char *wefti_env_foreign(const char *name)
+{
+    const char *value = getenv(name);
+    return value != NULL ? value : "not set";
+}
+
 const char *wefti_env_word(wefti_env_id id)
 {
     return wefti_env_is_set(id) ? getenv(entries[id].name) : entries[id].standard;

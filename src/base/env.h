@@ -119,6 +119,9 @@ const char *wefti_env_word(wefti_env_id id);
 /* Whether the variable is set and not empty. */
 int wefti_env_is_set(wefti_env_id id);
 
+/* A variable of another library's, for errors: its value, or "not set". */
+const char *wefti_env_foreign(const char *name);
+
 /* Parsed values. *value is written on success only. */
 weft_status wefti_env_size(wefti_env_id id, uint64_t *value);
 weft_status wefti_env_seconds_ns(wefti_env_id id, uint64_t *value);

@@ -1,10 +1,10 @@
 #include "transport/ofi/fabric.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/env.h"
 #include "base/error.h"
 #include "base/library.h"
 #include "os/os.h"
@@ -362,13 +362,6 @@ static void unmap_all(wefti_fabric_rail *rail)
 
 /* ---- opening ---- */
 
-/* A variable of the library's, for errors. */
-static const char *setting(const char *name)
-{
-    const char *value = getenv(name);
-    return value != NULL ? value : "not set";
-}
-
 /* From libfabric 2 on the provider tcp offers itself where FI_TCP_IFACE names no interface, and cannot be opened. */
 static weft_status failed(const wefti_fabric_rail *rail, const char *what, int error)
 {
@@ -378,7 +371,8 @@ static weft_status failed(const wefti_fabric_rail *rail, const char *what, int e
                        "libfabric's provider %s, on %s, cannot open %s: %s (FI_PROVIDER is %s, FI_TCP_IFACE %s; this "
                        "host has %s)",
                        rail->info->fabric_attr->prov_name, rail->info->domain_attr->name, what,
-                       wefti_fabric_error(error), setting("FI_PROVIDER"), setting("FI_TCP_IFACE"), links);
+                       wefti_fabric_error(error), wefti_env_foreign("FI_PROVIDER"), wefti_env_foreign("FI_TCP_IFACE"),
+                       links);
 }
 
 static weft_status open_domain(wefti_fabric_rail *rail)

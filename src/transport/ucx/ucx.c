@@ -355,21 +355,14 @@ static int ucx_can_sleep(wefti_wire *wire)
 
 /* ---- opening and closing ---- */
 
-/* A variable of the library's, for errors. */
-static const char *setting(const char *name)
-{
-    const char *value = getenv(name);
-    return value != NULL ? value : "not set";
-}
-
 static weft_status failed(const wire_state *state, const char *what, ucs_status_t status)
 {
     char interfaces[WORDS_BYTES];
     wefti_os_link_list(interfaces, sizeof interfaces);
     return wefti_error(WEFT_ERR_UNREACHABLE,
                        "UCX %s cannot open %s: %s (UCX_TLS is %s, UCX_NET_DEVICES %s; this host has %s)",
-                       state->lib->get_version_string(), what, state->lib->status_string(status), setting("UCX_TLS"),
-                       setting("UCX_NET_DEVICES"), interfaces);
+                       state->lib->get_version_string(), what, state->lib->status_string(status),
+                       wefti_env_foreign("UCX_TLS"), wefti_env_foreign("UCX_NET_DEVICES"), interfaces);
 }
 
 /* The plan's, for this context alone. Of several rails each message of more than a fragment goes by all, which UCX does
@@ -618,7 +611,8 @@ static void ucx_name(const wefti_wire *wire, char *text, size_t bytes)
     char interfaces[WORDS_BYTES];
     wefti_os_link_list(interfaces, sizeof interfaces);
     (void)snprintf(text, bytes, "UCX %s (UCX_TLS is %s, UCX_NET_DEVICES %s; this host has %s)",
-                   state->lib->get_version_string(), setting("UCX_TLS"), setting("UCX_NET_DEVICES"), interfaces);
+                   state->lib->get_version_string(), wefti_env_foreign("UCX_TLS"), wefti_env_foreign("UCX_NET_DEVICES"),
+                   interfaces);
 }
 
 static const wefti_wire_ops wire_ops = {
