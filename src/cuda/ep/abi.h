@@ -239,7 +239,7 @@ typedef struct wefti_cuda_ep_options {
     wefti_i32 wide; /* ids are 64 bits */
     wefti_i32 out_dtype; /* a weft_ep_dtype */
     wefti_i32 of_owners; /* the value of a choice is that of its owner: the backward of a dispatch */
-    wefti_i32 by_rank; /* by source: results are added in ascending rank, and no kernel `order` came before */
+    wefti_i32 by_rank; /* a backward of dispatch in ascending rank: no kernel `order` came before */
 } wefti_cuda_ep_options;
 
 typedef struct wefti_cuda_ep_combine_args {

@@ -17,7 +17,7 @@
  *   accepted    [R] packed words: by expert: how many tokens of source s are accepted here where some are dropped
  *   returned    [R][U] packed words: rank r has returned the values of this rank's unit u
  *   values      [T][K] floats: gradients of weights, or values, that come back; by source values of rank r from
- *               [r * tokens_max][K] on, if it is a combine's
+ *               [r * tokens_max][K] on, but in a backward of combine
  *   combine_choices [2][M][K] words by the parity of the epoch: a combine's own weights of who was received, written as
  *               low_latency is, before the call header
  *   records     [M] who is received: source token, K local experts, K weights; by expert also K rows

@@ -1,9 +1,9 @@
 /* cuda/ep/device/values.cuh: gradients of weights, a float a choice, from the rank that has the choice's row back to
  * its source.
  *
- * Each rank clears its `values` before its call header, and the owners store to them after it: a choice that nobody has
- * stays 0. Words that announce rows of a unit announce its values, or, of a backward of combine, those in
- * `returned`. */
+ * Where each source has one place for a choice (a backward of combine; by expert of dispatch, where ranks are few) it
+ * clears its `values` before its call header, and the owners store to them after it: a choice that nobody has stays 0.
+ * Words that announce rows of a unit announce its values, or, of a backward of combine, those in `returned`. */
 #ifndef WEFTI_CUDA_EP_DEVICE_VALUES_CUH
 #define WEFTI_CUDA_EP_DEVICE_VALUES_CUH
 

@@ -2,9 +2,9 @@
  *
  *     destinations   before a dispatch of a route of WEFT_EP_DESTINATIONS: a thread a pair of token and rank, its id
  *     positions      the same of a route whose choices are positions; which of its tokens has each number
- *     order          before a combine with options (device/combine_options.cuh): a warp a token: in which order its
- *                    results are added; by source the sums of its own weights; by expert its own choices to their
- *                    owners */
+ *     order          before a combine with options (device/combine_options.cuh; not by_rank): a warp a token: in which
+ *                    order its results are added; by source the sums of its own weights; by expert its own choices to
+ *                    their owners */
 #include "cuda/ep/device/combine_options.cuh"
 #include "cuda/ep/device/layout.cuh"
 #include "cuda/ep/routing/count.cuh"
