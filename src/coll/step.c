@@ -2,6 +2,7 @@
 #include "coll/step.h"
 
 #include "base/error.h"
+#include "common/mix.h"
 
 _Static_assert(WEFTI_COUNTER_alltoalls - WEFTI_COUNTER_broadcasts == (int)WEFTI_COLL_ALLTOALL &&
                    WEFTI_COUNTER_scans - WEFTI_COUNTER_broadcasts == (int)WEFTI_COLL_SCAN,
@@ -12,13 +13,13 @@ _Static_assert(WEFTI_COUNTER_alltoalls - WEFTI_COUNTER_broadcasts == (int)WEFTI_
 static uint64_t history_with(uint64_t history, const wefti_call_arguments *arguments)
 {
     uint64_t mix = history ^ ((uint64_t)arguments->kind << 32 | (unsigned)arguments->root);
-    mix = (mix ^ mix >> 32 ^ arguments->count) * UINT64_C(0x9e3779b97f4a7c15);
-    return (mix ^ mix >> 32 ^ arguments->more) * UINT64_C(0x9e3779b97f4a7c15);
+    mix = wefti_mix(mix ^ mix >> 32 ^ arguments->count);
+    return wefti_mix(mix ^ mix >> 32 ^ arguments->more);
 }
 
 void wefti_step_sign(wefti_step *step, uint64_t number)
 {
-    step->signature ^= (number * UINT64_C(0x9e3779b97f4a7c15)) & ~WEFTI_COLL_EPOCH_MASK;
+    step->signature ^= wefti_mix(number) & ~WEFTI_COLL_EPOCH_MASK;
 }
 
 weft_status wefti_step_no_case(const wefti_step *step, wefti_algorithm algorithm)

@@ -10,20 +10,13 @@
 
 #include <cmocka.h>
 
+#include "common/mix.h"
 #include "weft/protocol/mem.h"
 
 #define LINE 64
 #define GUARD_BYTES 256
 #define GUARD 0xa5
 #define SEED 20240611u
-
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 /* Memory for copies of at most `bytes` bytes at any place inside a line. */
 typedef struct room {
@@ -45,7 +38,7 @@ static room room_make(size_t bytes)
     assert_non_null(made.kept);
     assert_non_null(made.dest);
     for (size_t i = 0; i < source_bytes; i += 8) {
-        uint64_t word = next_random(&state);
+        uint64_t word = wefti_split_mix(&state);
         memcpy(made.source + i, &word, 8);
     }
     memcpy(made.kept, made.source, source_bytes);
@@ -116,7 +109,7 @@ static void every_size(void **state)
     for (size_t bytes = 0; bytes <= SIZE_MOST; bytes++) {
         check_copy(&in, bytes, 0, 0);
         for (int i = 0; i < PLACES; i++) {
-            uint64_t drawn = next_random(&random);
+            uint64_t drawn = wefti_split_mix(&random);
             check_copy(&in, bytes, drawn % LINE, drawn / LINE % LINE);
         }
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "common/mix.h"
 #include "weft.h"
 
 /* What must be equal, X(field, its name in weft_ep_config, its value from `config` and `ep`). */
@@ -43,9 +44,9 @@ typedef struct proposal {
 /* FNV-1a over the words of a table as resolved, so that an even one given equals the default. */
 static uint64_t table_digest(const int32_t *table, int count)
 {
-    uint64_t digest = UINT64_C(0xcbf29ce484222325);
+    uint64_t digest = WEFTI_FNV;
     for (int i = 0; i < count; i++) {
-        digest = (digest ^ (uint32_t)table[i]) * UINT64_C(0x100000001b3);
+        digest = wefti_fnv(digest, (uint32_t)table[i]);
     }
     return digest;
 }

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/sized.h"
+#include "common/mix.h"
 #include "ep/backend.h"
 #include "weft/world.h"
 
@@ -211,7 +212,7 @@ typedef struct wefti_ep_made {
 
 static size_t made_index(const void *memory)
 {
-    return (size_t)((uint64_t)(uintptr_t)memory * UINT64_C(0x9e3779b97f4a7c15) >> 54);
+    return (size_t)(wefti_mix((uintptr_t)memory) >> 54);
 }
 
 /* Lost without memory for it, which is as if others had taken its place. */

@@ -1,5 +1,6 @@
 /* Waiting for several variables, and looking at them. */
 #include "base/error.h"
+#include "common/mix.h"
 #include "rma/strided.h"
 #include "weft/wait.h"
 #include "world/world.h"
@@ -108,9 +109,8 @@ weft_status wefti_words_all(weft_world *world, const wefti_words *words, wefti_p
  * satisfies the comparison is returned some time. (OpenSHMEM 1.5, 9.10.) */
 static size_t next_start(weft_world *world, size_t count)
 {
-    const uint64_t golden = 0x9e3779b97f4a7c15u; /* 2^64 over the golden ratio: its multiples spread evenly */
     uint64_t first_look = __atomic_fetch_add(&world->any_first_look, 1, __ATOMIC_RELAXED);
-    return count <= UINT32_MAX ? (size_t)((first_look * golden >> 32) * count >> 32) : 0;
+    return count <= UINT32_MAX ? (size_t)((wefti_mix(first_look) >> 32) * count >> 32) : 0;
 }
 
 /* One look at those that count, from `start` on around, up to the first `most` that satisfy the comparison; *any:

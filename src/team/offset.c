@@ -10,6 +10,7 @@
  * proposal that was made beside others is in doubt, and that there is no room is said only where none was: else the
  * members begin anew. A thread may wait for this one before it ends its call, so that this is not done for ever. */
 #include "base/error.h"
+#include "common/mix.h"
 #include "team/team.h"
 
 #define HOLES_TRIED 2
@@ -136,7 +137,7 @@ static uint64_t place_below(uint64_t end, uint64_t bytes, uint64_t any)
 {
     uint64_t unit = (bytes + WEFTI_BLOCK_ALIGNMENT - 1) / WEFTI_BLOCK_ALIGNMENT * WEFTI_BLOCK_ALIGNMENT;
     uint64_t places = end / unit;
-    uint64_t mix = (any * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
+    uint64_t mix = wefti_mix(any) >> 32;
     return places == 0 ? 0 : end - (1 + mix % places) * unit;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "common/mix.h"
 
 /* ---- the lowest PE that says the same ---- */
 
@@ -52,7 +53,7 @@ static uint64_t hash_trait(const trait *t)
     uint64_t hash = 0;
     memcpy(words, t, sizeof words);
     for (int i = 0; i < 3; i++) {
-        hash = (hash ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        hash = wefti_mix(hash ^ words[i]);
         hash ^= hash >> 29;
     }
     return hash;

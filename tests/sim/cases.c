@@ -1,6 +1,7 @@
 /* sim/cases.c: what the cases share. */
 #include "sim/cases.h"
 
+#include "common/mix.h"
 #include "world/world.h"
 
 void must(weft_status status, const char *what)
@@ -44,10 +45,7 @@ void soil_heap(weft_world *world, uint64_t *common)
 
 uint64_t common_next(uint64_t *state)
 {
-    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
+    return wefti_split_mix(state);
 }
 
 int common_below(uint64_t *state, int bound)

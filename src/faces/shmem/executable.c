@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/mix.h"
+
 #define NOTE_NAME "GNU"
 
 typedef ElfW(Phdr) program_header;
@@ -107,11 +109,11 @@ static int read_notes(wefti_executable *executable, uintptr_t at, const program_
 /* FNV-1a of the program headers, where a link has left no build id: of the sizes and places of all, at least. */
 static void take_headers(wefti_executable *executable, const struct dl_phdr_info *program)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = WEFTI_FNV;
     for (size_t i = 0; i < program->dlpi_phnum; i++) {
         const unsigned char *bytes = (const unsigned char *)&program->dlpi_phdr[i];
         for (size_t j = 0; j < sizeof program->dlpi_phdr[i]; j++) {
-            hash = (hash ^ bytes[j]) * UINT64_C(0x100000001b3);
+            hash = wefti_fnv(hash, bytes[j]);
         }
     }
     memcpy(executable->id, &hash, sizeof hash);

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/mix.h"
+
 #define WEFTI_LINE_BYTES 64
 #define WEFTI_LINE_WORDS (WEFTI_LINE_BYTES / 8)
 #define WEFTI_LINE_NONE UINT32_MAX
@@ -54,7 +56,7 @@ void wefti_lines_fini(wefti_lines *lines);
 
 static inline uint64_t wefti_lines_bucket(const wefti_lines *lines, uint64_t number)
 {
-    return number * UINT64_C(0x9e3779b97f4a7c15) >> 20 & lines->bucket_mask;
+    return wefti_mix(number) >> 20 & lines->bucket_mask;
 }
 
 /* The index of a known line, or WEFTI_LINE_NONE. */

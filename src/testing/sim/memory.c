@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/mix.h"
 #include "testing/sim/sim.h"
 
 #define STREAM_ONE_IN 16 /* of the draws of a store past the caches: it commits before others that may */
@@ -88,7 +89,7 @@ void wefti_memory_acquire_all(wefti_sim *sim, wefti_fiber *fiber)
 
 static uint32_t *rounds_at(const wefti_sim *sim, uint64_t offset)
 {
-    return &sim->rounds[offset / 8 * UINT64_C(0x9e3779b97f4a7c15) >> (64 - WEFTI_ROUNDS_BITS)];
+    return &sim->rounds[wefti_mix(offset / 8) >> (64 - WEFTI_ROUNDS_BITS)];
 }
 
 void wefti_memory_flag_stored(wefti_sim *sim, const wefti_fiber *fiber, uint64_t offset)

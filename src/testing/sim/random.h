@@ -1,9 +1,10 @@
-/* testing/sim/random.h: the one source of decisions of a simulation. (Steele, Lea, Flood: Fast splittable pseudorandom
- * number generators, 2014.) */
+/* testing/sim/random.h: the one source of decisions of a simulation. */
 #ifndef WEFTI_SIM_RANDOM_H
 #define WEFTI_SIM_RANDOM_H
 
 #include <stdint.h>
+
+#include "common/mix.h"
 
 typedef struct wefti_random {
     uint64_t state;
@@ -11,10 +12,7 @@ typedef struct wefti_random {
 
 static inline uint64_t wefti_random_next(wefti_random *random)
 {
-    uint64_t z = (random->state += UINT64_C(0x9e3779b97f4a7c15));
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
+    return wefti_split_mix(&random->state);
 }
 
 /* Below `bound`, which is at least 1 and below 2^32. */

@@ -4,13 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
+#include "common/mix.h"
 
 /* The expert e whose share 1 / (e + 1) of the whole a random number falls into. */
 static int draw_zipf(uint64_t *state, int experts)
@@ -19,7 +13,7 @@ static int draw_zipf(uint64_t *state, int experts)
     for (int e = 0; e < experts; e++) {
         whole += 1.0 / (e + 1);
     }
-    double left = (double)(next_random(state) >> 11) * 0x1p-53 * whole;
+    double left = (double)(wefti_split_mix(state) >> 11) * 0x1p-53 * whole;
     int e = 0;
     while (e + 1 < experts && left >= 1.0 / (e + 1)) {
         left -= 1.0 / (e + 1);
@@ -35,9 +29,9 @@ static int draw(const bench_point *point, int ranks, uint64_t *state)
     case BENCH_ZIPF:
         return draw_zipf(state, point->experts);
     case BENCH_ONE_RANK:
-        return (int)(next_random(state) % (uint64_t)of_first_rank);
+        return (int)(wefti_split_mix(state) % (uint64_t)of_first_rank);
     default:
-        return (int)(next_random(state) % (uint64_t)point->experts);
+        return (int)(wefti_split_mix(state) % (uint64_t)point->experts);
     }
 }
 

@@ -1,5 +1,6 @@
 /* cuda/ep/host/domains_calls.c: the calls of groups of several domains: kernels of this rank's, the inner group's calls
  * between them, all on the caller's stream. Nothing here waits. */
+#include "common/mix.h"
 #include "cuda/ep/host/domains.h"
 #include "ep/check.h"
 #include "weft.h"
@@ -108,8 +109,7 @@ static weft_status made(const weft_ep *ep, weft_status status)
 /* 32 bits, equal on all ranks. */
 static uint32_t fold(uint64_t signature)
 {
-    signature *= UINT64_C(0x9e3779b97f4a7c15);
-    return (uint32_t)(signature >> 32) | 1u;
+    return (uint32_t)(wefti_mix(signature) >> 32) | 1u;
 }
 
 static wefti_cuda_ep_domains_args args_of(const weft_ep_route *route, unsigned kind, unsigned flags,
