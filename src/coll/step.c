@@ -120,7 +120,7 @@ static weft_status await_left(wefti_step *step, int of, uint64_t epoch)
             return WEFT_OK;
         }
         if (status == WEFT_OK) {
-            const void *done = wefti_step_view(step, of, wefti_step_offset(step, &coll->area->done));
+            const void *done = wefti_step_view(step, of, wefti_slot_offset(step->team->world, &coll->area->done));
             status = wefti_team_pause(team, &step->waiter, done, &coll->area->done, epoch);
         }
         if (WEFTI_UNLIKELY(status != WEFT_OK)) {

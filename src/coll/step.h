@@ -150,12 +150,6 @@ weft_status wefti_step_await_all_left(wefti_step *step);
 weft_status wefti_step_pull(wefti_step *step, int from, void *dest, uint64_t offset, size_t bytes);
 weft_status wefti_step_push(wefti_step *step, int to, uint64_t offset, const void *source, size_t bytes);
 
-/* Where this PE's symmetric address lies in the slot. */
-static inline uint64_t wefti_step_offset(const wefti_step *step, const void *address)
-{
-    return (uint64_t)((uintptr_t)address - (uintptr_t)step->team->world->control);
-}
-
 /* Where member `of` has the byte at `offset`, or NULL when it is far. */
 static inline const void *wefti_step_view(const wefti_step *step, int of, uint64_t offset)
 {

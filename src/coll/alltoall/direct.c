@@ -6,7 +6,7 @@
 weft_status wefti_alltoall_direct(wefti_step *step, const wefti_alltoall *a)
 {
     size_t mine = (size_t)step->team->pe * a->count;
-    uint64_t dest = wefti_step_offset(step, a->dest);
+    uint64_t dest = wefti_slot_offset(step->team->world, a->dest);
     wefti_step_moves(step, wefti_coll_times(a->count, (size_t)step->team->pes));
     for (int i = 1; i < step->team->pes; i++) {
         int to = wefti_step_after(step, i);

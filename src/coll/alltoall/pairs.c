@@ -15,8 +15,8 @@ static uint64_t come(wefti_step *step, const wefti_alltoall *a)
     uint64_t bit = (uint64_t)1 << step->team->pe;
     uint64_t everyone = ((uint64_t)1 << step->team->pes) - 1;
     uint64_t *came = wefti_peer_address(step->team->world, &coll->area->came, wefti_member(step->team, 0));
-    wefti_st64(&coll->area->source, wefti_step_offset(step, a->source), WEFTI_RELAXED);
-    wefti_st64(&coll->area->dest, wefti_step_offset(step, a->dest), WEFTI_RELAXED);
+    wefti_st64(&coll->area->source, wefti_slot_offset(step->team->world, a->source), WEFTI_RELAXED);
+    wefti_st64(&coll->area->dest, wefti_slot_offset(step->team->world, a->dest), WEFTI_RELAXED);
     wefti_st64(&coll->area->call, step->epoch | step->signature, WEFTI_RELAXED);
     coll->parity = !coll->parity;
     uint64_t before = wefti_add64(came, coll->parity ? bit : 0 - bit);
@@ -25,7 +25,7 @@ static uint64_t come(wefti_step *step, const wefti_alltoall *a)
 
 static const wefti_coll_area *area_of(const wefti_step *step, int member)
 {
-    return wefti_step_view(step, member, wefti_step_offset(step, step->coll->area));
+    return wefti_step_view(step, member, wefti_slot_offset(step->team->world, step->coll->area));
 }
 
 /* Whether all of the members `early` make this call. One that does not finds that out as it waits. */

@@ -8,7 +8,7 @@ weft_status wefti_alltoall_pull(wefti_step *step, const wefti_alltoall *a)
     size_t half = a->count / 2;
     wefti_step_share(step);
     wefti_step_moves(step, wefti_coll_times(a->count, (size_t)step->team->pes));
-    WEFT_TRY(wefti_step_post_all(step, wefti_step_offset(step, a->source), NULL, 0));
+    WEFT_TRY(wefti_step_post_all(step, wefti_slot_offset(step->team->world, a->source), NULL, 0));
     wefti_step_copy(a->dest + mine, a->source + mine, half);
     int from;
     wefti_coll_slot *slot;

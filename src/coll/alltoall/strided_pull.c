@@ -36,7 +36,7 @@ static weft_status pull_block(wefti_step *step, const wefti_alltoall *a, int fro
 
 weft_status wefti_alltoalls_pull(wefti_step *step, const wefti_alltoall *a)
 {
-    uint64_t source = wefti_step_offset(step, a->source);
+    uint64_t source = wefti_slot_offset(step->team->world, a->source);
     wefti_step_share(step);
     WEFT_TRY(wefti_step_post_all(step, source, NULL, 0));
     WEFT_TRY(pull_block(step, a, step->team->pe, source));

@@ -3,7 +3,7 @@
 
 static weft_status give(wefti_step *step, const wefti_broadcast *b)
 {
-    WEFT_TRY(wefti_step_post_all(step, wefti_step_offset(step, b->source), NULL, 0));
+    WEFT_TRY(wefti_step_post_all(step, wefti_slot_offset(step->team->world, b->source), NULL, 0));
     wefti_step_copy(b->dest, b->source, b->bytes);
     wefti_step_leave(step);
     return wefti_step_await_all_left(step);

@@ -13,7 +13,7 @@ typedef struct collecting {
 
 static weft_status post_all(wefti_step *step, const collecting *c)
 {
-    uint64_t offset = wefti_step_offset(step, c->source);
+    uint64_t offset = wefti_slot_offset(step->team->world, c->source);
     int large = c->bytes > step->coll->slot_data_bytes;
     wefti_step_share(step);
     return wefti_step_post_all(step, c->bytes, large ? &offset : c->source, large ? sizeof offset : c->bytes);

@@ -6,7 +6,7 @@ weft_status wefti_fcollect_pull(wefti_step *step, const wefti_fcollect *f)
 {
     wefti_step_share(step);
     wefti_step_moves(step, wefti_coll_times(f->bytes, (size_t)step->team->pes));
-    WEFT_TRY(wefti_step_post_all(step, wefti_step_offset(step, f->source), NULL, 0));
+    WEFT_TRY(wefti_step_post_all(step, wefti_slot_offset(step->team->world, f->source), NULL, 0));
     unsigned char *mine = f->dest + (size_t)step->team->pe * f->bytes;
     const unsigned char *source = f->source;
     size_t half = f->bytes / 2;

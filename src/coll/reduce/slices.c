@@ -17,8 +17,8 @@ void wefti_slice_of(const wefti_step *step, int member, size_t count, size_t ele
 
 void wefti_slice_sign(wefti_step *step, const wefti_reduction *r)
 {
-    wefti_step_sign(step, wefti_step_offset(step, r->source));
-    wefti_step_sign(step, ~wefti_step_offset(step, r->dest));
+    wefti_step_sign(step, wefti_slot_offset(step->team->world, r->source));
+    wefti_step_sign(step, ~wefti_slot_offset(step->team->world, r->dest));
 }
 
 weft_status wefti_slice_part(wefti_step *step, int from, uint64_t offset, size_t bytes, void *room, const void **part)
@@ -63,10 +63,11 @@ static weft_status reduce_piece(wefti_step *step, const wefti_reduction *r, size
     int pes = step->team->pes;
     size_t at = first * r->fold.element;
     size_t bytes = count * r->fold.element;
-    WEFT_TRY(wefti_slice_reduce(step, &r->fold, wefti_step_offset(step, r->source) + at, count, r->dest + at));
+    WEFT_TRY(
+        wefti_slice_reduce(step, &r->fold, wefti_slot_offset(step->team->world, r->source) + at, count, r->dest + at));
     for (int i = 1; i < pes; i++) {
-        WEFT_TRY(wefti_step_push(step, wefti_step_after(step, i), wefti_step_offset(step, r->dest + at), r->dest + at,
-                                 bytes));
+        WEFT_TRY(wefti_step_push(step, wefti_step_after(step, i), wefti_slot_offset(step->team->world, r->dest + at),
+                                 r->dest + at, bytes));
     }
     return WEFT_OK;
 }

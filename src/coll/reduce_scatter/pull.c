@@ -6,8 +6,8 @@ weft_status wefti_reduce_scatter_pull(wefti_step *step, const wefti_reduction *r
 {
     size_t piece = WEFTI_FOLD_BYTES / r->fold.element;
     size_t block = (size_t)step->team->pe * r->count * r->fold.element;
-    uint64_t offset = wefti_step_offset(step, r->source + block);
-    wefti_step_sign(step, wefti_step_offset(step, r->source));
+    uint64_t offset = wefti_slot_offset(step->team->world, r->source + block);
+    wefti_step_sign(step, wefti_slot_offset(step->team->world, r->source));
     WEFT_TRY(wefti_step_meet(step));
     for (size_t first = 0; first < r->count; first += piece) {
         size_t count = r->count - first < piece ? r->count - first : piece;

@@ -6,8 +6,8 @@ static weft_status scan_piece(wefti_step *step, const wefti_reduction *r, int in
 {
     size_t at = first * r->fold.element;
     size_t bytes = count * r->fold.element;
-    uint64_t source = wefti_step_offset(step, r->source + at);
-    uint64_t dest = wefti_step_offset(step, r->dest + at);
+    uint64_t source = wefti_slot_offset(step->team->world, r->source + at);
+    uint64_t dest = wefti_slot_offset(step->team->world, r->dest + at);
     unsigned char *sum = wefti_step_chunk(step, 1); /* of the members before */
     unsigned char *next = wefti_step_chunk(step, 2);
     wefti_fold_neutral(&r->fold, sum, count);
