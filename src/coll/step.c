@@ -26,7 +26,7 @@ weft_status wefti_step_no_case(const wefti_step *step, wefti_algorithm algorithm
 {
     return wefti_error(
         WEFT_ERR_UNSUPPORTED,
-        "%s: a rule of src/world/tuning.c names the algorithm \"%s\", and src/coll has no case for it in "
+        "%s: a rule of src/world/tuning.h names the algorithm \"%s\", and src/coll has no case for it in "
         "this collective",
         step->call, wefti_algorithm_name(algorithm));
 }

@@ -4,7 +4,11 @@
  * most one message, which is a word and data of at most a slot's size. All members go through the same number of steps
  * a call. Large data moves between the users' buffers, which the receiver reads (pull) or the sender writes (push).
  *
- * Near members are reached by load and store, others by the transport's put_signal, get and put. */
+ * Near members are reached by load and store, others by the transport's put_signal, get and put.
+ *
+ * An algorithm, in order: wefti_step_sign what only it compares, and wefti_step_carry what its messages hold; in each
+ * step post, then await; wefti_step_next before another step; and at its end wefti_step_leave, before it waits until
+ * those that read its buffers have left (wefti_step_await_left): the other way round all wait in a circle. */
 #ifndef WEFTI_COLL_STEP_H
 #define WEFTI_COLL_STEP_H
 
@@ -32,7 +36,7 @@ struct wefti_coll {
     size_t slot_data_bytes;
     wefti_tuning tuning;
     unsigned char *chunks; /* WEFTI_COLL_CHUNKS of them: 0 stages messages to far members, the others are free */
-    uint64_t history; /* of the arguments of all calls */
+    uint64_t history; /* a hash of the arguments of all calls so far */
     int parity; /* parity of the number of steps in which members came by bits (alltoall/pairs.c) */
     uint64_t moved; /* what area->moved is once all blocks of all calls so far have been moved */
     int32_t *pending; /* members from which a message of this step is yet to be taken */
@@ -45,7 +49,7 @@ typedef struct wefti_step {
     wefti_coll *coll;
     const char *call;
     uint64_t epoch;
-    uint64_t signature; /* of the call's arguments: stands in a flag's upper 16 bits, above the epoch */
+    uint64_t signature; /* 16 bits above the epoch in each flag: the upper ones of `history`, and wefti_step_sign's */
     size_t count; /* of the call's arguments */
     wefti_span span;
     wefti_coll_ring ring; /* through which the messages go */
@@ -55,7 +59,7 @@ typedef struct wefti_step {
     wefti_waiter waiter;
 } wefti_step;
 
-/* What must be equal on all members of a call: 16 bits of it go with every message. */
+/* What must be equal on all members of a call. It goes into the hash of which 16 bits go with every message. */
 typedef struct wefti_call_arguments {
     unsigned kind; /* which collective: a wefti_collective */
     int root;
@@ -76,7 +80,7 @@ static inline weft_status wefti_step_end(const wefti_step *step, size_t element,
 {
     return wefti_team_span_end(step->team, &step->span, step->count * element, status);
 }
-/* A rule of world/tuning.c names an algorithm that the collective's NAME.c has no case for. The same on all members. */
+/* A rule of world/tuning.h names an algorithm that the collective's NAME.c has no case for. The same on all members. */
 weft_status wefti_step_no_case(const wefti_step *step, wefti_algorithm algorithm);
 /* The call's messages have so many bytes; before the first of them. Without it they are words without data. */
 static inline void wefti_step_carry(wefti_step *step, size_t bytes)

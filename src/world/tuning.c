@@ -10,19 +10,14 @@
 #include "weft/protocol/coll_layout.h"
 #include "world/world.h"
 
+/* Words of WEFTI_RULE_TABLE. */
 #define ANY_PES 0xffffffffu
 #define ANY_BYTES SIZE_MAX
-#define SLOT_BYTES 0 /* as much as a slot holds */
-#define WHOLE_BYTES 1 /* as much as a slot holds if it has a block for each member */
+#define SLOT_BYTES 0
+#define WHOLE_BYTES 1
 #define PAIRS_PES_MAX 63 /* members each have a bit of a word */
-
-/* Whom a rule is for: all teams, those whose members share memory, or those whose members also share processors. In the
- * latter a member that waits goes on only after the others have run, so that a call costs as many such rounds as it has
- * waits one behind the other, however many flags it stores. */
 typedef enum whom { ANYWHERE, NEAR, OVERSUBSCRIBED } whom;
 
-/* For a team of at most pes_max, messages of at most bytes_max: the first rule that holds. What `bytes` counts: of a
- * broadcast the message, of an alltoall a pair's block, else a member's contribution. */
 typedef struct rule {
     wefti_collective collective;
     wefti_algorithm algorithm;
@@ -32,31 +27,10 @@ typedef struct rule {
 } rule;
 
 static const rule rules[] = {
-    {WEFTI_COLL_BROADCAST, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048, ANYWHERE},
-    {WEFTI_COLL_BROADCAST, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES, ANYWHERE},
-    {WEFTI_COLL_COLLECT, WEFTI_ALGORITHM_PUSH, ANY_PES, ANY_BYTES,
-     ANYWHERE}, /* each member: its block, or where it lies */
-    {WEFTI_COLL_FCOLLECT, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048, ANYWHERE},
-    {WEFTI_COLL_FCOLLECT, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES, ANYWHERE},
-    {WEFTI_COLL_ALLTOALL, WEFTI_ALGORITHM_PUSH, ANY_PES, WHOLE_BYTES, OVERSUBSCRIBED},
-    {WEFTI_COLL_ALLTOALL, WEFTI_ALGORITHM_PAIRS, PAIRS_PES_MAX, 16384, OVERSUBSCRIBED},
-    {WEFTI_COLL_ALLTOALL, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048, ANYWHERE},
-    {WEFTI_COLL_ALLTOALL, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES, ANYWHERE},
-    {WEFTI_COLL_ALLTOALLS, WEFTI_ALGORITHM_PUSH, ANY_PES, SLOT_BYTES, ANYWHERE},
-    {WEFTI_COLL_ALLTOALLS, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES, ANYWHERE},
-    {WEFTI_COLL_REDUCE, WEFTI_ALGORITHM_PUSH, 32, SLOT_BYTES, ANYWHERE},
-    {WEFTI_COLL_REDUCE, WEFTI_ALGORITHM_DOUBLING, ANY_PES, SLOT_BYTES, ANYWHERE},
-    {WEFTI_COLL_REDUCE, WEFTI_ALGORITHM_SLICES, ANY_PES, ANY_BYTES, ANYWHERE},
-    {WEFTI_COLL_REDUCE_SCATTER, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048, ANYWHERE},
-    {WEFTI_COLL_REDUCE_SCATTER, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES, ANYWHERE},
-    {WEFTI_COLL_SCAN, WEFTI_ALGORITHM_PUSH, ANY_PES, 2048, ANYWHERE},
-    {WEFTI_COLL_SCAN, WEFTI_ALGORITHM_SLICES, ANY_PES, ANY_BYTES, ANYWHERE},
-    {WEFTI_COLL_SYNC, WEFTI_ALGORITHM_COUNT, ANY_PES, ANY_BYTES, OVERSUBSCRIBED},
-    {WEFTI_COLL_SYNC, WEFTI_ALGORITHM_ROUNDS, ANY_PES, ANY_BYTES, ANYWHERE},
-    {WEFTI_COLL_ALLTOALL_READY, WEFTI_ALGORITHM_PUSH, ANY_PES, WHOLE_BYTES, OVERSUBSCRIBED},
-    {WEFTI_COLL_ALLTOALL_READY, WEFTI_ALGORITHM_PUSH, ANY_PES, WEFTI_COLL_LINE_DATA_BYTES, ANYWHERE},
-    {WEFTI_COLL_ALLTOALL_READY, WEFTI_ALGORITHM_DIRECT, ANY_PES, ANY_BYTES, NEAR},
-    {WEFTI_COLL_ALLTOALL_READY, WEFTI_ALGORITHM_PULL, ANY_PES, ANY_BYTES, ANYWHERE},
+#define ROW(collective, algorithm, pes_max, bytes_max, whom)                                                           \
+    {WEFTI_COLL_##collective, WEFTI_ALGORITHM_##algorithm, pes_max, bytes_max, whom},
+    WEFTI_RULE_TABLE(ROW)
+#undef ROW
 };
 #define RULES (sizeof rules / sizeof rules[0])
 
@@ -66,20 +40,29 @@ static const char *const collective_names[] = {
 #undef NAME
 };
 
-static const char *const algorithm_names[] = {
-#define NAME(id, name, text) [WEFTI_ALGORITHM_##id] = name,
-    WEFTI_ALGORITHM_TABLE(NAME)
-#undef NAME
+/* Columns of WEFTI_ALGORITHM_TABLE. */
+typedef enum data_by { BY_SLOTS, BY_BUFFERS } data_by;
+typedef enum teams_of { OF_ALL, OF_NEAR, OF_RULE } teams_of;
+
+static const struct {
+    const char *name;
+    data_by data;
+    teams_of teams;
+} algorithms[] = {
+#define ROW(id, name, data, teams, text) [WEFTI_ALGORITHM_##id] = {name, BY_##data, OF_##teams},
+    WEFTI_ALGORITHM_TABLE(ROW)
+#undef ROW
 };
 
 const char *wefti_algorithm_name(wefti_algorithm algorithm)
 {
-    return algorithm_names[algorithm];
+    return algorithms[algorithm].name;
 }
 
-static int through_slots(wefti_algorithm algorithm)
+/* Whether a message of this rule has to fit in a slot. A collect sends where a block lies that does not. */
+static int is_bounded(const rule *r)
 {
-    return algorithm == WEFTI_ALGORITHM_PUSH || algorithm == WEFTI_ALGORITHM_DOUBLING;
+    return algorithms[r->algorithm].data == BY_SLOTS && r->collective != WEFTI_COLL_COLLECT;
 }
 
 static size_t slot_data_bytes_of(unsigned pes)
@@ -91,11 +74,11 @@ static size_t slot_data_bytes_of(unsigned pes)
 static size_t limit_of(const rule *r, unsigned pes)
 {
     const size_t slot_data_bytes = slot_data_bytes_of(pes);
-    int bounded = through_slots(r->algorithm) && r->collective != WEFTI_COLL_COLLECT;
     if (r->bytes_max == WHOLE_BYTES) {
         return slot_data_bytes / pes;
     }
-    return r->bytes_max == SLOT_BYTES || (bounded && r->bytes_max > slot_data_bytes) ? slot_data_bytes : r->bytes_max;
+    return r->bytes_max == SLOT_BYTES || (is_bounded(r) && r->bytes_max > slot_data_bytes) ? slot_data_bytes
+                                                                                           : r->bytes_max;
 }
 
 wefti_algorithm wefti_algorithm_of(wefti_collective collective, int place)
@@ -123,14 +106,27 @@ static int has_rule(wefti_collective collective, wefti_algorithm algorithm)
 
 /* ---- WEFT_COLL: "collective:algorithm[,collective:algorithm...]" ---- */
 
-static int find(const char *const *names, int count, const char *text, size_t length)
+static int is_name(const char *name, const char *text, size_t length)
 {
-    for (int i = 0; i < count; i++) {
-        if (strlen(names[i]) == length && memcmp(names[i], text, length) == 0) {
-            return i;
-        }
+    return strlen(name) == length && memcmp(name, text, length) == 0;
+}
+
+static int find_collective(const char *text, size_t length)
+{
+    int found = WEFTI_COLLECTIVES - 1;
+    while (found >= 0 && !is_name(collective_names[found], text, length)) {
+        found--;
     }
-    return -1;
+    return found;
+}
+
+static int find_algorithm(const char *text, size_t length)
+{
+    int found = WEFTI_ALGORITHMS - 1;
+    while (found >= 0 && !is_name(algorithms[found].name, text, length)) {
+        found--;
+    }
+    return found;
 }
 
 weft_status wefti_preferences_read(wefti_preferences *preferences)
@@ -141,8 +137,8 @@ weft_status wefti_preferences_read(wefti_preferences *preferences)
         size_t length = strcspn(at, ",");
         const char *colon = memchr(at, ':', length);
         size_t first = colon != NULL ? (size_t)(colon - at) : length;
-        int collective = find(collective_names, WEFTI_COLLECTIVES, at, first);
-        int algorithm = colon != NULL ? find(algorithm_names, WEFTI_ALGORITHMS, colon + 1, length - first - 1) : -1;
+        int collective = find_collective(at, first);
+        int algorithm = colon != NULL ? find_algorithm(colon + 1, length - first - 1) : -1;
         if (collective < 0 || algorithm < 0 || !has_rule((wefti_collective)collective, (wefti_algorithm)algorithm)) {
             return wefti_error(WEFT_ERR_ARGUMENT,
                                "WEFT_COLL=\"%s\" cannot be read at \"%.*s\": give collective:algorithm, separated by "
@@ -176,23 +172,15 @@ static int fits(const rule *r, const weft_team *team)
 /* Whether a team of this kind can do what the rule says at all. */
 static int possible(const rule *r, const weft_team *team)
 {
-    switch (r->algorithm) {
-    case WEFTI_ALGORITHM_PAIRS:
-        return fits(r, team);
-    case WEFTI_ALGORITHM_COUNT:
-    case WEFTI_ALGORITHM_DIRECT:
-        return team->near;
-    default:
-        return 1;
-    }
+    const teams_of teams = algorithms[r->algorithm].teams;
+    return teams == OF_ALL || (teams == OF_NEAR ? team->near : fits(r, team));
 }
 
 /* A preferred algorithm without its rule's own limits. */
 static void prefer(wefti_choice *choices, int *count, const rule *r, unsigned pes)
 {
     choices[0].algorithm = r->algorithm;
-    choices[0].bytes_max =
-        through_slots(r->algorithm) && r->collective != WEFTI_COLL_COLLECT ? slot_data_bytes_of(pes) : ANY_BYTES;
+    choices[0].bytes_max = is_bounded(r) ? slot_data_bytes_of(pes) : ANY_BYTES;
     *count = 1;
 }
 
@@ -251,7 +239,7 @@ static void add_choice(text_out *out, const char *collective, const wefti_choice
     }
     size_t room = out->length < out->bytes ? out->bytes - out->length : 0;
     int added = snprintf(room > 0 ? out->text + out->length : NULL, room, "%-15s %-9s %s\n", collective,
-                         algorithm_names[choice->algorithm], limit);
+                         wefti_algorithm_name(choice->algorithm), limit);
     out->length += added > 0 ? (size_t)added : 0;
 }
 

@@ -28,24 +28,63 @@ typedef enum wefti_collective {
         WEFTI_COLLECTIVES
 } wefti_collective;
 
-/* X(id, name, what it does) */
+/* X(id, name, what its data goes through, which teams can run it, what it does). Data goes through SLOTS of the team's
+ * scratch, which bound a message, or through the users' BUFFERS (also where there is none). Teams: ALL, those of NEAR
+ * members, or those of its RULE. */
 #define WEFTI_ALGORITHM_TABLE(X)                                                                                       \
-    X(PUSH, "push", "the data goes with its flag into the receivers' scratch")                                         \
-    X(PULL, "pull", "receivers read the senders' buffers once they are ready")                                         \
-    X(DOUBLING, "doubling", "through scratch, with a partner at twice the distance each round")                        \
-    X(PAIRS, "pairs", "of two members the later one moves both blocks, from source to dest")                           \
-    X(DIRECT, "direct", "each writes into the receivers' buffers, then all meet once")                                 \
-    X(SLICES, "slices", "each member does its slice for all, from and to the users' buffers")                          \
-    X(ROUNDS, "rounds", "flags to members at twice the distance each round")                                           \
-    X(COUNT, "count", "all add themselves to one word of the first member and look at it")
+    X(PUSH, "push", SLOTS, ALL, "the data goes with its flag into the receivers' scratch")                             \
+    X(PULL, "pull", BUFFERS, ALL, "receivers read the senders' buffers once they are ready")                           \
+    X(DOUBLING, "doubling", SLOTS, ALL, "through scratch, with a partner at twice the distance each round")            \
+    X(PAIRS, "pairs", BUFFERS, RULE, "of two members the later one moves both blocks, from source to dest")            \
+    X(DIRECT, "direct", BUFFERS, NEAR, "each writes into the receivers' buffers, then all meet once")                  \
+    X(SLICES, "slices", BUFFERS, ALL, "each member does its slice for all, from and to the users' buffers")            \
+    X(ROUNDS, "rounds", BUFFERS, ALL, "flags to members at twice the distance each round")                             \
+    X(COUNT, "count", BUFFERS, NEAR, "all add themselves to one word of the first member and look at it")
 
 typedef enum wefti_algorithm {
-#define WEFTI_ALGORITHM_ENUM(id, name, text) WEFTI_ALGORITHM_##id,
+#define WEFTI_ALGORITHM_ENUM(id, name, data, teams, text) WEFTI_ALGORITHM_##id,
     WEFTI_ALGORITHM_TABLE(WEFTI_ALGORITHM_ENUM)
 #undef WEFTI_ALGORITHM_ENUM
         WEFTI_ALGORITHMS
 } wefti_algorithm;
 
+/* When an algorithm is chosen, and the only place that says so on the host. X(collective, algorithm, the most members,
+ * the most bytes, which teams): of a collective's rules the first that holds, so one begins where those before end.
+ *   members  ANY_PES, a number, or PAIRS_PES_MAX, what `pairs` can do
+ *   bytes    what they count: of a broadcast the message, of an alltoall a pair's block, else a member's contribution.
+ *            A number, ANY_BYTES, SLOT_BYTES (what a slot holds) or WHOLE_BYTES (what a slot holds that has a block for
+ *            each member); one whose data goes through slots never has more than a slot holds
+ *   teams    ANYWHERE; NEAR: whose members share memory; OVERSUBSCRIBED: whose members also share processors, where a
+ *            member that waits goes on only after the others have run, so that a call costs as many such rounds as it
+ *            has waits one behind the other, however many flags it stores
+ * A member of a collect sends its block, or where it lies. */
+#define WEFTI_RULE_TABLE(X)                                                                                            \
+    X(BROADCAST, PUSH, ANY_PES, 2048, ANYWHERE)                                                                        \
+    X(BROADCAST, PULL, ANY_PES, ANY_BYTES, ANYWHERE)                                                                   \
+    X(COLLECT, PUSH, ANY_PES, ANY_BYTES, ANYWHERE)                                                                     \
+    X(FCOLLECT, PUSH, ANY_PES, 2048, ANYWHERE)                                                                         \
+    X(FCOLLECT, PULL, ANY_PES, ANY_BYTES, ANYWHERE)                                                                    \
+    X(ALLTOALL, PUSH, ANY_PES, WHOLE_BYTES, OVERSUBSCRIBED)                                                            \
+    X(ALLTOALL, PAIRS, PAIRS_PES_MAX, 16384, OVERSUBSCRIBED)                                                           \
+    X(ALLTOALL, PUSH, ANY_PES, 2048, ANYWHERE)                                                                         \
+    X(ALLTOALL, PULL, ANY_PES, ANY_BYTES, ANYWHERE)                                                                    \
+    X(ALLTOALLS, PUSH, ANY_PES, SLOT_BYTES, ANYWHERE)                                                                  \
+    X(ALLTOALLS, PULL, ANY_PES, ANY_BYTES, ANYWHERE)                                                                   \
+    X(REDUCE, PUSH, 32, SLOT_BYTES, ANYWHERE)                                                                          \
+    X(REDUCE, DOUBLING, ANY_PES, SLOT_BYTES, ANYWHERE)                                                                 \
+    X(REDUCE, SLICES, ANY_PES, ANY_BYTES, ANYWHERE)                                                                    \
+    X(REDUCE_SCATTER, PUSH, ANY_PES, 2048, ANYWHERE)                                                                   \
+    X(REDUCE_SCATTER, PULL, ANY_PES, ANY_BYTES, ANYWHERE)                                                              \
+    X(SCAN, PUSH, ANY_PES, 2048, ANYWHERE)                                                                             \
+    X(SCAN, SLICES, ANY_PES, ANY_BYTES, ANYWHERE)                                                                      \
+    X(SYNC, COUNT, ANY_PES, ANY_BYTES, OVERSUBSCRIBED)                                                                 \
+    X(SYNC, ROUNDS, ANY_PES, ANY_BYTES, ANYWHERE)                                                                      \
+    X(ALLTOALL_READY, PUSH, ANY_PES, WHOLE_BYTES, OVERSUBSCRIBED)                                                      \
+    X(ALLTOALL_READY, PUSH, ANY_PES, WEFTI_COLL_LINE_DATA_BYTES, ANYWHERE)                                             \
+    X(ALLTOALL_READY, DIRECT, ANY_PES, ANY_BYTES, NEAR)                                                                \
+    X(ALLTOALL_READY, PULL, ANY_PES, ANY_BYTES, ANYWHERE)
+
+/* Of the rules that one team meets: not those for other members, or that reach no further than one before. */
 #define WEFTI_CHOICES_MAX 4
 
 /* What one team does: for each collective the first choice whose bytes_max holds the message. The last always does. */

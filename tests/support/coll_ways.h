@@ -16,17 +16,12 @@ static inline int coll_ways_add(char *text, size_t *length, wefti_collective col
         WEFTI_COLLECTIVE_TABLE(NAME)
 #undef NAME
     };
-    static const char *const algorithms[] = {
-#define NAME(id, name, what) name,
-        WEFTI_ALGORITHM_TABLE(NAME)
-#undef NAME
-    };
     const wefti_algorithm algorithm = wefti_algorithm_of(collective, place);
     if (algorithm == WEFTI_ALGORITHMS) {
         return 0;
     }
     *length += (size_t)snprintf(text + *length, COLL_WAYS_BYTES - *length, "%s:%s,", collectives[collective],
-                                algorithms[algorithm]);
+                                wefti_algorithm_name(algorithm));
     return 1;
 }
 
