@@ -266,21 +266,11 @@ weft_status wefti_step_await(wefti_step *step, int from, wefti_coll_slot **slot)
     return accept(step, from, flag);
 }
 
-void wefti_step_expect_none(wefti_step *step)
-{
-    step->pending = 0;
-}
-
-void wefti_step_expect(wefti_step *step, int from)
-{
-    step->coll->pending[step->pending++] = from;
-}
-
 void wefti_step_expect_all(wefti_step *step)
 {
-    wefti_step_expect_none(step);
+    step->pending = 0;
     for (int i = step->team->pes - 1; i > 0; i--) {
-        wefti_step_expect(step, wefti_step_after(step, i));
+        step->coll->pending[step->pending++] = wefti_step_after(step, i);
     }
 }
 

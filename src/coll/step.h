@@ -131,9 +131,6 @@ weft_status wefti_step_post_all(wefti_step *step, uint64_t word, const void *dat
 weft_status wefti_step_await(wefti_step *step, int from, wefti_coll_slot **slot);
 /* The messages of all other members in the order in which they come: expect, then take until *from is -1. */
 void wefti_step_expect_all(wefti_step *step);
-/* The same for some members only: this expects nobody, then call wefti_step_expect for each. */
-void wefti_step_expect_none(wefti_step *step);
-void wefti_step_expect(wefti_step *step, int from);
 weft_status wefti_step_take(wefti_step *step, int *from, wefti_coll_slot **slot);
 /* Pause between two polls of what others, `from` among them, will store at `address` in this step. Fails if that can
  * not come any more. */

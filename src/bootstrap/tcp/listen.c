@@ -12,7 +12,8 @@
 
 #define BACKLOG 1024
 
-_Static_assert(INET6_ADDRSTRLEN <= WEFTI_TCP_TEXT_BYTES, "the text has room for any address");
+#define TEXT_BYTES 48
+_Static_assert(INET6_ADDRSTRLEN <= TEXT_BYTES, "the text has room for any address");
 
 static int open_socket(int family)
 {
@@ -81,18 +82,19 @@ unsigned wefti_tcp_port_of(int listener)
     }
 }
 
-void wefti_tcp_print(const wefti_tcp_address *address, char text[WEFTI_TCP_TEXT_BYTES])
+/* An address as a person reads it; NULL: all. */
+static void print(const wefti_tcp_address *address, char text[TEXT_BYTES])
 {
     if (address == NULL) {
         (void)strcpy(text, "all addresses");
     } else {
-        (void)inet_ntop(address->family == 4 ? AF_INET : AF_INET6, address->bytes, text, WEFTI_TCP_TEXT_BYTES);
+        (void)inet_ntop(address->family == 4 ? AF_INET : AF_INET6, address->bytes, text, TEXT_BYTES);
     }
 }
 
 weft_status wefti_tcp_listen_anywhere(const wefti_tcp_address *address, int *listener, unsigned *port)
 {
-    char text[WEFTI_TCP_TEXT_BYTES];
+    char text[TEXT_BYTES];
     int made = wefti_tcp_listen(address, 0, WEFTI_TCP_PORT_OWN);
     *port = made < 0 ? 0 : wefti_tcp_port_of(made);
     if (*port == 0) {
@@ -100,7 +102,7 @@ weft_status wefti_tcp_listen_anywhere(const wefti_tcp_address *address, int *lis
         if (made >= 0) {
             wefti_os_socket_close(made);
         }
-        wefti_tcp_print(address, text);
+        print(address, text);
         return wefti_error(
             WEFT_ERR_SYSTEM,
             "cannot listen at %s: %s; allow more open files (ulimit -n) or, for unique ids, name another "

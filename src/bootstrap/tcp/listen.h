@@ -12,9 +12,6 @@ typedef enum wefti_tcp_port_kind { WEFTI_TCP_PORT_OWN, WEFTI_TCP_PORT_SHARED } w
 int wefti_tcp_listen(const wefti_tcp_address *address, unsigned port, wefti_tcp_port_kind kind);
 /* The port of a listener; 0, with errno set, when it cannot be found. */
 unsigned wefti_tcp_port_of(int listener);
-/* An address as a person reads it; NULL: all. */
-#define WEFTI_TCP_TEXT_BYTES 48
-void wefti_tcp_print(const wefti_tcp_address *address, char text[WEFTI_TCP_TEXT_BYTES]);
 
 /* Listen at a port that the system chooses, for as long as a world forms. Decides its error. */
 weft_status wefti_tcp_listen_anywhere(const wefti_tcp_address *address, int *listener, unsigned *port);

@@ -16,7 +16,8 @@
 
 /* ---- deciding errors ---- */
 
-weft_status wefti_tree_lost(wefti_tree *tree, const wefti_link *link)
+/* Decide that the PE at the other end is gone. */
+static weft_status lost(wefti_tree *tree, const wefti_link *link)
 {
     tree->names_culprit = 1;
     return wefti_error(WEFT_ERR_PEER,
@@ -53,7 +54,7 @@ weft_status wefti_tree_take_over(wefti_tree *tree, const wefti_link *link)
 {
     wefti_tree_failure failure;
     if (link->in.bytes != sizeof failure) {
-        return wefti_tree_lost(tree, link);
+        return lost(tree, link);
     }
     memcpy(&failure, link->body, sizeof failure);
     failure.text[sizeof failure.text - 1] = '\0';
@@ -86,7 +87,7 @@ weft_status wefti_tree_receive(wefti_tree *tree, wefti_link *link, wefti_link_ev
     for (int frames = 0; frames < WEFTI_LINK_FRAMES_MAX; frames++) {
         *event = wefti_link_receive(link);
         if (*event == WEFTI_LINK_CLOSED) {
-            return wefti_tree_lost(tree, link);
+            return lost(tree, link);
         }
         if (*event == WEFTI_LINK_BROKEN) {
             return name_broken(tree, link);
@@ -122,7 +123,7 @@ weft_status wefti_tree_lost_on_sending(wefti_tree *tree, wefti_link *link)
             WEFT_TRY(wefti_polls_wait(&tree->polls, until_ns));
         }
     } while (event != WEFTI_LINK_HELD && wefti_os_now_ns() < until_ns);
-    return wefti_tree_lost(tree, link);
+    return lost(tree, link);
 }
 
 int wefti_tree_should_warn(wefti_tree *tree)

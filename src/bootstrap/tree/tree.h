@@ -95,8 +95,6 @@ void wefti_tree_drop_star(wefti_tree *tree);
 weft_status wefti_tree_receive(wefti_tree *tree, wefti_link *link, wefti_link_event *event);
 /* Take over the error in the frame just read. */
 weft_status wefti_tree_take_over(wefti_tree *tree, const wefti_link *link);
-/* Decide that the PE at the other end is gone. */
-weft_status wefti_tree_lost(wefti_tree *tree, const wefti_link *link);
 /* A link takes nothing any more: decide what its other end said last, if that was an error, else that it is gone. */
 weft_status wefti_tree_lost_on_sending(wefti_tree *tree, wefti_link *link);
 /* How much longer than others PE 0 and those that it has parked may need at the deadline to hear of each other: they

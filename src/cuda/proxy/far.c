@@ -169,7 +169,8 @@ weft_status wefti_far_open(wefti_cuda *cuda, weft_team *team, const char *call)
     return status;
 }
 
-void wefti_far_stop(wefti_cuda_far *far)
+/* End the thread, once what has been asked for is done or cannot be. */
+static void stop(wefti_cuda_far *far)
 {
     if (far != NULL && far->thread != NULL) {
         __atomic_store_n(&far->is_ending, 1, __ATOMIC_RELEASE);
@@ -180,7 +181,7 @@ void wefti_far_stop(wefti_cuda_far *far)
 
 void wefti_far_leave(weft_world *world, wefti_cuda_far *far)
 {
-    wefti_far_stop(far);
+    stop(far);
     wefti_world_leave(world);
     const uint64_t start = wefti_os_now_ns();
     for (uint32_t i = 0; far != NULL && i < far->lane_count; i++) {
@@ -198,7 +199,7 @@ void wefti_far_close(wefti_cuda_far *far)
         return;
     }
     const wefti_cuda_driver *driver = &far->cuda->driver;
-    wefti_far_stop(far);
+    stop(far);
     if (far->has_sm) {
         wefti_cuda_budget_give(&far->cuda->budget, 1);
     }

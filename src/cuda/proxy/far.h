@@ -190,9 +190,8 @@ static inline int wefti_far_is_long(const wefti_dev_request *request)
 
 /* Make the proxy of a device that has far PEs, and start it. Collective over the world; the same status on all. */
 weft_status wefti_far_open(wefti_cuda *cuda, weft_team *team, const char *call);
-/* End its thread, once what has been asked for is done or cannot be: local. Safe on NULL and on a half-made one. */
-void wefti_far_stop(wefti_cuda_far *far);
-/* And give its memory back. */
+/* End its thread, once what has been asked for is done or cannot be, and give its memory back: local. Safe on NULL and
+ * on a half-made one. */
 void wefti_far_close(wefti_cuda_far *far);
 /* How long a proxy waits for an answer before it looks whether the other PE is gone. */
 #define WEFTI_FAR_LOOK_NS UINT64_C(200000000)
@@ -248,8 +247,7 @@ weft_status wefti_far_settle(wefti_device *device);
 
 /* ---- mail.c ---- */
 
-/* Where PE `writer` writes, on any PE, as an offset of its slot of the host window: its mail, and a chunk. */
-uint64_t wefti_far_mail_offset(const wefti_cuda_far *far, uint32_t writer, size_t offset);
+/* Where PE `writer` has a chunk, on any PE. */
 unsigned char *wefti_far_chunk(const wefti_cuda_far *far, uint32_t writer, int kind, uint64_t place);
 /* Of this PE's own chunks one that is not lent; -1: all are. */
 int wefti_far_borrow(wefti_cuda_far *far, int kind);

@@ -7,7 +7,8 @@
 
 /* ---- staging memory ---- */
 
-uint64_t wefti_far_mail_offset(const wefti_cuda_far *far, uint32_t writer, size_t offset)
+/* Where PE `writer` writes its mail, on any PE, as an offset of its slot of the host window. */
+static uint64_t mail_offset(const wefti_cuda_far *far, uint32_t writer, size_t offset)
 {
     const unsigned char *mail = (const unsigned char *)&far->mail[writer];
     return (uint64_t)((uintptr_t)mail + offset - (uintptr_t)far->cuda->world->control);
@@ -49,8 +50,8 @@ weft_status wefti_far_post_to(wefti_cuda_far *far, const wefti_far_lane *lane, c
 {
     const wefti_transport_ops *ops = lane->transport->ops;
     const uint32_t me = far->cuda->world->view.pe;
-    const uint64_t body = wefti_far_mail_offset(far, me, post->offset);
-    const uint64_t number = wefti_far_mail_offset(far, me, post->number_offset);
+    const uint64_t body = mail_offset(far, me, post->offset);
+    const uint64_t number = mail_offset(far, me, post->number_offset);
     if (post->loan < 0) {
         return ops->put_signal(lane->transport, lane->pe, body, post->body, post->bytes, number, post->number,
                                WEFT_SIGNAL_SET);

@@ -33,39 +33,6 @@ weft_status wefti_ep_push_check(const weft_ep *ep, const wefti_ep_span *out, int
                                : "is not symmetric, so that rows arrive elsewhere");
 }
 
-void wefti_ep_push_init(wefti_ep_push *push, wefti_ep_routing *route, const wefti_ep_call *call,
-                        const wefti_ep_span *in, const wefti_ep_span *out, int64_t rows, int stages)
-{
-    weft_ep *ep = route->ep;
-    memset(push, 0, sizeof *push);
-    push->ep = ep;
-    push->route = route;
-    push->call = *call;
-    push->flag = WEFTI_EP_WORD_DONE;
-    push->in = *in;
-    push->out = *out;
-    push->staged = is_staged(ep, out, rows, stages);
-    push->target = push->staged ? wefti_ep_span_by_place(ep, out) : *out;
-    push->deliver = wefti_ep_push_copies;
-    push->batch = 1;
-    push->crosses = wefti_ep_crossing_is_on(ep);
-
-    wefti_ep_call_header *header = &push->call.header;
-    header->buffer = (uint64_t)((uintptr_t)push->target.data - (uintptr_t)ep->host->base);
-    header->pitch = push->target.pitch | (push->staged ? WEFTI_EP_BY_PLACE : 0);
-    if (!push->staged && out->scale_words > 0) {
-        header->scales = (uint64_t)((uintptr_t)out->scales - (uintptr_t)ep->host->base);
-        header->scale_strides = out->scale_pitch / 4 | out->scale_step / 4 << 32;
-    }
-}
-
-weft_status wefti_ep_push_post(const wefti_ep_push *push)
-{
-    return wefti_ep_call_post_all(&push->call);
-}
-
-/* ---- copies ---- */
-
 static void copy_row(void *to, const void *from, size_t bytes, int streams)
 {
     if (streams) {
@@ -88,7 +55,8 @@ static void copy_to(const wefti_ep_push *push, size_t row, const wefti_ep_wire *
     }
 }
 
-void wefti_ep_push_copies(const wefti_ep_push *push, int source, int place, const wefti_ep_wire *row)
+/* The `deliver` of a dispatch. */
+static void copy_rows(const wefti_ep_push *push, int source, int place, const wefti_ep_wire *row)
 {
     const wefti_ep_routing *route = push->route;
     if (wefti_ep_is_by_source(route)) {
@@ -101,6 +69,37 @@ void wefti_ep_push_copies(const wefti_ep_push *push, int source, int place, cons
             copy_to(push, (size_t)rows[k], row);
         }
     }
+}
+
+void wefti_ep_push_init(wefti_ep_push *push, wefti_ep_routing *route, const wefti_ep_call *call,
+                        const wefti_ep_span *in, const wefti_ep_span *out, int64_t rows, int stages)
+{
+    weft_ep *ep = route->ep;
+    memset(push, 0, sizeof *push);
+    push->ep = ep;
+    push->route = route;
+    push->call = *call;
+    push->flag = WEFTI_EP_WORD_DONE;
+    push->in = *in;
+    push->out = *out;
+    push->staged = is_staged(ep, out, rows, stages);
+    push->target = push->staged ? wefti_ep_span_by_place(ep, out) : *out;
+    push->deliver = copy_rows;
+    push->batch = 1;
+    push->crosses = wefti_ep_crossing_is_on(ep);
+
+    wefti_ep_call_header *header = &push->call.header;
+    header->buffer = (uint64_t)((uintptr_t)push->target.data - (uintptr_t)ep->host->base);
+    header->pitch = push->target.pitch | (push->staged ? WEFTI_EP_BY_PLACE : 0);
+    if (!push->staged && out->scale_words > 0) {
+        header->scales = (uint64_t)((uintptr_t)out->scales - (uintptr_t)ep->host->base);
+        header->scale_strides = out->scale_pitch / 4 | out->scale_step / 4 << 32;
+    }
+}
+
+weft_status wefti_ep_push_post(const wefti_ep_push *push)
+{
+    return wefti_ep_call_post_all(&push->call);
 }
 
 void wefti_ep_push_zero_padding(const wefti_ep_push *push)

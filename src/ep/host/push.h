@@ -71,9 +71,6 @@ weft_status wefti_ep_push_check(const weft_ep *ep, const wefti_ep_span *out, int
 void wefti_ep_push_init(wefti_ep_push *push, wefti_ep_routing *route, const wefti_ep_call *call,
                         const wefti_ep_span *in, const wefti_ep_span *out, int64_t rows, int stages);
 
-/* Copies: the `deliver` of a dispatch. */
-void wefti_ep_push_copies(const wefti_ep_push *push, int source, int place, const wefti_ep_wire *row);
-
 /* Set the rows of padding to zero, if the plan says so. */
 void wefti_ep_push_zero_padding(const wefti_ep_push *push);
 

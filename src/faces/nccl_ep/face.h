@@ -162,10 +162,6 @@ int nep_is_ll(const struct ncclEpGroup *group);
 
 /* ---- tensors.c ---- */
 
-/* Check that a tensor has these dimensions; ndim is at most 3. */
-ncclResult_t nep_check_shape(const char *call, const char *name, const ncclEpTensor_t *tensor, unsigned ndim,
-                             const size_t *sizes);
-
 /* The address of a tensor's data, of a window's too. */
 ncclResult_t nep_data_of(const char *call, const char *name, const struct ncclEpGroup *group,
                          const ncclEpTensor_t *tensor, void **data);

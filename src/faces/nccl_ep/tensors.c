@@ -56,8 +56,9 @@ ncclResult_t ncclEpTensorDestroy(ncclEpTensor_t *tensor)
     return ncclSuccess;
 }
 
-ncclResult_t nep_check_shape(const char *call, const char *name, const ncclEpTensor_t *tensor, unsigned ndim,
-                             const size_t *sizes)
+/* Check that a tensor has these dimensions; ndim is at most 3. */
+static ncclResult_t check_shape(const char *call, const char *name, const ncclEpTensor_t *tensor, unsigned ndim,
+                                const size_t *sizes)
 {
     if (tensor->magic == 0) {
         return nep_fail(ncclInvalidArgument, "%s: tensor '%s' is needed", call, name);
@@ -145,5 +146,5 @@ ncclResult_t nep_check_counts(const char *call, const char *name, const ncclEpTe
         return nep_fail(ncclInvalidArgument, "%s: tensor '%s' has type %d; give ncclInt32 or ncclInt64", call, name,
                         (int)tensor->datatype);
     }
-    return nep_check_shape(call, name, tensor, 1, &count);
+    return check_shape(call, name, tensor, 1, &count);
 }

@@ -2,7 +2,8 @@
 
 #include "tools/lib/clock.h"
 
-uint64_t tool_block_count(tool_body body, void *context)
+/* How many repetitions last TOOL_BLOCK_NS; also warms up. 0 when the operation failed. */
+static uint64_t block_count(tool_body body, void *context)
 {
     for (uint64_t count = 1;; count *= 2) {
         uint64_t start = tool_now_ns();
@@ -33,7 +34,7 @@ static int add_block(tool_body body, void *context, uint64_t count, tool_samples
 
 int tool_blocks(tool_body body, void *context, int blocks, tool_samples *samples)
 {
-    uint64_t count = tool_block_count(body, context);
+    uint64_t count = block_count(body, context);
     int failed = count == 0 ? -1 : 0;
     for (int i = 0; i < blocks && failed == 0; i++) {
         failed = add_block(body, context, count, samples);
@@ -44,8 +45,8 @@ int tool_blocks(tool_body body, void *context, int blocks, tool_samples *samples
 int tool_blocks_beside(tool_body one, tool_body other, void *context, int blocks, tool_samples *of_one,
                        tool_samples *of_other)
 {
-    uint64_t count_one = tool_block_count(one, context);
-    uint64_t count_other = tool_block_count(other, context);
+    uint64_t count_one = block_count(one, context);
+    uint64_t count_other = block_count(other, context);
     int failed = count_one == 0 || count_other == 0 ? -1 : 0;
     for (int i = 0; i < blocks && failed == 0; i++) {
         if (i % 2 == 0) {

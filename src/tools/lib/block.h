@@ -13,9 +13,6 @@
  * the operation is inlined into it. */
 typedef int (*tool_body)(void *context, uint64_t count);
 
-/* How many repetitions last TOOL_BLOCK_NS; also warms up. 0 when the operation failed. */
-uint64_t tool_block_count(tool_body body, void *context);
-
 /* One block: ns a repetition, or a negative value when the operation failed. */
 double tool_block_ns(tool_body body, void *context, uint64_t count);
 

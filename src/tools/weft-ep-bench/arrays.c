@@ -134,6 +134,25 @@ static int write_choices(const bench_arrays *a, bench_backend *backend, const be
     return failed;
 }
 
+/* Poison what a dispatch and a combine write. */
+static int poison(bench_arrays *arrays, bench_backend *backend, const bench_point *point)
+{
+    const weft_ep_received *received = &arrays->received;
+    const struct {
+        void *at;
+        size_t bytes;
+    } all[] = {{received->rows.data, arrays->rows * data_bytes(&received->rows)},
+               {received->source_rank, 4 * arrays->rows},
+               {received->source_token, 4 * arrays->rows},
+               {arrays->out.data, (size_t)point->tokens * data_bytes(&arrays->out)}};
+    int failed = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all && !failed; i++) { /* NaN, and the number -1 */
+        failed = all[i].bytes > 0 &&
+                 tool_failed(backend->ops->fill(backend, all[i].at, 0xff, all[i].bytes), "filling memory");
+    }
+    return failed;
+}
+
 int bench_arrays_create(bench_arrays *arrays, bench_backend *backend, const bench_options *options,
                         const bench_point *point, size_t rows)
 {
@@ -145,7 +164,7 @@ int bench_arrays_create(bench_arrays *arrays, bench_backend *backend, const benc
     return create_all(arrays, backend, point) || (options->backward && create_gradients(arrays, backend, point)) ||
            write_choices(arrays, backend, options, point) ||
            write_rows(backend, &arrays->in, weft_world_pe(backend->world), point->tokens) ||
-           bench_arrays_poison(arrays, backend, point);
+           poison(arrays, backend, point);
 }
 
 static void free_one(bench_backend *backend, void *at, int is_symmetric)
@@ -174,22 +193,4 @@ void bench_arrays_destroy(bench_arrays *arrays, bench_backend *backend)
         free_one(backend, others[i], is_others_symmetric(backend));
     }
     free_one(backend, arrays->received.rows.data, arrays->receives_symmetric);
-}
-
-int bench_arrays_poison(bench_arrays *arrays, bench_backend *backend, const bench_point *point)
-{
-    const weft_ep_received *received = &arrays->received;
-    const struct {
-        void *at;
-        size_t bytes;
-    } all[] = {{received->rows.data, arrays->rows * data_bytes(&received->rows)},
-               {received->source_rank, 4 * arrays->rows},
-               {received->source_token, 4 * arrays->rows},
-               {arrays->out.data, (size_t)point->tokens * data_bytes(&arrays->out)}};
-    int failed = 0;
-    for (size_t i = 0; i < sizeof all / sizeof *all && !failed; i++) { /* NaN, and the number -1 */
-        failed = all[i].bytes > 0 &&
-                 tool_failed(backend->ops->fill(backend, all[i].at, 0xff, all[i].bytes), "filling memory");
-    }
-    return failed;
 }

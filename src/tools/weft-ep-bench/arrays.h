@@ -25,9 +25,6 @@ int bench_arrays_create(bench_arrays *arrays, bench_backend *backend, const benc
                         const bench_point *point, size_t rows);
 void bench_arrays_destroy(bench_arrays *arrays, bench_backend *backend);
 
-/* Poison what a dispatch and a combine write. */
-int bench_arrays_poison(bench_arrays *arrays, bench_backend *backend, const bench_point *point);
-
 /* Bytes of a row with its scales. */
 size_t bench_row_bytes(const weft_ep_rows *rows);
 

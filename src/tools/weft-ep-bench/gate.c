@@ -59,7 +59,8 @@ int bench_gate_first_expert(const bench_point *point, int ranks, int rank)
     return rank * (point->experts / ranks) + (rank < more ? rank : more);
 }
 
-int bench_gate_owner(const bench_point *point, int ranks, int expert)
+/* The rank of an expert. */
+static int owner_of(const bench_point *point, int ranks, int expert)
 {
     int each = point->experts / ranks;
     int more = point->experts % ranks;
@@ -72,7 +73,7 @@ int bench_gate_goes(const bench_point *point, int ranks, const int32_t *ids, int
     const int32_t *of_token = &ids[(size_t)token * (size_t)point->topk];
     int goes = 0;
     for (int k = 0; k < point->topk; k++) {
-        goes |= bench_gate_owner(point, ranks, of_token[k]) == rank;
+        goes |= owner_of(point, ranks, of_token[k]) == rank;
     }
     return goes;
 }
@@ -83,10 +84,10 @@ static void count(const bench_point *point, int ranks, const int32_t *ids, int64
     for (int t = 0; t < point->tokens; t++) {
         const int32_t *of_token = &ids[(size_t)t * (size_t)point->topk];
         for (int k = 0; k < point->topk; k++) {
-            int owner = bench_gate_owner(point, ranks, of_token[k]);
+            int owner = owner_of(point, ranks, of_token[k]);
             int is_first = 1;
             for (int j = 0; j < k; j++) {
-                is_first &= bench_gate_owner(point, ranks, of_token[j]) != owner;
+                is_first &= owner_of(point, ranks, of_token[j]) != owner;
             }
             of_expert[of_token[k]]++;
             of_rank[owner] += is_first;
@@ -142,10 +143,10 @@ static int64_t count_sent(const bench_point *point, int ranks, const int32_t *id
     for (int t = 0; t < point->tokens; t++) {
         const int32_t *of_token = &ids[(size_t)t * (size_t)point->topk];
         for (int k = 0; k < point->topk; k++) {
-            int owner = bench_gate_owner(point, ranks, of_token[k]);
+            int owner = owner_of(point, ranks, of_token[k]);
             int is_first = owner != except;
             for (int j = 0; j < k; j++) {
-                is_first &= bench_gate_owner(point, ranks, of_token[j]) != owner;
+                is_first &= owner_of(point, ranks, of_token[j]) != owner;
             }
             sent += is_first;
         }

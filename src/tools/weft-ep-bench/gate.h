@@ -10,8 +10,7 @@
 /* The choices of one rank's tokens: ids [tokens][topk], distinct within a token. */
 void bench_gate_choose(const bench_point *point, int ranks, uint64_t seed, int rank, int32_t *ids);
 
-/* The rank of an expert: experts / ranks each, the first ones one more. */
-int bench_gate_owner(const bench_point *point, int ranks, int expert);
+/* The first expert of a rank: experts / ranks each, the first ones one more. */
 int bench_gate_first_expert(const bench_point *point, int ranks, int rank);
 
 /* Whether a token of these choices goes to a rank: once, however many of its experts are there. */

@@ -29,7 +29,8 @@ size_t bench_element_bytes(weft_ep_dtype dtype)
     return (size_t)format_of(dtype).bytes;
 }
 
-uint32_t bench_integer_bits(weft_ep_dtype dtype, int value)
+/* The bits of an integer in a type. */
+static uint32_t integer_bits(weft_ep_dtype dtype, int value)
 {
     number_format format = format_of(dtype);
     uint32_t magnitude = value < 0 ? (uint32_t)-value : (uint32_t)value;
@@ -46,7 +47,8 @@ uint32_t bench_integer_bits(weft_ep_dtype dtype, int value)
     return sign | (uint32_t)(exponent + format.bias) << format.mantissa_bits | (uint32_t)mantissa;
 }
 
-double bench_bits_value(weft_ep_dtype dtype, uint32_t bits)
+/* The value that bits have in a type. */
+static double bits_value(weft_ep_dtype dtype, uint32_t bits)
 {
     number_format format = format_of(dtype);
     uint32_t one = UINT32_C(1) << format.mantissa_bits;
@@ -61,7 +63,7 @@ void bench_row_fill(weft_ep_dtype dtype, int hidden, int rank, int token, int fa
 {
     size_t bytes = bench_element_bytes(dtype);
     for (int column = 0; column < hidden; column++) {
-        uint32_t bits = bench_integer_bits(dtype, factor * bench_row_value(rank, token, column));
+        uint32_t bits = integer_bits(dtype, factor * bench_row_value(rank, token, column));
         memcpy((char *)row + (size_t)column * bytes, &bits, bytes);
     }
 }
@@ -74,7 +76,7 @@ int bench_row_differs(weft_ep_dtype dtype, int hidden, int rank, int token, int 
         uint32_t bits = 0;
         memcpy(&bits, (const char *)row + (size_t)column * bytes, bytes);
         double wanted = factor * bench_row_value(rank, token, column);
-        double got = bench_bits_value(dtype, bits) * (scales != NULL ? (double)scales[column / 128] : 1.0);
+        double got = bits_value(dtype, bits) * (scales != NULL ? (double)scales[column / 128] : 1.0);
         if (!(fabs(got - wanted) <= tolerance * fabs(wanted))) {
             return column;
         }

@@ -22,10 +22,6 @@ static inline float bench_row_scale(int rank, int token, int group)
     return (float)(1 + (rank + token + group) % 4);
 }
 
-/* The bits of an integer in a type, and the value that bits have in it. */
-uint32_t bench_integer_bits(weft_ep_dtype dtype, int value);
-double bench_bits_value(weft_ep_dtype dtype, uint32_t bits);
-
 /* Fill a row with `factor` times its token's. */
 void bench_row_fill(weft_ep_dtype dtype, int hidden, int rank, int token, int factor, void *row);
 /* Compare a row, times `scales` [groups] unless NULL, with `factor` times its token's. Returns the first column that is

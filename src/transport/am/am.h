@@ -245,8 +245,6 @@ weft_status wefti_am_submit(wefti_am_wait *now, wefti_am_buffer *buffer);
 weft_status wefti_am_close_request(wefti_am_wait *now, wefti_am_request *request, uint64_t *value);
 /* A REQUEST_OUT that the wire has done with is free. */
 void wefti_am_free_out(wefti_am *am, wefti_am_buffer *buffer);
-/* One that is not sent is free, and so are its credit and its request. */
-void wefti_am_give_up(wefti_am *am, wefti_am_buffer *buffer);
 
 /* ---- rma.c: the calls; under the lock ---- */
 

@@ -199,7 +199,8 @@ void wefti_am_free_out(wefti_am *am, wefti_am_buffer *buffer)
     am->free_out_count++;
 }
 
-void wefti_am_give_up(wefti_am *am, wefti_am_buffer *buffer)
+/* One that is not sent is free, and so are its credit and its request. */
+static void give_up(wefti_am *am, wefti_am_buffer *buffer)
 {
     if (buffer->header->request != 0) {
         forget_request(am, &am->requests[buffer->header->request % WEFTI_AM_WAITING_MAX]);
@@ -224,7 +225,7 @@ weft_status wefti_am_submit(wefti_am_wait *now, wefti_am_buffer *buffer)
         }
         status = wefti_am_wait_step(now);
     }
-    wefti_am_give_up(am, buffer);
+    give_up(am, buffer);
     return status == WEFT_OK ? wefti_am_lost(now) : status;
 }
 
@@ -255,7 +256,7 @@ static int try_send(wefti_am *am, wefti_am_buffer *buffer)
     }
     wefti_am_lose(am, buffer->pe);
     forget(am, buffer);
-    wefti_am_give_up(am, buffer);
+    give_up(am, buffer);
     return 1;
 }
 

@@ -173,7 +173,8 @@ static void give_roles(const weft_ep_route *route, wefti_cuda_ep_launch_plan *pl
     plan->roles.receiver_warps = WEFTI_CUDA_EP_THREADS / 32 - aside;
 }
 
-int wefti_cuda_ep_adds_up_parts(const wefti_cuda_ep_launch_plan *plan)
+/* Whether a recv finds counts that its send's blocks made, each its part, so that it needs as many blocks. */
+static int adds_up_parts(const wefti_cuda_ep_launch_plan *plan)
 {
     return plan->kernel.phase == WEFTI_CUDA_EP_RECV && plan->low_latency_slots == 0 &&
            plan->kernel.work < WEFTI_CUDA_EP_WORK_COMBINE && plan->kernel.is_fresh;
@@ -202,7 +203,7 @@ void wefti_cuda_ep_plan_many(const weft_ep_route *route, wefti_cuda_ep_launch_pl
 {
     const unsigned warps = WEFTI_CUDA_EP_THREADS / 32;
     const int is_dispatch = plan->kernel.work < WEFTI_CUDA_EP_WORK_COMBINE;
-    plan->blocks = wefti_cuda_ep_adds_up_parts(plan) ? blocks_of_recv(route) : blocks_of(route, &plan->kernel);
+    plan->blocks = adds_up_parts(plan) ? blocks_of_recv(route) : blocks_of(route, &plan->kernel);
     plan->shared_bytes = warps * (is_dispatch ? WEFTI_CUDA_EP_MANY_PIECE_BYTES
                                               : (unsigned)route->ep->ranks * WEFTI_CUDA_EP_MANY_RESULT_BYTES);
     plan->low_latency_slots = passing_slots_of(route, &plan->kernel);
@@ -234,7 +235,7 @@ void wefti_cuda_ep_plan_few(const weft_ep_route *route, wefti_cuda_ep_launch_pla
         plan->shared_bytes = shared_table_of(route).end * (unsigned)sizeof(uint32_t);
         plan->blocks = at_most(low_latency_blocks_wanted(route), wefti_cuda_ep_sms_of(route, plan->kernel.phase));
     } else {
-        plan->blocks = wefti_cuda_ep_adds_up_parts(plan) ? blocks_of_recv(route) : blocks_of(route, &plan->kernel);
+        plan->blocks = adds_up_parts(plan) ? blocks_of_recv(route) : blocks_of(route, &plan->kernel);
         if (plan->is_eager) {
             plan_eager(route, plan);
         }
@@ -289,7 +290,7 @@ weft_status wefti_cuda_ep_check_plan(const weft_ep_route *route, const wefti_cud
         return wefti_error(WEFT_ERR_STATE,
                            "%s: others have claimed %s multiprocessors of the GPU for kernels that wait; call it again "
                            "when they have given some back, or create the route with plan.sms before they claim them",
-                           call, wefti_cuda_ep_adds_up_parts(plan) ? "some of the send's" : "all");
+                           call, adds_up_parts(plan) ? "some of the send's" : "all");
     }
     return phase != WEFTI_CUDA_EP_RECV || wefti_cuda_ep_is_apart(route, stream, phase)
                ? check_streams(route, stream, call)

@@ -38,9 +38,6 @@ wefti_cuda_ep_launch_plan wefti_cuda_ep_plan_launch(const weft_ep_route *route, 
  * follows a send, as it said then; 0: there are none. */
 int wefti_cuda_ep_sms_of(const weft_ep_route *route, wefti_cuda_ep_phase phase);
 
-/* Whether a recv finds counts that its send's blocks made, each its part, so that it needs as many blocks. */
-int wefti_cuda_ep_adds_up_parts(const wefti_cuda_ep_launch_plan *plan);
-
 /* Whether a recv is on another stream than its send. */
 static inline int wefti_cuda_ep_is_apart(const weft_ep_route *route, const weft_stream *stream,
                                          wefti_cuda_ep_phase phase)
