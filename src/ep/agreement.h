@@ -11,4 +11,10 @@
 weft_status wefti_ep_agree(weft_team *team, const weft_ep_config *config, const weft_ep *ep, weft_status verdict,
                            const char *call);
 
+/* Whether all ranks have a failure of creation alike, so that they give memory back; after others the team is dead. */
+static inline int wefti_ep_is_alike(weft_status status)
+{
+    return status != WEFT_OK && status != WEFT_ERR_TIMEOUT && status != WEFT_ERR_ABORTED && status != WEFT_ERR_PEER;
+}
+
 #endif

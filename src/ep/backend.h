@@ -1,5 +1,6 @@
-/* ep/backend.h: the seam between the calls of weft_ep.h and what carries them out: `host` (src/ep/host) in the PEs'
- * host memory, `device` (src/cuda) on their GPUs. A group has one backend for life.
+/* ep/backend.h: the seam between the calls of weft_ep.h and what carries them out. There are three backends, of which a
+ * group has one for life: in the PEs' host memory (src/ep/host); on their GPUs, in one link domain; and on their GPUs,
+ * in several (both src/cuda/ep).
  *
  * The public functions check what can be checked without a backend (NULL, sizes, ranges, types, shapes, alignment, the
  * state of the group) and then call these. Functions that return a status have decided the error. All run on the thread
@@ -10,7 +11,7 @@
 #include "ep/combining.h"
 #include "ep/route.h"
 
-/* A call of a group of another backend, as its ranks compare it on the host. */
+/* A call of a group on GPUs that its ranks compare on the host, through a group of the host's backend. */
 typedef struct wefti_ep_meeting {
     uint64_t signature; /* protocol/ep_layout.h */
     const weft_ep_plan *plan; /* of a call that routes, else NULL */

@@ -4,6 +4,9 @@
 
 #include "ep/route.h"
 
+/* The remedy where ranks have made different calls. */
+#define WEFTI_EP_SAME_CALLS "ranks must make the same calls in the same order"
+
 /* The bytes of an element; 0 when `dtype` is no type. */
 size_t wefti_ep_element_bytes(weft_ep_dtype dtype);
 

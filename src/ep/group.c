@@ -388,8 +388,7 @@ static weft_status open_memory(weft_ep *ep)
 {
     WEFT_TRY(open_windows(ep));
     weft_status status = ep->backend->group_open(ep);
-    const int is_alike = status != WEFT_ERR_TIMEOUT && status != WEFT_ERR_ABORTED && status != WEFT_ERR_PEER;
-    weft_status freed = status != WEFT_OK && is_alike ? close_windows(ep) : WEFT_OK;
+    weft_status freed = wefti_ep_is_alike(status) ? close_windows(ep) : WEFT_OK;
     return status != WEFT_OK ? status : freed;
 }
 

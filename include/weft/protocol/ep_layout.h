@@ -54,13 +54,25 @@ extern "C" {
 typedef struct wefti_ep_call_header {
     uint64_t signature; /* wefti_ep_signature; equal on all ranks */
     uint64_t plan; /* wefti_ep_plan_word of a call that agrees on a routing, else 0; equal on all ranks */
-    uint64_t route; /* the epoch of the call that agreed on the route's routing, 0 in such a call; equal on all ranks */
+    uint64_t route; /* on which routing the call is, and what holds this rank: see WEFTI_EP_ROUTE_BITS */
     uint64_t buffer; /* where rows lie on s: bytes from its group memory to its buffer, modulo 2^64 */
     uint64_t pitch; /* bytes from row to row there, and WEFTI_EP_BY_PLACE */
     uint64_t scales; /* where their scales lie, as `buffer`; not by place, where they follow each row */
     uint64_t scale_strides; /* in words: from row to row, and << 32 from word to word */
     uint64_t epoch; /* the flag */
 } wefti_ep_call_header;
+
+/* `route` has two parts. Its lower 60 bits are one of these:
+ *   - of a call on a routing that is there the epoch of the call that agreed on it; equal on all ranks
+ *   - of a call that agrees on a routing 0 or, in a group whose limits grow (weft_ep_config.bytes_max), T, of which the
+ *     ranks take the largest
+ *   - of a call of a group on GPUs, which is compared on the host before kernels run it (wefti_ep_meeting of
+ *     src/ep/backend.h), WEFTI_EP_ROUTE_IN_KERNELS: the kernels compare the routing
+ * The upper bits are not 0 in a group whose limits grow only: why this rank cannot have other memory now
+ * (WEFTI_EP_HOLD_MASKED .. of src/ep/growth.h). They may differ from rank to rank, and the ranks take all of them. */
+#define WEFTI_EP_ROUTE_BITS 60
+#define WEFTI_EP_ROUTE_MASK ((UINT64_C(1) << WEFTI_EP_ROUTE_BITS) - 1)
+#define WEFTI_EP_ROUTE_IN_KERNELS WEFTI_EP_ROUTE_MASK
 
 /* In `pitch`, a multiple of 16: rows lie by place (the number of a received token in the order of source and token),
  * whatever the layout, their scales after them. */

@@ -12,12 +12,6 @@
 #include "ep/host/peers.h"
 #include "os/os.h"
 
-/* In a group whose limits grow the header's `route` has above these bits what holds the rank. */
-#define ROUTE_BITS 60
-#define ROUTE_MASK ((UINT64_C(1) << ROUTE_BITS) - 1)
-/* In place of a route's epoch: the call is of another backend, whose kernels compare that. */
-#define ROUTE_UNTOLD ROUTE_MASK
-
 #define CALL_BYTES 192 /* the words for a call */
 
 wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_signature_fields *fields)
@@ -43,7 +37,7 @@ wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_
 
 static uint64_t with_holds(const wefti_ep_call *call, uint64_t route)
 {
-    return route | (uint64_t)call->holds << ROUTE_BITS;
+    return route | (uint64_t)call->holds << WEFTI_EP_ROUTE_BITS;
 }
 
 void wefti_ep_call_set_plan(wefti_ep_call *call, const weft_ep_plan *plan, int tokens)
@@ -66,7 +60,7 @@ void wefti_ep_call_set_meeting(wefti_ep_call *call, const wefti_ep_meeting *meet
     if (meeting->plan != NULL) {
         wefti_ep_call_set_plan(call, meeting->plan, meeting->tokens);
     } else {
-        call->header.route = with_holds(call, ROUTE_UNTOLD);
+        call->header.route = with_holds(call, WEFTI_EP_ROUTE_IN_KERNELS);
     }
 }
 
@@ -89,17 +83,17 @@ weft_status wefti_ep_call_post_all(const wefti_ep_call *call)
     return WEFT_OK;
 }
 
-/* In a group whose limits grow calls that route have T in place of a routing. */
+/* Compare `route` of a header, and take from it what all ranks have together (WEFTI_EP_ROUTE_BITS). */
 static int is_same_route(wefti_ep_call *call, int rank, const wefti_ep_call_header *header)
 {
-    const int tokens = (int)(header->route & ROUTE_MASK);
+    const int tokens = (int)(header->route & WEFTI_EP_ROUTE_MASK);
     if (wefti_ep_grows(call->ep)) {
-        const unsigned holds = (unsigned)(header->route >> ROUTE_BITS);
+        const unsigned holds = (unsigned)(header->route >> WEFTI_EP_ROUTE_BITS);
         call->holds |= holds;
         call->refused_rank = (holds & WEFTI_EP_HOLD_REFUSED) != 0 ? rank : call->refused_rank;
     }
     if (header->plan == 0 || !wefti_ep_grows(call->ep)) {
-        return ((header->route ^ call->header.route) & ROUTE_MASK) == 0;
+        return ((header->route ^ call->header.route) & WEFTI_EP_ROUTE_MASK) == 0;
     }
     call->tokens_most = tokens > call->tokens_most ? tokens : call->tokens_most;
     return 1;
@@ -229,8 +223,8 @@ static void describe(char bytes[CALL_BYTES], const wefti_ep_call_header *header)
     }
     if (header->plan != 0) {
         append_plan(&to, header->plan);
-    } else if ((header->route & ROUTE_MASK) != ROUTE_UNTOLD) {
-        wefti_text_append(&to, ", on the route updated in call %" PRIu64, header->route & ROUTE_MASK);
+    } else if ((header->route & WEFTI_EP_ROUTE_MASK) != WEFTI_EP_ROUTE_IN_KERNELS) {
+        wefti_text_append(&to, ", on the route updated in call %" PRIu64, header->route & WEFTI_EP_ROUTE_MASK);
     }
 }
 
@@ -247,8 +241,8 @@ weft_status wefti_ep_call_end(const wefti_ep_call *call)
     describe(mine, &call->header);
     describe(other, &call->mismatched_header);
     return wefti_error(WEFT_ERR_MISMATCH,
-                       "%s: call %" PRIu64 " of the group is %s on rank %d and %s on rank %d (PE %d); ranks must make "
-                       "the same calls in the same order",
+                       "%s: call %" PRIu64
+                       " of the group is %s on rank %d and %s on rank %d (PE %d); " WEFTI_EP_SAME_CALLS,
                        call->name, call->epoch, mine, ep->rank, other, call->mismatched_rank,
                        ep->host->peers[call->mismatched_rank].pe);
 }

@@ -478,11 +478,6 @@ static void group_fini(weft_ep *ep)
     ep->between = NULL;
 }
 
-static int is_alike(weft_status status)
-{
-    return status != WEFT_ERR_TIMEOUT && status != WEFT_ERR_ABORTED && status != WEFT_ERR_PEER;
-}
-
 /* What all have, of a group that nobody uses any more. */
 static weft_status give_back(weft_ep *ep)
 {
@@ -514,7 +509,7 @@ static weft_status open_by(weft_ep *ep)
 static weft_status group_open(weft_ep *ep)
 {
     weft_status status = open_by(ep);
-    if (status != WEFT_OK && is_alike(status)) {
+    if (wefti_ep_is_alike(status)) {
         (void)give_back(ep); /* the error stays that of what failed */
     }
     return status;

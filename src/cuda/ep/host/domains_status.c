@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cuda/ep/host/domains.h"
+#include "ep/check.h"
 
 uint64_t wefti_ep_between_failed(const weft_ep *ep)
 {
@@ -43,9 +44,8 @@ weft_status wefti_ep_between_status(weft_ep *ep, const char *call)
         }
     }
     return wefti_error(ep->dead, "%s: a call of the group failed on the GPU%s%s", call,
-                       at > 0 ? "; it waited in vain for rank"
-                       : ep->dead == WEFT_ERR_MISMATCH
-                           ? ": ranks of other domains made another; ranks must make the same calls in the same order"
-                           : "",
+                       at > 0                          ? "; it waited in vain for rank"
+                       : ep->dead == WEFT_ERR_MISMATCH ? ": ranks of other domains made another; " WEFTI_EP_SAME_CALLS
+                                                       : "",
                        ranks);
 }

@@ -3,6 +3,7 @@
 
 #include "cuda/ep/host/describe.h"
 #include "cuda/ep/host/kind.h"
+#include "ep/check.h"
 
 static weft_status report_mismatch(const weft_ep *ep, const uint64_t *told, uint64_t mismatch, const char *call)
 {
@@ -13,11 +14,10 @@ static weft_status report_mismatch(const weft_ep *ep, const uint64_t *told, uint
                            (uint32_t)routes, ep->ranks);
     wefti_cuda_ep_describe(theirs, __atomic_load_n(&told[WEFTI_CUDA_EP_HOST_STATUS_THEIR_CALL], __ATOMIC_RELAXED),
                            (uint32_t)(routes >> 32), ep->ranks);
-    return wefti_error(
-        WEFT_ERR_MISMATCH,
-        "%s: the group's call %u, an earlier one, is %s on rank %d and %s on rank %d; nothing was moved; "
-        "ranks must make the same calls in the same order",
-        call, (unsigned)(uint32_t)mismatch / 2, own, ep->rank, theirs, (int)(mismatch >> 32) - 1);
+    return wefti_error(WEFT_ERR_MISMATCH,
+                       "%s: the group's call %u, an earlier one, is %s on rank %d and %s on rank %d; nothing was "
+                       "moved; " WEFTI_EP_SAME_CALLS,
+                       call, (unsigned)(uint32_t)mismatch / 2, own, ep->rank, theirs, (int)(mismatch >> 32) - 1);
 }
 
 /* What a failure has to say if no rank was waited for in vain. */
