@@ -1,8 +1,9 @@
 /* base/env.h: the one table of environment variables, and their parsers.
  *
  * Variables are read when a world is created (WEFT_LOG: also at the first line of a thread that creates none;
- * WEFT_UID_INTERFACE: when an id is made; WEFT_EP_*: when a group of expert parallelism is). A value that cannot be
- * parsed is WEFT_ERR_ARGUMENT, with the name, the value and the accepted form in the text. */
+ * WEFT_UID_INTERFACE: when an id is made; WEFT_DEVICE_HEAP*: when a device is attached; WEFT_EP_*: when a group of
+ * expert parallelism is made, or its bytes are asked for). A value that cannot be parsed is WEFT_ERR_ARGUMENT, with the
+ * name, the value and the accepted form in the text. */
 #ifndef WEFTI_BASE_ENV_H
 #define WEFTI_BASE_ENV_H
 
@@ -32,9 +33,10 @@
     X(NVTX, "WEFT_NVTX", COUNT, "0", "1: tell NVIDIA's tools of a world's calls, as ranges of the domain \"weft\"")    \
     X(COUNTERS, "WEFT_COUNTERS", COUNT, "0", "1: print a world's counters when it is destroyed")                       \
     X(EP_COUNTS, "WEFT_EP_COUNTS", WORD, "",                                                                           \
-      "how counts of expert-parallel routings go: owners or direct; else by size")                                     \
+      "how counts of expert-parallel routings go: owners or direct; else by size; the same on all ranks")              \
     X(EP_FIRST_CALL, "WEFT_EP_FIRST_CALL", COUNT, "0",                                                                 \
-      "calls that a group of expert parallelism on GPUs counts as made: for tests of the wrap at 2^31")                \
+      "calls that a group of expert parallelism on GPUs counts as made: for tests of the wrap at 2^31; the same on "   \
+      "all ranks")                                                                                                     \
     X(EP_FEW_RANKS, "WEFT_EP_FEW_RANKS", COUNT, "32",                                                                  \
       "ranks up to which a group of expert parallelism on GPUs has the kernels for few, at most 32: for tests of the " \
       "others; the same on all ranks")                                                                                 \

@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/env.h"
 #include "base/error.h"
 #include "common/mix.h"
 #include "weft.h"
 
-/* What must be equal, X(field, its name in weft_ep_config, its value from `config` and `ep`). */
+/* What must be equal on all ranks beside WEFTI_EP_SETTINGS_TABLE: X(field, its name in weft_ep_config, its value from
+ * `config` and `ep`). */
 #define PROPOSAL_TABLE(X)                                                                                              \
     X(experts, "experts", (uint64_t)config->experts)                                                                   \
     X(tokens_max, "tokens_max", (uint64_t)config->tokens_max)                                                          \
@@ -25,12 +27,6 @@
     X(on_device, "on_device", (uint64_t)config->on_device)                                                             \
     X(pairs_max, "pairs_max", (uint64_t)wefti_ep_channels(ep))                                                         \
     X(flags, "flags", (uint64_t)config->flags)                                                                         \
-    X(counts_direct, "WEFT_EP_COUNTS", (uint64_t)ep->settings.counts_direct)                                           \
-    X(few_ranks, "WEFT_EP_FEW_RANKS", ep->settings.few_ranks)                                                          \
-    X(first_call, "WEFT_EP_FIRST_CALL", ep->settings.first_call)                                                       \
-    X(channels, "WEFT_EP_CHANNELS", ep->settings.channels)                                                             \
-    X(chunk_rows, "WEFT_EP_CHUNK_ROWS", ep->settings.chunk_rows)                                                       \
-    X(direct, "WEFT_EP_DIRECT", ep->settings.direct)                                                                   \
     X(table, "experts_of_rank", table_digest(ep->owners.first, ep->ranks + 1))                                         \
     X(domains, "domain_of (or domain_ranks)", table_digest(ep->domains.of, ep->ranks))
 
@@ -39,6 +35,9 @@ typedef struct proposal {
 #define PROPOSAL_FIELD(field, name, value) uint64_t field;
     PROPOSAL_TABLE(PROPOSAL_FIELD)
 #undef PROPOSAL_FIELD
+#define SETTING_FIELD(field, id, read, other) uint64_t field;
+    WEFTI_EP_SETTINGS_TABLE(SETTING_FIELD)
+#undef SETTING_FIELD
 } proposal;
 
 /* FNV-1a over the words of a table as resolved, so that an even one given equals the default. */
@@ -60,6 +59,9 @@ static proposal propose(const weft_ep_config *config, const weft_ep *ep, weft_st
 #define PROPOSAL_SET(field, name, value) mine.field = value;
         PROPOSAL_TABLE(PROPOSAL_SET)
 #undef PROPOSAL_SET
+#define SETTING_SET(field, id, read, other) mine.field = ep->settings.field;
+        WEFTI_EP_SETTINGS_TABLE(SETTING_SET)
+#undef SETTING_SET
     }
     return mine;
 }
@@ -71,7 +73,10 @@ static const char *differing_field(const proposal *a, const proposal *b)
     if (a->field != b->field) {                                                                                        \
         return name;                                                                                                   \
     }
+#define SETTING_COMPARE(field, id, read, other) PROPOSAL_COMPARE(field, wefti_env_entry_of(WEFTI_ENV_##id)->name, )
     PROPOSAL_TABLE(PROPOSAL_COMPARE)
+    WEFTI_EP_SETTINGS_TABLE(SETTING_COMPARE)
+#undef SETTING_COMPARE
 #undef PROPOSAL_COMPARE
     return NULL;
 }
@@ -106,8 +111,8 @@ static weft_status judge(weft_team *team, const proposal *all, const proposal *m
         const char *field = differing_field(mine, &other);
         if (field != NULL) {
             return wefti_error(WEFT_ERR_MISMATCH,
-                               "%s: rank %d gives another %s than rank %d; the config must be equal on all ranks", call,
-                               i, field, rank);
+                               "%s: rank %d gives another %s than rank %d; it must be equal on all ranks", call, i,
+                               field, rank);
         }
     }
     return WEFT_OK;

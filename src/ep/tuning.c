@@ -10,9 +10,9 @@
  * longer than the hop. */
 #define DIRECT_WORDS_MAX 4096
 
-static weft_status read_counts(int *direct)
+static weft_status read_counts(wefti_env_id id, uint64_t *direct)
 {
-    const char *word = wefti_env_word(WEFTI_ENV_EP_COUNTS);
+    const char *word = wefti_env_word(id);
     if (*word == '\0') {
         return WEFT_OK;
     }
@@ -25,11 +25,8 @@ static weft_status read_counts(int *direct)
 weft_status wefti_ep_settings_read(wefti_ep_settings *settings, int ranks, const weft_ep_config *config)
 {
     settings->counts_direct = (int64_t)ranks * (ranks + config->experts) <= DIRECT_WORDS_MAX;
-    WEFT_TRY(read_counts(&settings->counts_direct));
-    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_FEW_RANKS, &settings->few_ranks));
-    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_FIRST_CALL, &settings->first_call));
-    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_CHANNELS, &settings->channels));
-    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_CHUNK_ROWS, &settings->chunk_rows));
-    WEFT_TRY(wefti_env_count(WEFTI_ENV_EP_DIRECT, &settings->direct));
+#define READ(field, id, read, other) WEFT_TRY(read(WEFTI_ENV_##id, &settings->field));
+    WEFTI_EP_SETTINGS_TABLE(READ)
+#undef READ
     return wefti_env_count(WEFTI_ENV_EP_MAPPED, &settings->maps);
 }

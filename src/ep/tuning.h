@@ -7,16 +7,29 @@
 #include "weft/status.h"
 #include "weft_ep.h"
 
+/* What must be equal on all ranks, X(field, id of its row in WEFTI_ENV_TABLE, how it is read, another value than the
+ * default's, which tests give to one rank). This table is the only place: the fields, how they are read (a number, or
+ * by a function of tuning.c), their comparison by all ranks and its test follow from it. */
+#define WEFTI_EP_SETTINGS_TABLE(X)                                                                                     \
+    /* counts of routings go to all ranks, else through the owners; the results are the same */                        \
+    X(counts_direct, EP_COUNTS, read_counts, "owners")                                                                 \
+    /* on GPUs: the most ranks for which the kernels for few are taken */                                              \
+    X(few_ranks, EP_FEW_RANKS, wefti_env_count, "1")                                                                   \
+    /* calls that count as made */                                                                                     \
+    X(first_call, EP_FIRST_CALL, wefti_env_count, "7")                                                                 \
+    /* rings between two ranks of different domains */                                                                 \
+    X(channels, EP_CHANNELS, wefti_env_count, "4")                                                                     \
+    /* rows of a chunk of these rings; 0: up to 4 */                                                                   \
+    X(chunk_rows, EP_CHUNK_ROWS, wefti_env_count, "1")                                                                 \
+    /* tokens in slots, times ranks of the largest domain, that go directly between domains */                         \
+    X(direct, EP_DIRECT, wefti_env_count, "1")
+
 /* What a group does by its size, or as variables say. */
 typedef struct wefti_ep_settings {
-    int counts_direct; /* counts of routings go to all ranks, else through the owners; the results are the same */
-    /* on GPUs, by variables alone: */
-    uint64_t few_ranks; /* the most ranks for which the kernels for few are taken */
-    uint64_t first_call; /* calls that count as made */
-    uint64_t channels; /* rings between two ranks of different domains */
-    uint64_t chunk_rows; /* of these rings; 0: up to 4 */
-    uint64_t direct; /* tokens in slots, times ranks of the largest domain, that go directly between domains */
-    uint64_t maps; /* not 0: rings of this host are stored to by kernels */
+#define WEFTI_EP_SETTING(field, id, read, other) uint64_t field;
+    WEFTI_EP_SETTINGS_TABLE(WEFTI_EP_SETTING)
+#undef WEFTI_EP_SETTING
+    uint64_t maps; /* each rank's own; not 0: GPUs' rings of this host are stored to by kernels */
 } wefti_ep_settings;
 
 /* For a valid config of so many ranks: by its size, unless variables say otherwise. */

@@ -4,16 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/env.h"
+#include "ep/tuning.h"
 #include "support/check.h"
 #include "support/pe_main.h"
 #include "weft_ep.h"
 
 static const struct {
-    const char *name;
-    const char *value; /* not the default's effect */
-} variables[] = {
-    {"WEFT_EP_COUNTS", "owners"}, {"WEFT_EP_FEW_RANKS", "1"},  {"WEFT_EP_FIRST_CALL", "7"},
-    {"WEFT_EP_CHANNELS", "4"},    {"WEFT_EP_CHUNK_ROWS", "1"}, {"WEFT_EP_DIRECT", "1"},
+    wefti_env_id id;
+    const char *other; /* not the default's effect */
+} settings[] = {
+#define ROW(field, id, read, other) {WEFTI_ENV_##id, other},
+    WEFTI_EP_SETTINGS_TABLE(ROW)
+#undef ROW
 };
 
 static weft_status create(weft_world *world, weft_ep **ep)
@@ -35,16 +38,16 @@ int main(void)
     }
     const int me = weft_world_pe(world);
     check_as_pe(me);
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        const char *name = wefti_env_entry_of(settings[i].id)->name;
         weft_ep *ep = NULL;
-        (void)unsetenv(variables[i].name);
+        (void)unsetenv(name);
         if (me == 1) {
-            (void)setenv(variables[i].name, variables[i].value, 1);
+            (void)setenv(name, settings[i].other, 1);
         }
         CHECK_STATUS(create(world, &ep), WEFT_ERR_MISMATCH);
-        CHECK_SAY(strstr(weft_last_error(), variables[i].name) != NULL, "%s is not named: %s", variables[i].name,
-                  weft_last_error());
-        (void)setenv(variables[i].name, variables[i].value, 1);
+        CHECK_SAY(strstr(weft_last_error(), name) != NULL, "%s is not named: %s", name, weft_last_error());
+        (void)setenv(name, settings[i].other, 1);
         CHECK_OK(create(world, &ep));
         CHECK_OK(weft_ep_destroy(ep));
     }

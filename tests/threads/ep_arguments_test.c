@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/env.h"
+#include "ep/tuning.h"
 #include "support/check.h"
 #include "support/ep_group.h"
 #include "weft.h"
@@ -115,12 +117,24 @@ static int unmake(void **state)
     } while (0)
 
 /* Variables of groups. */
+static const wefti_env_id settings[] = {
+#define ROW(field, id, read, other) WEFTI_ENV_##id,
+    WEFTI_EP_SETTINGS_TABLE(ROW) WEFTI_ENV_EP_MAPPED
+#undef ROW
+};
+
 static void environment(void **state)
 {
     (void)state;
     (void)setenv("WEFT_EP_COUNTS", "both", 1);
     REFUSED_CONFIG(experts, 4, "WEFT_EP_COUNTS is \"both\"");
     (void)unsetenv("WEFT_EP_COUNTS");
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        const char *name = wefti_env_entry_of(settings[i])->name;
+        (void)setenv(name, "-few", 1);
+        REFUSED_CONFIG(experts, 4, name);
+        (void)unsetenv(name);
+    }
 }
 
 static void configs(void **state)
