@@ -27,7 +27,7 @@ typedef struct wefti_cuda_ep_group {
 
 /* The first words of the route tables. */
 typedef struct wefti_cuda_ep_route_header {
-    wefti_u32 epoch; /* of the call that made this routing; 0: none */
+    wefti_u32 tag; /* of the call that made this routing; 0: none */
     wefti_i32 tokens; /* T */
     wefti_i32 received; /* tokens received, or that would have been */
     wefti_i32 rows; /* N, as the caller sees it */
@@ -105,18 +105,27 @@ typedef struct wefti_cuda_ep_arrays {
     wefti_i32 first_expert; /* the id of local expert 0 */
 } wefti_cuda_ep_arrays;
 
+/* Flags of wefti_cuda_ep_dispatch_args: of updates, dispatches, and backwards of combine, which move rows likewise.
+ * Which of them a signature has: signal.h. */
 enum {
-    WEFTI_CUDA_EP_FRESH = 1,
-    WEFTI_CUDA_EP_MOVE = 2,
-    WEFTI_CUDA_EP_STAGE = 4, /* of this rank only */
-    WEFTI_CUDA_EP_WEIGHTED = 8,
-    WEFTI_CUDA_EP_VALUES = 16, /* of a backward: with gradients of weights */
-    WEFTI_CUDA_EP_ONCE = 4, /* of a combine: a row that choices share is added once */
-    WEFTI_CUDA_EP_COMBINE_WEIGHTS = 1, /* a combine with weights of its own */
-    WEFTI_CUDA_EP_COMBINE_IDS = 2, /* a combine with choices of its own */
-    WEFTI_CUDA_EP_BY_CHOICE = 32, /* of a combine: WEFT_EP_ORDER_CHOICE */
-    WEFTI_CUDA_EP_NEW_WEIGHTS = 64, /* of a dispatch on the route's routing: `choices` has other weights for it */
-    WEFTI_CUDA_EP_WITH_NEW_WEIGHTS = 4 /* the same in a signature, which does not have STAGE */
+    WEFTI_CUDA_EP_FRESH = 1, /* makes the route's routing from `choices` */
+    WEFTI_CUDA_EP_MOVE = 2, /* rows move; not in an update */
+    WEFTI_CUDA_EP_STAGE = 4, /* this rank's rows come to its area, and it copies them to `out`: of this rank alone */
+    WEFTI_CUDA_EP_NEW_WEIGHTS = 64 /* on the routing that the route has: `choices` has other weights for it */
+};
+
+/* Flags of wefti_cuda_ep_combine_args: of combines and backwards of dispatch. */
+enum {
+    WEFTI_CUDA_EP_COMBINE_WEIGHTS = 1, /* with weights of its own */
+    WEFTI_CUDA_EP_COMBINE_IDS = 2, /* with choices of its own */
+    WEFTI_CUDA_EP_ONCE = 4, /* a row that choices share is added once */
+    WEFTI_CUDA_EP_BY_CHOICE = 32 /* WEFT_EP_ORDER_CHOICE */
+};
+
+/* Flags of both. */
+enum {
+    WEFTI_CUDA_EP_WEIGHTED = 8, /* WEFT_EP_WEIGHTED */
+    WEFTI_CUDA_EP_VALUES = 16 /* of a combine: with values; of a backward: with gradients of weights */
 };
 
 /* Scales of fp8 rows: word w of row i is at words[i * row_stride + w * word_stride]. */

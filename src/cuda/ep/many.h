@@ -7,18 +7,14 @@
  *   headers     [2][R][HEADER_WORDS + 1 + L] packed words, by the parity of the epoch: the call header of source s to
  *               this rank: behind what is called, of a dispatch the tokens that come here and the choices of each
  *               expert here, of a combine the first of the rows where this rank's results are staged at the source
- *   meta_ready  not that: its place has a directory of this rank's own, where what is for each rank lies
+ *   meta_ready  wefti_cuda_ep_directory_at: a wefti_cuda_ep_directory of this rank alone
  *   rows_ready  [WORDS_OF_RANK][R] packed words: DONE: rank s has stored all that it stores here in this call;
  *               RETURNED: likewise values
  *   choices     [R][1 + L] packed words, in the second round of a dispatch that drops rows: the tokens of source s
  *               that are accepted here, and their choices of each expert
  *   counts      [R][REPLY_WORDS + L] packed words: what rank r, an owner, answers this rank's call header
- *   low_latency memory of calls that pass ranks by (WEFT_EP_MASK_ON_TIMEOUT), where each rank has a place of its own,
- *               whatever the call, so that one that is late spoils nobody's: [0].records, .scales and .rows are what
- *               rank s, a source or an owner, stores here, [parity].words the choices of a combine's own; one rank's
- *               take so many bytes as the fields of [1], and [0].ll_packets, say. low_latency_words is not 0 where
- *               there is such memory. It needs no second copy: a rank stores there after this rank's call header of
- *               the same call, but for choices, which have one by the parity of the epoch
+ *   low_latency wefti_cuda_ep_passing_rows and so on: memory of calls that pass ranks by (WEFT_EP_MASK_ON_TIMEOUT);
+ *               low_latency_words is not 0 where there is some
  *
  * So each rank tells an owner what concerns that owner, and the owner, who alone adds up its sources, tells each of
  * them where its rows go: messages and memory grow with R, not with R times R. */
@@ -72,6 +68,46 @@ enum {
     WEFTI_CUDA_EP_HOST_STATUS_MISSING = WEFTI_CUDA_EP_HOST_STATUS_WORDS,
     WEFTI_CUDA_EP_HOST_STATUS_ALL_WORDS = WEFTI_CUDA_EP_HOST_STATUS_MISSING + WEFTI_CUDA_EP_MANY_MAX / 64
 };
+
+WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_directory_at(const wefti_cuda_ep_layout *at)
+{
+    return at->meta_ready;
+}
+
+/* Memory of calls that pass ranks by. Each rank, a source or an owner, has a place of its own there for what it stores,
+ * whatever the call, so that one that is late spoils nobody else's: `each` bytes, that of rank s from at + s * each on.
+ * Rows, records and scales need no second copy: a rank stores them after this rank's call header of the same call. For
+ * choices of a combine's own, which do not wait for that, there are two, by the parity of the epoch. */
+typedef struct wefti_cuda_ep_passing {
+    wefti_u64 at; /* offset in the area */
+    wefti_u64 each;
+} wefti_cuda_ep_passing;
+
+/* What groups of few ranks have as low_latency[0] are offsets here too; the fields of low_latency[1] and
+ * low_latency[0].ll_packets have the bytes of one rank. Only these functions and the next know that. */
+WEFTI_CUDA_EP_FN wefti_cuda_ep_passing wefti_cuda_ep_passing_rows(const wefti_cuda_ep_layout *at)
+{
+    const wefti_cuda_ep_passing rows = {at->low_latency[0].rows, at->low_latency[1].rows};
+    return rows;
+}
+
+WEFTI_CUDA_EP_FN wefti_cuda_ep_passing wefti_cuda_ep_passing_records(const wefti_cuda_ep_layout *at)
+{
+    const wefti_cuda_ep_passing records = {at->low_latency[0].records, at->low_latency[1].records};
+    return records;
+}
+
+WEFTI_CUDA_EP_FN wefti_cuda_ep_passing wefti_cuda_ep_passing_scales(const wefti_cuda_ep_layout *at)
+{
+    const wefti_cuda_ep_passing scales = {at->low_latency[0].scales, at->low_latency[1].scales};
+    return scales;
+}
+
+WEFTI_CUDA_EP_FN wefti_cuda_ep_passing wefti_cuda_ep_passing_choices(const wefti_cuda_ep_layout *at, wefti_u64 parity)
+{
+    const wefti_cuda_ep_passing choices = {at->low_latency[parity].words, at->low_latency[0].ll_packets};
+    return choices;
+}
 
 /* As wefti_cuda_ep_layout_of. */
 WEFTI_CUDA_EP_FN wefti_cuda_ep_layout wefti_cuda_ep_many_layout_of(int ranks, int local_max, int tokens_max,

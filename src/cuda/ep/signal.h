@@ -33,7 +33,7 @@ WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_place(unsigned region, wefti_u64 offset
     return (wefti_u64)region << WEFTI_CUDA_EP_OFFSET_BITS | offset;
 }
 
-/* A unit at its receiver: the place of its first token, and how many it has. */
+/* A unit, or a grain, at its receiver: the place of its first token, and how many it has. */
 #define WEFTI_CUDA_EP_COUNT_BITS 6
 #define WEFTI_CUDA_EP_PLACES_MAX (UINT32_C(1) << (32 - WEFTI_CUDA_EP_COUNT_BITS))
 WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_unit_value(wefti_u32 place, wefti_u32 count)
@@ -60,6 +60,19 @@ typedef enum wefti_cuda_ep_call {
     WEFTI_CUDA_EP_DISPATCH_HALVES,
     WEFTI_CUDA_EP_COMBINE_HALVES
 } wefti_cuda_ep_call;
+
+/* Its flags are 8 bits, those of arguments (abi.h) but where they say something else here:
+ *
+ *   bit    update, dispatch                  combine, backward of dispatch   backward of combine
+ *   0      FRESH                             COMBINE_WEIGHTS
+ *   1      MOVE                              COMBINE_IDS                     MOVE
+ *   2      WITH_NEW_WEIGHTS: NEW_WEIGHTS     ONCE
+ *   3                                        WEIGHTED                        WEIGHTED
+ *   4, 5   type of scales (host/describe.h)  VALUES, BY_CHOICE               VALUES
+ *   6, 7   layout                            layout                          layout */
+#define WEFTI_CUDA_EP_WITH_NEW_WEIGHTS 4u
+#define WEFTI_CUDA_EP_LAYOUT_SHIFT 6
+
 WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_signature(wefti_cuda_ep_call call, unsigned flags, unsigned dtype,
                                                    unsigned hidden, unsigned topk)
 {
@@ -69,7 +82,7 @@ WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_signature(wefti_cuda_ep_call call, unsi
 
 typedef struct wefti_cuda_ep_signature_fields {
     unsigned call; /* a wefti_cuda_ep_call */
-    unsigned flags; /* WEFTI_CUDA_EP_FRESH .., and the layout from WEFTI_CUDA_EP_LAYOUT_SHIFT on */
+    unsigned flags;
     unsigned dtype;
     unsigned topk;
     unsigned hidden;
@@ -86,7 +99,6 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_signature_fields wefti_cuda_ep_signature_split(we
     return fields;
 }
 
-#define WEFTI_CUDA_EP_LAYOUT_SHIFT 6
 /* Beside the hidden of a dispatch: the route is of destinations, and these are positions. */
 #define WEFTI_CUDA_EP_TO_RANKS (1u << 31)
 #define WEFTI_CUDA_EP_BY_POSITION (1u << 30)
@@ -94,8 +106,8 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_signature_fields wefti_cuda_ep_signature_split(we
 /* Words of `host_status`, in pinned host memory. */
 enum {
     WEFTI_CUDA_EP_HOST_STATUS_FAILED, /* 0, or {ranks waited for in vain, -status}: no call works any more */
-    /* 0, or {a rank + 1 that called something else, its epoch}: the last such call. Written after what that rank
-     * called and what this one did: the signatures, and {that rank's, this one's} WEFTI_CUDA_EP_ROUTE. */
+    /* 0, or {1 + a rank that called something else, tag of the call}: the last such call. Written after the signatures
+     * of what that rank called and what this one did, and {that rank's, this one's} WEFTI_CUDA_EP_ROUTE. */
     WEFTI_CUDA_EP_HOST_STATUS_MISMATCH,
     WEFTI_CUDA_EP_HOST_STATUS_THEIR_CALL,
     WEFTI_CUDA_EP_HOST_STATUS_OWN_CALL,

@@ -130,7 +130,7 @@ EP_DEVICE void ep_note_received(const ep_dispatch &args, const ep_call *call, co
         args.tables.offset_of_source[group.ranks] = (wefti_i32)end;
         route_header->received = (wefti_i32)received;
         route_header->rows = LAYOUT::ROWS_OF_CHOICES ? local * (int)args.experts.slots : (wefti_i32)end;
-        route_header->epoch = call->tag;
+        route_header->tag = call->tag;
         if (LAYOUT::ROWS_OF_CHOICES) {
             args.tables.offset_of_expert[local] = route_header->rows;
         }

@@ -50,7 +50,7 @@ EP_DEVICE wefti_cuda_ep_control *ep_many_control(const ep_group &group)
 
 EP_DEVICE ep_directory *ep_directory_of(const ep_group &group)
 {
-    return (ep_directory *)(group.area[0] + group.at.meta_ready);
+    return (ep_directory *)(group.area[0] + wefti_cuda_ep_directory_at(&group.at));
 }
 
 EP_DEVICE bool ep_many_is_alive(const ep_many_call *call, int rank)
@@ -317,7 +317,7 @@ EP_DEVICE bool ep_many_begin(const ep_group &group, const ep_tables &tables, ep_
             ep_many_fail(&group, wefti_dev_fault_status(fault));
         }
         call->status = WEFT_OK;
-        call->route = tables.route_header->epoch;
+        call->route = tables.route_header->tag;
         call->route_status = tables.route_header->routed;
     }
     if (threadIdx.x < WEFTI_CUDA_EP_MANY_WORDS) {
@@ -526,30 +526,29 @@ EP_DEVICE bool ep_many_exchange(const ep_group &group, const ep_tables &tables, 
 
 /* ---- memory of calls that pass ranks by ---- */
 
-/* Where `writer` stores at `reader`; many.h says what lies there. */
-EP_DEVICE wefti_u64 ep_many_passing_at(const ep_group &group, int reader, int writer, wefti_u64 offset, wefti_u64 each)
+/* Where `writer` stores at `reader`. */
+EP_DEVICE wefti_u64 ep_many_passing_at(const ep_group &group, int reader, int writer,
+                                       const wefti_cuda_ep_passing &memory)
 {
-    return ep_directory_of(group)->area[reader] + offset + (wefti_u64)writer * each;
+    return ep_directory_of(group)->area[reader] + memory.at + (wefti_u64)writer * memory.each;
 }
 
 EP_DEVICE wefti_u64 ep_many_passing_rows(const ep_group &group, int reader, int writer)
 {
-    return ep_many_passing_at(group, reader, writer, group.at.low_latency[0].rows, group.at.low_latency[1].rows);
+    return ep_many_passing_at(group, reader, writer, wefti_cuda_ep_passing_rows(&group.at));
 }
 
 /* Where records that `writer` stores at `reader` begin, of all that are there or, of calls that pass ranks by, of its
  * own; and scales. */
 EP_DEVICE wefti_u64 ep_many_records(const ep_group &group, int reader, int writer)
 {
-    return EP_MANY_PASSES ? ep_many_passing_at(group, reader, writer, group.at.low_latency[0].records,
-                                               group.at.low_latency[1].records)
+    return EP_MANY_PASSES ? ep_many_passing_at(group, reader, writer, wefti_cuda_ep_passing_records(&group.at))
                           : ep_directory_of(group)->area[reader] + group.at.records;
 }
 
 EP_DEVICE wefti_u64 ep_many_scales(const ep_group &group, int reader, int writer)
 {
-    return EP_MANY_PASSES ? ep_many_passing_at(group, reader, writer, group.at.low_latency[0].scales,
-                                               group.at.low_latency[1].scales)
+    return EP_MANY_PASSES ? ep_many_passing_at(group, reader, writer, wefti_cuda_ep_passing_scales(&group.at))
                           : ep_directory_of(group)->area[reader] + group.at.scales;
 }
 

@@ -38,9 +38,8 @@ EP_DEVICE wefti_u32 *ep_many_combine_choices(const ep_combine &args, const ep_ma
                                              wefti_u64 place)
 {
     if constexpr (EP_MANY_PASSES) {
-        const wefti_u64 offset = args.group.at.low_latency[call->epoch & 1].words;
-        const wefti_u64 each = args.group.at.low_latency[0].ll_packets;
-        return (wefti_u32 *)ep_many_passing_at(args.group, rank, source, offset, each) + place * (wefti_u64)args.topk;
+        const wefti_cuda_ep_passing choices = wefti_cuda_ep_passing_choices(&args.group.at, call->epoch & 1);
+        return (wefti_u32 *)ep_many_passing_at(args.group, rank, source, choices) + place * (wefti_u64)args.topk;
     }
     return (wefti_u32 *)(ep_directory_of(args.group)->area[rank] + args.group.at.combine_choices[call->epoch & 1]) +
            place * (wefti_u64)args.topk;

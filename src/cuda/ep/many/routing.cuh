@@ -624,7 +624,7 @@ EP_DEVICE void ep_many_forget(const ep_group &group, const ep_tables &tables)
     if (threadIdx.x == 0) {
         tables.route_header->tokens = 0;
         tables.route_header->status = tables.route_header->routed = WEFT_ERR_MISMATCH;
-        tables.route_header->epoch = 0;
+        tables.route_header->tag = 0;
     }
 }
 
@@ -633,7 +633,7 @@ EP_DEVICE void ep_many_note(const ep_dispatch &args, const ep_many_call *call)
 {
     wefti_cuda_ep_route_header *route_header = args.tables.route_header;
     route_header->tokens = call->tokens;
-    route_header->epoch = call->tag;
+    route_header->tag = call->tag;
     route_header->routed = call->status != WEFT_OK                               ? call->status
                            : route_header->dropped != 0 || call->odd_tokens != 0 ? WEFT_ERR_RANGE
                                                                                  : WEFT_OK;

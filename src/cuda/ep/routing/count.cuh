@@ -296,7 +296,7 @@ EP_DEVICE void ep_recall(const ep_group &group, ep_call *call, const ep_tables &
         call->from[i] = (wefti_u32)tables.offset_of_source[i];
     }
     if (i == 64) {
-        call->route = tables.route_header->epoch;
+        call->route = tables.route_header->tag;
         call->route_status = tables.route_header->routed;
     }
 }
@@ -313,7 +313,7 @@ EP_DEVICE void ep_forget_routing(const ep_group &group, const ep_tables &tables)
     if (rank == 0) {
         tables.route_header->tokens = 0;
         tables.route_header->status = tables.route_header->routed = WEFT_ERR_MISMATCH;
-        tables.route_header->epoch = 0;
+        tables.route_header->tag = 0;
     }
 }
 

@@ -90,7 +90,7 @@ template <class LAYOUT> EP_DEVICE void ep_note(const ep_dispatch &args, const ep
                                  ? (wefti_i32)wefti_ld_relaxed(&args.tables.full[group.rank])
                                  : 0;
         route_header->received = (wefti_i32)received;
-        route_header->epoch = call->status == WEFT_ERR_MISMATCH ? 0 : call->tag;
+        route_header->tag = call->status == WEFT_ERR_MISMATCH ? 0 : call->tag;
         route_header->dropped = (wefti_i32)dropped;
         route_header->routed = call->status != WEFT_OK            ? call->status
                                : dropped != 0 || call->odd_tokens ? WEFT_ERR_RANGE
