@@ -25,7 +25,7 @@
     X(windows, "windows", (uint64_t)config->windows)                                                                   \
     X(window_bytes, "window_bytes", (uint64_t)config->window_bytes)                                                    \
     X(on_device, "on_device", (uint64_t)config->on_device)                                                             \
-    X(pairs_max, "pairs_max", (uint64_t)wefti_ep_channels(ep))                                                         \
+    X(pairs_max, "pairs_max", (uint64_t)wefti_ep_banks(ep))                                                            \
     X(flags, "flags", (uint64_t)config->flags)                                                                         \
     X(table, "experts_of_rank", table_digest(ep->owners.first, ep->ranks + 1))                                         \
     X(domains, "domain_of (or domain_ranks)", table_digest(ep->domains.of, ep->ranks))

@@ -159,9 +159,9 @@ weft_status weft_ep_combine_send_with(weft_ep_route *route, const weft_ep_rows *
 weft_status weft_ep_combine_recv(weft_ep_route *route, weft_stream *stream)
 {
     static const char call[] = "weft_ep_combine_recv";
-    int channel;
-    WEFT_TRY(wefti_ep_check_half(route, WEFTI_EP_HALF_COMBINE, stream, call, &channel));
-    WEFT_TRY(wefti_ep_enter_half(route->ep, channel, call));
+    int bank;
+    WEFT_TRY(wefti_ep_check_half(route, WEFTI_EP_HALF_COMBINE, stream, call, &bank));
+    WEFT_TRY(wefti_ep_enter_half(route->ep, bank, call));
     weft_status status = route->ep->backend->combine_recv(route, stream);
     wefti_ep_end_half(route->ep, status);
     return wefti_ep_leave(route->ep, status);

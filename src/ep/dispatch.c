@@ -105,16 +105,16 @@ weft_status weft_ep_dispatch_send(weft_ep_route *route, const weft_ep_rows *in, 
     weft_status status = route->ep->backend->dispatch_send(route, fresh, in, out, stream);
     use_up(route, fresh, status);
     wefti_ep_open_half(route->ep, WEFTI_EP_HALF_DISPATCH, route, stream, status);
-    route->ep->half_routes[route->ep->channel] = routes;
+    route->ep->half_routes[route->ep->bank] = routes;
     return wefti_ep_leave(route->ep, status);
 }
 
 weft_status weft_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream)
 {
     static const char call[] = "weft_ep_dispatch_recv";
-    int channel;
-    WEFT_TRY(wefti_ep_check_half(route, WEFTI_EP_HALF_DISPATCH, stream, call, &channel));
-    WEFT_TRY(wefti_ep_enter_half(route->ep, channel, call));
+    int bank;
+    WEFT_TRY(wefti_ep_check_half(route, WEFTI_EP_HALF_DISPATCH, stream, call, &bank));
+    WEFT_TRY(wefti_ep_enter_half(route->ep, bank, call));
     weft_status status = route->ep->backend->dispatch_recv(route, stream);
     if (status == WEFT_ERR_RANGE && wefti_ep_grows(route->ep)) { /* the choice was not used up */
         route->is_chosen = 1;

@@ -482,22 +482,22 @@ weft_status wefti_ep_check_stream(const weft_ep *ep, const weft_stream *stream, 
 weft_status wefti_ep_check_call(const weft_ep *ep, const weft_stream *stream, const char *call)
 {
     WEFT_TRY(wefti_ep_check_alive(ep, call));
-    wefti_ep_half half = ep->half[wefti_ep_next_channel(ep)];
+    wefti_ep_half half = ep->half[wefti_ep_next_bank(ep)];
     if (half != WEFTI_EP_HALF_NONE) {
         const char *name = half == WEFTI_EP_HALF_DISPATCH ? "dispatch" : "combine";
         return wefti_error(WEFT_ERR_STATE,
                            "%s: a weft_ep_%s_send of the group waits for its weft_ep_%s_recv; call that%s", call, name,
-                           name, wefti_ep_channels(ep) == 2 ? " (a third pair cannot be outstanding)" : "");
+                           name, wefti_ep_banks(ep) == 2 ? " (a third pair cannot be outstanding)" : "");
     }
     return wefti_ep_check_stream(ep, stream, call);
 }
 
 weft_status wefti_ep_enter(weft_ep *ep, const char *call)
 {
-    return wefti_ep_enter_half(ep, wefti_ep_next_channel(ep), call);
+    return wefti_ep_enter_half(ep, wefti_ep_next_bank(ep), call);
 }
 
-weft_status wefti_ep_enter_half(weft_ep *ep, int channel, const char *call)
+weft_status wefti_ep_enter_half(weft_ep *ep, int bank, const char *call)
 {
 #ifndef NDEBUG
     if (__atomic_exchange_n(&ep->busy, 1, __ATOMIC_ACQUIRE) != 0) {
@@ -505,8 +505,8 @@ weft_status wefti_ep_enter_half(weft_ep *ep, int channel, const char *call)
                            call);
     }
 #endif
-    ep->channel = channel;
-    ep->host = ep->host_of[channel];
+    ep->bank = bank;
+    ep->host = ep->host_of[bank];
     wefti_ep_take_masks(ep);
     ep->call_span = wefti_span_begin(ep->world, call);
     ep->stage_span = wefti_span_begin(ep->world, "post");

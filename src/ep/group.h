@@ -19,7 +19,7 @@
 #define WEFTI_EP_ROW_BYTES_MAX (1u << 30)
 #define WEFTI_EP_SCALE_BYTES_MAX 4092
 #define WEFTI_EP_MEMORY_ALIGNMENT 64
-#define WEFTI_EP_CHANNELS_MAX 2
+#define WEFTI_EP_BANKS_MAX 2
 
 typedef struct wefti_ep_backend wefti_ep_backend;
 
@@ -30,8 +30,8 @@ struct weft_ep {
     wefti_attachment attachment;
     const wefti_ep_backend *backend;
     const struct wefti_ep_calls *calls;
-    struct wefti_ep_host *host; /* the backend's part, of the channel: of the one that the group has */
-    struct wefti_ep_host *host_of[WEFTI_EP_CHANNELS_MAX];
+    struct wefti_ep_host *host; /* of groups in host memory: host_of[bank] */
+    struct wefti_ep_host *host_of[WEFTI_EP_BANKS_MAX];
     struct wefti_ep_device *device;
     struct wefti_ep_between *between; /* on GPUs, of a group of several domains, in place of `device` */
     weft_world *world;
@@ -46,21 +46,22 @@ struct weft_ep {
     unsigned char *late; /* [R] not 0: named by the last wait that ended without it */
     unsigned char *masked; /* [R] not 0: masked */
     uint64_t *mask_words; /* `masked` as bits, for other threads */
-    /* NULL, or of each channel the words that say it where kernels mask, too: wefti_ep_take_masks makes the others the
-     * same */
-    uint64_t *mask_told[WEFTI_EP_CHANNELS_MAX];
+    /* Where kernels mask ranks by themselves (WEFT_EP_MASK_ON_TIMEOUT, GPUs): of each bank the words, as mask_words, in
+     * which its kernels tell whom. Else NULL. wefti_ep_take_masks takes them over into the fields above. */
+    uint64_t *mask_told[WEFTI_EP_BANKS_MAX];
     unsigned char *windows; /* NULL, or symmetric memory of config.windows times wefti_ep_window_pitch bytes */
     struct wefti_ep_made *made; /* NULL, or which routings lie where (route.c) */
     uint64_t *stats; /* NULL, or L rows of experts, R waits of dispatches, R of combines, and both their numbers */
     weft_ep_route *routes; /* those that are not destroyed */
-    /* Calls take channels in turn, so that two pairs of halves may be outstanding: of each channel the pair whose recv
-     * is to come, whose it is, and the stream of its send. */
-    int channel; /* of the call that runs, or ran last */
-    uint64_t *started; /* [1] calls begun: number n is on channel n % channels. Backends without channels leave it 0 */
-    wefti_ep_half half[WEFTI_EP_CHANNELS_MAX];
-    const weft_ep_route *half_route[WEFTI_EP_CHANNELS_MAX];
-    const weft_stream *half_stream[WEFTI_EP_CHANNELS_MAX];
-    int half_routes[WEFTI_EP_CHANNELS_MAX]; /* it makes the routing of its route, or brings it weights */
+    /* A bank is all memory that a call works in: flags, counts, staged rows. With pairs_max of 2 a group has two, which
+     * calls take in turn, so that two pairs of halves may be outstanding; else one. */
+    int bank; /* of the call that runs, or ran last */
+    uint64_t *started; /* [1] calls begun: number n is on bank n % banks. Backends without banks leave it 0 */
+    /* Of each bank the pair whose recv is to come, its route, and the stream of its send: */
+    wefti_ep_half half[WEFTI_EP_BANKS_MAX];
+    const weft_ep_route *half_route[WEFTI_EP_BANKS_MAX];
+    const weft_stream *half_stream[WEFTI_EP_BANKS_MAX];
+    int half_routes[WEFTI_EP_BANKS_MAX]; /* it makes the routing of its route, or brings it weights */
     int is_parted; /* limits may have grown on some ranks and on others not */
     weft_status dead; /* why no call can work any more, or WEFT_OK */
     uint32_t busy; /* a thread is in a call; debug builds check it */
@@ -83,18 +84,18 @@ weft_status wefti_ep_bytes(const weft_ep_config *config, int ranks, const struct
 /* WEFT_OK, or what a dead group's calls return. */
 weft_status wefti_ep_check_alive(const weft_ep *ep, const char *call);
 
-/* The same, whether the next channel is free, and whether the backend takes the stream. */
+/* The same, whether the next bank is free, and whether the backend takes the stream. */
 weft_status wefti_ep_check_call(const weft_ep *ep, const weft_stream *stream, const char *call);
 
 /* Whether the backend takes the stream. */
 weft_status wefti_ep_check_stream(const weft_ep *ep, const weft_stream *stream, const char *call);
 
-/* Begin a collective call on a group that is alive, on the next channel. In debug builds WEFT_ERR_STATE when another
+/* Begin a collective call on a group that is alive, on the next bank. In debug builds WEFT_ERR_STATE when another
  * thread is inside. */
 weft_status wefti_ep_enter(weft_ep *ep, const char *call);
 
-/* The same of a recv, on the channel of its send. */
-weft_status wefti_ep_enter_half(weft_ep *ep, int channel, const char *call);
+/* The same of a recv, on the bank of its send. */
+weft_status wefti_ep_enter_half(weft_ep *ep, int bank, const char *call);
 
 /* Another part of the call begins, for the timeline. */
 static inline void wefti_ep_stage(weft_ep *ep, const char *name)
@@ -105,31 +106,31 @@ static inline void wefti_ep_stage(weft_ep *ep, const char *name)
 /* End it. A status that leaves ranks apart kills the group; returns `status`. */
 weft_status wefti_ep_leave(weft_ep *ep, weft_status status);
 
-static inline int wefti_ep_channels(const weft_ep *ep)
+static inline int wefti_ep_banks(const weft_ep *ep)
 {
     return ep->config.pairs_max == 2 ? 2 : 1;
 }
 
-/* The channel of the next call. */
-static inline int wefti_ep_next_channel(const weft_ep *ep)
+/* The bank of the next call. */
+static inline int wefti_ep_next_bank(const weft_ep *ep)
 {
-    return (int)((*ep->started + 1) % (unsigned)wefti_ep_channels(ep));
+    return (int)((*ep->started + 1) % (unsigned)wefti_ep_banks(ep));
 }
 
 /* A send returned `status`: if WEFT_OK, its recv is to come. */
 static inline void wefti_ep_open_half(weft_ep *ep, wefti_ep_half half, const weft_ep_route *route,
                                       const weft_stream *stream, weft_status status)
 {
-    ep->half[ep->channel] = status == WEFT_OK ? half : WEFTI_EP_HALF_NONE;
-    ep->half_route[ep->channel] = status == WEFT_OK ? route : NULL;
-    ep->half_stream[ep->channel] = stream;
-    ep->half_routes[ep->channel] = 0;
+    ep->half[ep->bank] = status == WEFT_OK ? half : WEFTI_EP_HALF_NONE;
+    ep->half_route[ep->bank] = status == WEFT_OK ? route : NULL;
+    ep->half_stream[ep->bank] = stream;
+    ep->half_routes[ep->bank] = 0;
 }
 
 /* Close the open halves of all pairs. */
 static inline void wefti_ep_close_halves(weft_ep *ep)
 {
-    for (int i = 0; i < WEFTI_EP_CHANNELS_MAX; i++) {
+    for (int i = 0; i < WEFTI_EP_BANKS_MAX; i++) {
         ep->half[i] = WEFTI_EP_HALF_NONE;
         ep->half_route[i] = NULL;
     }
@@ -139,8 +140,8 @@ static inline void wefti_ep_close_halves(weft_ep *ep)
 static inline void wefti_ep_end_half(weft_ep *ep, weft_status status)
 {
     if (status != WEFT_ERR_STATE && status != WEFT_ERR_UNSUPPORTED) {
-        ep->half[ep->channel] = WEFTI_EP_HALF_NONE;
-        ep->half_route[ep->channel] = NULL;
+        ep->half[ep->bank] = WEFTI_EP_HALF_NONE;
+        ep->half_route[ep->bank] = NULL;
     }
 }
 
@@ -168,22 +169,23 @@ static inline void wefti_ep_set_masked(const weft_ep *ep, int rank, int masked)
     uint64_t word = ep->mask_words[rank / 64];
     ep->masked[rank] = masked != 0;
     wefti_st64(&ep->mask_words[rank / 64], masked ? word | bit : word & ~bit, WEFTI_RELEASE);
-    for (int channel = 0; channel < WEFTI_EP_CHANNELS_MAX && ep->mask_told[channel] != NULL; channel++) {
-        wefti_st64(&ep->mask_told[channel][rank / 64], ep->mask_words[rank / 64], WEFTI_RELEASE);
+    for (int bank = 0; bank < WEFTI_EP_BANKS_MAX && ep->mask_told[bank] != NULL; bank++) {
+        wefti_st64(&ep->mask_told[bank][rank / 64], ep->mask_words[rank / 64], WEFTI_RELEASE);
     }
 }
 
-/* Whom of ranks 64 * word and on kernels have masked, on any channel, as bits. Any thread. */
+/* Which of the ranks from 64 * word on kernels have masked, on any bank, as bits. Any thread. */
 static inline uint64_t wefti_ep_told_masks(const weft_ep *ep, int word)
 {
     uint64_t told = 0;
-    for (int channel = 0; channel < WEFTI_EP_CHANNELS_MAX && ep->mask_told[channel] != NULL; channel++) {
-        told |= wefti_ld64(&ep->mask_told[channel][word], WEFTI_ACQUIRE);
+    for (int bank = 0; bank < WEFTI_EP_BANKS_MAX && ep->mask_told[bank] != NULL; bank++) {
+        told |= wefti_ld64(&ep->mask_told[bank][word], WEFTI_ACQUIRE);
     }
     return told;
 }
 
-/* The words that are read by others: of one channel those of its kernels have all. */
+/* The words that weft_ep_mask_words gives a program. Of a group with one bank those of its kernels, which have what the
+ * host masks, too (wefti_ep_set_masked); of two banks neither has what kernels of the other mask. */
 static inline const uint64_t *wefti_ep_mask_words(const weft_ep *ep)
 {
     return ep->mask_told[0] != NULL && ep->mask_told[1] == NULL ? ep->mask_told[0] : ep->mask_words;

@@ -35,7 +35,7 @@ int wefti_ep_need_exceeds(const weft_ep *ep, const wefti_ep_need *need)
 
 unsigned wefti_ep_holds(const weft_ep *ep)
 {
-    const wefti_ep_half beside = wefti_ep_channels(ep) == 2 ? ep->half[1 - ep->channel] : WEFTI_EP_HALF_NONE;
+    const wefti_ep_half beside = wefti_ep_banks(ep) == 2 ? ep->half[1 - ep->bank] : WEFTI_EP_HALF_NONE;
     const int is_captured = ep->backend->is_captured != NULL && ep->backend->is_captured(ep);
     return (memchr(ep->masked, 1, (size_t)ep->ranks) != NULL ? WEFTI_EP_HOLD_MASKED : 0u) |
            (beside != WEFTI_EP_HALF_NONE ? WEFTI_EP_HOLD_PAIR : 0u) | (is_captured ? WEFTI_EP_HOLD_CAPTURED : 0u);

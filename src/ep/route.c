@@ -414,18 +414,18 @@ weft_status wefti_ep_check_unused(const weft_ep_route *route, const char *call)
 }
 
 weft_status wefti_ep_check_half(const weft_ep_route *route, wefti_ep_half half, const weft_stream *stream,
-                                const char *call, int *channel)
+                                const char *call, int *bank)
 {
     if (!wefti_ep_route_is_alive(route)) {
         return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument 'route' is NULL or destroyed", call);
     }
     const weft_ep *ep = route->ep;
     WEFT_TRY(wefti_ep_check_alive(ep, call));
-    *channel = wefti_ep_next_channel(ep); /* of the older of two */
-    if (ep->half[*channel] != half || ep->half_route[*channel] != route) {
-        *channel = wefti_ep_channels(ep) - 1 - *channel;
+    *bank = wefti_ep_next_bank(ep); /* of the older of two */
+    if (ep->half[*bank] != half || ep->half_route[*bank] != route) {
+        *bank = wefti_ep_banks(ep) - 1 - *bank;
     }
-    if (ep->half[*channel] != half || ep->half_route[*channel] != route) {
+    if (ep->half[*bank] != half || ep->half_route[*bank] != route) {
         return wefti_error(WEFT_ERR_STATE, "%s: no send of this route waits for it; call the send first", call);
     }
     return wefti_ep_check_stream(ep, stream, call);

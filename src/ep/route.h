@@ -47,9 +47,9 @@ weft_status wefti_ep_route_check(const weft_ep_route *route, const char *call);
 /* Whether no pair of halves of the route is outstanding. */
 weft_status wefti_ep_check_unused(const weft_ep_route *route, const char *call);
 
-/* Whether the second half of `half` may be called on the route now, and on which channel. */
+/* Whether the second half of `half` may be called on the route now, and on which bank. */
 weft_status wefti_ep_check_half(const weft_ep_route *route, wefti_ep_half half, const weft_stream *stream,
-                                const char *call, int *channel);
+                                const char *call, int *bank);
 
 /* Tokens go to ranks: choice k is rank k. */
 static inline int wefti_ep_plan_is_by_rank(const weft_ep_plan *plan)

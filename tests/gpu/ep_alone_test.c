@@ -247,7 +247,7 @@ static void back_in_step(weft_world *world, int which)
     config.pairs_max = pairs;
     ep_rig_open_with(&rig, world, (weft_ep_layout)(which % 2), &config, 0);
     ep_rig_expect_step(&rig);
-    for (int i = 0; i < which / 4; i++) { /* the next call is of the other channel */
+    for (int i = 0; i < which / 4; i++) { /* the next call is of the other bank */
         CHECK_OK(weft_ep_route_update(rig.route, &rig.choices, NULL));
         CHECK_STATUS(ep_rig_status(&rig), WEFT_OK);
     }
@@ -274,7 +274,7 @@ static void back_in_step(weft_world *world, int which)
     if (rig.rank == 1) {
         CHECK_OK(weft_ep_calls(rig.ep, &own));
         CHECK(pairs == 2 ? own < calls : own + 3 == calls);
-        CHECK_STATUS(weft_ep_rejoin(rig.ep, pairs == 2 ? own - 2 : own - 1), WEFT_ERR_ARGUMENT); /* of one channel */
+        CHECK_STATUS(weft_ep_rejoin(rig.ep, pairs == 2 ? own - 2 : own - 1), WEFT_ERR_ARGUMENT); /* of one bank */
         CHECK_OK(weft_ep_mask(rig.ep, 0, 0)); /* as it may have; joining takes it back */
         CHECK_OK(weft_ep_rejoin(rig.ep, calls));
         CHECK_STATUS(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL), WEFT_ERR_STATE);

@@ -212,7 +212,7 @@ static void grow_pairs(weft_world *world, int which)
     plan.topk = EP_RIG_TOPK;
     open_rig(&rig, world, WEFT_EP_RANK_MAJOR, 2, 0);
     CHECK_OK(weft_ep_route_create(rig.ep, &plan, NULL, &other));
-    for (int tokens = 1; tokens < 4; tokens++) { /* on either channel */
+    for (int tokens = 1; tokens < 4; tokens++) { /* on either bank */
         fresh(&rig, rig.route, tokens, 4 * tokens);
         combine(&rig, rig.route, tokens, 4 * tokens);
         expect_limits(&rig, tokens, EP_RIG_TOPK, 16 * (size_t)tokens);
@@ -400,7 +400,7 @@ static void lose(weft_world *world, int which)
         }
         CHECK_OK(dispatch(&rig, rig.route, EP_RIG_HIDDEN));
         CHECK_STATUS(ep_rig_status(&rig), WEFT_OK);
-        for (int i = 0; i < which; i++) { /* so that channels have calls of their own */
+        for (int i = 0; i < which; i++) { /* so that banks have calls of their own */
             fresh(&rig, rig.route, 1, EP_RIG_HIDDEN);
             CHECK_STATUS(ep_rig_status(&rig), WEFT_OK);
         }
@@ -421,7 +421,7 @@ static void lose(weft_world *world, int which)
     if (rig.rank == 1) { /* it comes back, and limits grow again */
         uint64_t own = 0;
         CHECK_OK(weft_ep_calls(rig.ep, &own));
-        CHECK_STATUS(weft_ep_rejoin(rig.ep, pairs == 2 ? own - 2 : own - 1), WEFT_ERR_ARGUMENT); /* of one channel */
+        CHECK_STATUS(weft_ep_rejoin(rig.ep, pairs == 2 ? own - 2 : own - 1), WEFT_ERR_ARGUMENT); /* of one bank */
         CHECK_OK(weft_ep_rejoin(rig.ep, calls));
     } else {
         CHECK_OK(weft_ep_mask(rig.ep, 1, 1));

@@ -320,9 +320,9 @@ static void others_fail(weft_world *world, int which)
     come_back(&rig, 0);
 }
 
-/* With two channels: who is masked on one is not waited for on the other, in no call and no half. which: by source, by
+/* With two banks: who is masked on one is not waited for on the other, in no call and no half. which: by source, by
  * expert; with another pair outstanding when the rank is masked. */
-static void two_channels(weft_world *world, int which)
+static void two_banks(weft_world *world, int which)
 {
     ep_rig rig;
     weft_ep_config config = ep_rig_config();
@@ -368,7 +368,7 @@ static void two_channels(weft_world *world, int which)
 static void passing(void **state)
 {
     static const ep_rig_case cases[] = {
-        {dispatch_alone, 4}, {combine_alone, 4}, {rows_lost, 4}, {others_fail, 1}, {two_channels, 4}};
+        {dispatch_alone, 4}, {combine_alone, 4}, {rows_lost, 4}, {others_fail, 1}, {two_banks, 4}};
     (void)state;
     ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});
 }
@@ -520,7 +520,7 @@ static void passing_of_more_ranks(void **state)
 static void passing_of_many(void **state)
 {
     static const ep_rig_case cases[] = {{dispatch_alone, 4},     {combine_alone, 4}, {stopped_in_dispatch, 6},
-                                        {stopped_in_combine, 2}, {others_fail, 1},   {two_channels, 4}};
+                                        {stopped_in_combine, 2}, {others_fail, 1},   {two_banks, 4}};
     (void)state;
     assert_int_equal(setenv("WEFT_EP_FEW_RANKS", "0", 1), 0);
     ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});

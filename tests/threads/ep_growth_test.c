@@ -280,7 +280,7 @@ static void grow_pairs(weft_world *world, void *context)
     weft_ep_route *other = NULL;
     plan.topk = PES;
     CHECK_OK(weft_ep_route_create(r->ep, &plan, NULL, &other));
-    for (int calls = 0; calls < 3; calls++) { /* on either channel */
+    for (int calls = 0; calls < 3; calls++) { /* on either bank */
         int tokens = 2 + 3 * calls + r->rank;
         weft_ep_choices choices = choices_of(tokens);
         CHECK_OK(weft_ep_route_update(r->route, &choices, NULL));
@@ -378,7 +378,7 @@ static void come_back(weft_world *world, void *context)
     weft_ep_config config = config_of((size_t)1 << 24);
     config.pairs_max = *(const int *)context;
     rig *r = open_rig_with(world, &config);
-    for (int tokens = 2; tokens < 4; tokens++) { /* on either channel, each growing */
+    for (int tokens = 2; tokens < 4; tokens++) { /* on either bank, each growing */
         const weft_ep_choices choices = choices_of(tokens);
         CHECK_OK(weft_ep_route_update(r->route, &choices, NULL));
         go_on(r, tokens, 4 * tokens);

@@ -173,17 +173,16 @@ static void mask_awaited(wefti_ep_arrivals *arrivals, int index)
     }
 }
 
-/* Whether a rank, which is near, has not ended all calls before this one, on either channel. */
+/* Whether a rank, which is near, has not ended all calls before this one, on either bank. */
 static int has_not_ended_before(const wefti_ep_arrivals *arrivals, int rank, uint64_t ended)
 {
     const weft_ep *ep = arrivals->ep;
-    int channels = wefti_ep_channels(ep);
-    if (ended + (uint64_t)channels < arrivals->epoch) {
+    int banks = wefti_ep_banks(ep);
+    if (ended + (uint64_t)banks < arrivals->epoch) {
         return 1;
     }
-    const wefti_ep_host *other = ep->host_of[channels - 1 - ep->channel];
-    return channels == 2 &&
-           wefti_ld64(other->peers[rank].near + other->layout.epoch, WEFTI_ACQUIRE) + 1 < arrivals->epoch;
+    const wefti_ep_host *other = ep->host_of[banks - 1 - ep->bank];
+    return banks == 2 && wefti_ld64(other->peers[rank].near + other->layout.epoch, WEFTI_ACQUIRE) + 1 < arrivals->epoch;
 }
 
 /* Whether a rank that is awaited is in this call, or still in an earlier one, and so may wait for one that is gone. In
@@ -336,7 +335,7 @@ static weft_status look_ahead(wefti_ep_arrivals *arrivals)
         mask_awaited(arrivals, (int)((arrivals->next_look - 1) % (unsigned)arrivals->count));
         return WEFT_OK;
     }
-    wefti_st64(host->base + host->layout.epoch, epoch - (uint64_t)wefti_ep_channels(arrivals->ep), WEFTI_RELAXED);
+    wefti_st64(host->base + host->layout.epoch, epoch - (uint64_t)wefti_ep_banks(arrivals->ep), WEFTI_RELAXED);
     *arrivals->ep->started = epoch - 1;
     return wefti_error(WEFT_ERR_MISMATCH,
                        "%s: PE %d has gone on from call %" PRIu64 " of the group to call %" PRIu64

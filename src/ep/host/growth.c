@@ -3,13 +3,13 @@
 #include "ep/agreement.h"
 #include "weft.h"
 
-/* The group is as after the calls that have been made; the next one is on this call's channel again. */
+/* The group is as after the calls that have been made; the next one is on this call's bank again. */
 static void number_calls(const weft_ep *ep)
 {
-    const uint64_t channels = (uint64_t)wefti_ep_channels(ep);
-    *ep->started += channels - 1;
-    for (uint64_t i = 0; i < channels && i < *ep->started; i++) {
-        wefti_ep_host *host = ep->host_of[(*ep->started - i) % channels];
+    const uint64_t banks = (uint64_t)wefti_ep_banks(ep);
+    *ep->started += banks - 1;
+    for (uint64_t i = 0; i < banks && i < *ep->started; i++) {
+        wefti_ep_host *host = ep->host_of[(*ep->started - i) % banks];
         wefti_st64(host->base + host->layout.epoch, *ep->started - i, WEFTI_RELAXED);
     }
 }
@@ -22,19 +22,19 @@ static weft_status open_memory(weft_ep *ep, const char *call)
     return ep->backend->group_open(ep);
 }
 
-static void swap_host_of(weft_ep *ep, wefti_ep_host *hosts[WEFTI_EP_CHANNELS_MAX])
+static void swap_host_of(weft_ep *ep, wefti_ep_host *hosts[WEFTI_EP_BANKS_MAX])
 {
-    for (int i = 0; i < WEFTI_EP_CHANNELS_MAX; i++) {
+    for (int i = 0; i < WEFTI_EP_BANKS_MAX; i++) {
         wefti_ep_host *other = ep->host_of[i];
         ep->host_of[i] = hosts[i];
         hosts[i] = other;
     }
-    ep->host = ep->host_of[ep->channel];
+    ep->host = ep->host_of[ep->bank];
 }
 
 weft_status wefti_ep_host_grow(weft_ep *ep, const char *call)
 {
-    wefti_ep_host *hosts[WEFTI_EP_CHANNELS_MAX] = {NULL};
+    wefti_ep_host *hosts[WEFTI_EP_BANKS_MAX] = {NULL};
     swap_host_of(ep, hosts); /* hosts: the old ones */
     weft_status status = open_memory(ep, call);
     if (status != WEFT_OK) {

@@ -41,11 +41,11 @@ static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
     memset(&host, 0, sizeof host);
     ep->host = &host;
     set_limits(ep);
-    size_t channels = (size_t)wefti_ep_channels(ep);
-    memory->symmetric_bytes = channels * host.layout.bytes;
-    memory->staging_bytes = channels * (host.layout.bytes - host.layout.rows);
+    size_t banks = (size_t)wefti_ep_banks(ep);
+    memory->symmetric_bytes = banks * host.layout.bytes;
+    memory->staging_bytes = banks * (host.layout.bytes - host.layout.rows);
     memory->low_latency_bytes = 0;
-    memory->private_bytes = channels * (wefti_ep_scratch_bytes(ep) + wefti_ep_crossing_bytes(ep));
+    memory->private_bytes = banks * (wefti_ep_scratch_bytes(ep) + wefti_ep_crossing_bytes(ep));
     ep->host = before;
     return WEFT_OK;
 }
@@ -62,13 +62,13 @@ static weft_status init_peers(weft_ep *ep)
     return WEFT_OK;
 }
 
-static weft_status channel_init(weft_ep *ep, int channel)
+static weft_status bank_init(weft_ep *ep, int bank)
 {
     ep->host = wefti_alloc_zeroed(1, sizeof *ep->host);
     if (ep->host == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for the group");
     }
-    ep->host_of[channel] = ep->host;
+    ep->host_of[bank] = ep->host;
     set_limits(ep);
     ep->host->push = wefti_alloc_zeroed(1, sizeof *ep->host->push);
     ep->host->pull = wefti_alloc_zeroed(1, sizeof *ep->host->pull);
@@ -82,13 +82,13 @@ static weft_status channel_init(weft_ep *ep, int channel)
 
 static weft_status group_init(weft_ep *ep)
 {
-    for (int channel = wefti_ep_channels(ep) - 1; channel >= 0; channel--) {
-        WEFT_TRY(channel_init(ep, channel));
+    for (int bank = wefti_ep_banks(ep) - 1; bank >= 0; bank--) {
+        WEFT_TRY(bank_init(ep, bank));
     }
     return WEFT_OK;
 }
 
-static void channel_open(const weft_ep *ep, wefti_ep_host *host, unsigned char *base)
+static void bank_open(const weft_ep *ep, wefti_ep_host *host, unsigned char *base)
 {
     host->base = base;
     wefti_zero(host->base, host->layout.words_bytes);
@@ -100,11 +100,11 @@ static void channel_open(const weft_ep *ep, wefti_ep_host *host, unsigned char *
 /* Flags are zero on all ranks before any rank may write one. */
 static weft_status group_open(weft_ep *ep)
 {
-    size_t bytes = ep->host->layout.bytes; /* of a channel, a multiple of cache lines */
+    size_t bytes = ep->host->layout.bytes; /* of a bank, a multiple of cache lines */
     void *block;
-    WEFT_TRY(weft_team_malloc(ep->team, (size_t)wefti_ep_channels(ep) * bytes, &block));
-    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
-        channel_open(ep, ep->host_of[channel], (unsigned char *)block + (size_t)channel * bytes);
+    WEFT_TRY(weft_team_malloc(ep->team, (size_t)wefti_ep_banks(ep) * bytes, &block));
+    for (int bank = 0; bank < wefti_ep_banks(ep); bank++) {
+        bank_open(ep, ep->host_of[bank], (unsigned char *)block + (size_t)bank * bytes);
     }
     return weft_team_barrier(ep->team);
 }
@@ -116,8 +116,8 @@ static weft_status group_close(weft_ep *ep)
 
 static void group_fini(weft_ep *ep)
 {
-    for (int channel = 0; channel < WEFTI_EP_CHANNELS_MAX; channel++) {
-        wefti_ep_host *host = ep->host_of[channel];
+    for (int bank = 0; bank < WEFTI_EP_BANKS_MAX; bank++) {
+        wefti_ep_host *host = ep->host_of[bank];
         if (host != NULL) {
             wefti_ep_scratch_fini(&host->scratch);
             wefti_free(host->peers);
@@ -144,7 +144,7 @@ static weft_status calls(const weft_ep *ep, uint64_t *calls)
     return WEFT_OK;
 }
 
-/* The last call of each channel, if there was one, has ended. */
+/* The last call of each bank, if there was one, has ended. */
 static weft_status rejoin(weft_ep *ep, uint64_t calls)
 {
     if (calls < *ep->started) {
@@ -153,8 +153,8 @@ static weft_status rejoin(weft_ep *ep, uint64_t calls)
                            (unsigned long long)calls, (unsigned long long)*ep->started);
     }
     *ep->started = calls;
-    for (uint64_t i = 0; i < (uint64_t)wefti_ep_channels(ep) && i < calls; i++) {
-        wefti_ep_host *host = ep->host_of[(calls - i) % (uint64_t)wefti_ep_channels(ep)];
+    for (uint64_t i = 0; i < (uint64_t)wefti_ep_banks(ep) && i < calls; i++) {
+        wefti_ep_host *host = ep->host_of[(calls - i) % (uint64_t)wefti_ep_banks(ep)];
         wefti_st64(host->base + host->layout.epoch, calls - i, WEFTI_RELAXED);
     }
     return WEFT_OK;

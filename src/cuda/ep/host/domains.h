@@ -69,7 +69,7 @@ typedef struct wefti_ep_between_route {
     weft_ep_route *inner;
     const int32_t *inner_rows; /* of the inner routing, or of a direct one: how many have been received */
     int tokens_least; /* T of the last routing is at least so much */
-    wefti_ep_between_half half[WEFTI_EP_CHANNELS_MAX]; /* by the channel of the send */
+    wefti_ep_between_half half[WEFTI_EP_BANKS_MAX]; /* by the bank of the send */
 } wefti_ep_between_route;
 
 /* Tokens that a rank sends in its domain, at most. */

@@ -73,8 +73,8 @@ static int direct_blocks(const weft_ep_route *route, int sms)
 /* Calls have the group's memory in common, so beside a pair that is outstanding the stream orders them. */
 static weft_status check_pairs(const weft_ep *ep, const weft_stream *stream, const char *call)
 {
-    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
-        if (ep->half[channel] != WEFTI_EP_HALF_NONE && ep->half_stream[channel] != stream) {
+    for (int bank = 0; bank < wefti_ep_banks(ep); bank++) {
+        if (ep->half[bank] != WEFTI_EP_HALF_NONE && ep->half_stream[bank] != stream) {
             return wefti_error(WEFT_ERR_UNSUPPORTED,
                                "%s: a pair of halves is outstanding on another stream; beside it a group of several "
                                "domains on GPUs has calls on its stream only. Give that stream, or call its recv first",
@@ -88,7 +88,7 @@ static weft_status check_pairs(const weft_ep *ep, const weft_stream *stream, con
  * in the order of these rows come. */
 static int leaves_with_send(const weft_ep_route *route)
 {
-    return route->between->is_direct && wefti_ep_channels(route->ep) == 1;
+    return route->between->is_direct && wefti_ep_banks(route->ep) == 1;
 }
 
 /* What is left of a pair of halves for its recv. */
@@ -97,7 +97,7 @@ static wefti_cuda_ep_phase phase_of_recv(const wefti_ep_between_half *half)
     return half->has_left ? WEFTI_CUDA_EP_RECV : WEFTI_CUDA_EP_FUSED;
 }
 
-/* A call but a recv has been made: the next one is on the other channel, if there are two. */
+/* A call but a recv has been made: the next one is on the other bank, if there are two. */
 static weft_status made(const weft_ep *ep, weft_status status)
 {
     *ep->started += status == WEFT_OK;
@@ -341,7 +341,7 @@ weft_status wefti_ep_between_dispatch_send(weft_ep_route *route, const weft_ep_c
                                            const weft_ep_received *out, weft_stream *stream)
 {
     static const char call[] = "weft_ep_dispatch_send";
-    wefti_ep_between_half *half = &route->between->half[route->ep->channel];
+    wefti_ep_between_half *half = &route->between->half[route->ep->bank];
     WEFT_TRY(check_pairs(route->ep, stream, call));
     WEFT_TRY(check_dispatch(route, fresh, in, out, call));
     WEFT_TRY(wefti_ep_between_status(route->ep, call));
@@ -365,7 +365,7 @@ weft_status wefti_ep_between_dispatch_send(weft_ep_route *route, const weft_ep_c
 static weft_status check_recv_stream(const weft_ep_route *route, const weft_stream *stream, const char *call)
 {
     const weft_ep *ep = route->ep;
-    return stream == ep->half_stream[ep->channel]
+    return stream == ep->half_stream[ep->bank]
                ? WEFT_OK
                : wefti_error(WEFT_ERR_UNSUPPORTED,
                              "%s: the stream is not that of the send; a group of several domains on GPUs receives on "
@@ -376,7 +376,7 @@ static weft_status check_recv_stream(const weft_ep_route *route, const weft_stre
 weft_status wefti_ep_between_dispatch_recv(weft_ep_route *route, weft_stream *stream)
 {
     static const char call[] = "weft_ep_dispatch_recv";
-    const wefti_ep_between_half *half = &route->between->half[route->ep->channel];
+    const wefti_ep_between_half *half = &route->between->half[route->ep->bank];
     WEFT_TRY(check_recv_stream(route, stream, call));
     const move of = {.kind = WEFTI_CUDA_EP_DISPATCH_HALVES,
                      .brings_weights = half->is_weighed,
@@ -575,7 +575,7 @@ weft_status wefti_ep_between_combine_send(weft_ep_route *route, const weft_ep_ro
                                           const wefti_ep_combining *combining, weft_stream *stream)
 {
     static const char call[] = "weft_ep_combine_send";
-    wefti_ep_between_half *half = &route->between->half[route->ep->channel];
+    wefti_ep_between_half *half = &route->between->half[route->ep->bank];
     WEFT_TRY(check_pairs(route->ep, stream, call));
     WEFT_TRY(check_combine(route, out, combining, call));
     WEFT_TRY(check_values(route, combining, call));
@@ -592,7 +592,7 @@ weft_status wefti_ep_between_combine_send(weft_ep_route *route, const weft_ep_ro
 weft_status wefti_ep_between_combine_recv(weft_ep_route *route, weft_stream *stream)
 {
     static const char call[] = "weft_ep_combine_recv";
-    const wefti_ep_between_half *half = &route->between->half[route->ep->channel];
+    const wefti_ep_between_half *half = &route->between->half[route->ep->bank];
     const sum what = {
         .kind = WEFTI_CUDA_EP_COMBINE_HALVES, .phase = phase_of_recv(half), .of = values_of(&half->combining)};
     WEFT_TRY(check_recv_stream(route, stream, call));

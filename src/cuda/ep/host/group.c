@@ -77,10 +77,10 @@ static weft_status make_pool(wefti_cuda *cuda)
 static weft_status make_events(weft_ep *ep)
 {
     const wefti_cuda_driver *driver = &ep->device->cuda->driver;
-    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
-        WEFT_TRY(wefti_cuda_check(driver, driver->cuEventCreate(&ep->device->sent[channel], CU_EVENT_DISABLE_TIMING),
+    for (int bank = 0; bank < wefti_ep_banks(ep); bank++) {
+        WEFT_TRY(wefti_cuda_check(driver, driver->cuEventCreate(&ep->device->sent[bank], CU_EVENT_DISABLE_TIMING),
                                   "cuEventCreate"));
-        WEFT_TRY(wefti_cuda_check(driver, driver->cuEventCreate(&ep->device->last[channel], CU_EVENT_DISABLE_TIMING),
+        WEFT_TRY(wefti_cuda_check(driver, driver->cuEventCreate(&ep->device->last[bank], CU_EVENT_DISABLE_TIMING),
                                   "cuEventCreate"));
     }
     return WEFT_OK;
@@ -96,9 +96,9 @@ static void destroy_event(const wefti_cuda *cuda, CUevent event)
 
 static void destroy_events(const wefti_ep_device *device)
 {
-    for (int channel = 0; channel < WEFTI_EP_CHANNELS_MAX; channel++) {
-        destroy_event(device->cuda, device->sent[channel]);
-        destroy_event(device->cuda, device->last[channel]);
+    for (int bank = 0; bank < WEFTI_EP_BANKS_MAX; bank++) {
+        destroy_event(device->cuda, device->sent[bank]);
+        destroy_event(device->cuda, device->last[bank]);
     }
 }
 
@@ -188,7 +188,7 @@ static weft_status check_eager(const weft_ep *ep)
 /* The bytes of all areas of a rank, and of what lies behind them. */
 static uint64_t block_bytes(const weft_ep *ep)
 {
-    return (uint64_t)wefti_ep_channels(ep) * ep->device->group[0].at.bytes +
+    return (uint64_t)wefti_ep_banks(ep) * ep->device->group[0].at.bytes +
            wefti_cuda_ep_stats_words(ep) * sizeof(uint64_t);
 }
 
@@ -201,11 +201,10 @@ static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
     device.kind = wefti_cuda_ep_find_kind(ep);
     ep->device = &device;
     set_limits(ep);
-    const uint64_t channels = (uint64_t)wefti_ep_channels(ep);
+    const uint64_t banks = (uint64_t)wefti_ep_banks(ep);
     memory->symmetric_bytes = block_bytes(ep);
-    memory->staging_bytes = channels * staged_bytes(ep);
-    memory->low_latency_bytes =
-        channels * (device.group[0].at.bytes - device.kind->layout(ep, staged_bytes(ep), 0).bytes);
+    memory->staging_bytes = banks * staged_bytes(ep);
+    memory->low_latency_bytes = banks * (device.group[0].at.bytes - device.kind->layout(ep, staged_bytes(ep), 0).bytes);
     memory->private_bytes = 0;
     weft_status status = check_passing(ep);
     status = status == WEFT_OK ? check_eager(ep) : status;
@@ -298,10 +297,10 @@ static weft_status find_areas(weft_ep *ep, wefti_cuda_ep_directory *directory)
         int pe = weft_team_translate(ep->team, rank, weft_team_world(ep->world));
         const uint64_t area = wefti_cuda_locate(&device->cuda->base, device->area, pe, &left);
         device->pe_of[rank] = pe;
-        for (int channel = 0; channel < WEFTI_EP_CHANNELS_MAX; channel++) {
-            const uint64_t of_channel = area + (uint64_t)channel * device->group[0].at.bytes;
-            device->kind->set_rank(&device->group[channel], &directory[channel], rank, pe, of_channel);
-            device->own_area[channel] = rank == ep->rank ? of_channel : device->own_area[channel];
+        for (int bank = 0; bank < WEFTI_EP_BANKS_MAX; bank++) {
+            const uint64_t of_bank = area + (uint64_t)bank * device->group[0].at.bytes;
+            device->kind->set_rank(&device->group[bank], &directory[bank], rank, pe, of_bank);
+            device->own_area[bank] = rank == ep->rank ? of_bank : device->own_area[bank];
         }
         if (area == 0) {
             return wefti_error(WEFT_ERR_UNREACHABLE,
@@ -314,37 +313,31 @@ static weft_status find_areas(weft_ep *ep, wefti_cuda_ep_directory *directory)
     return WEFT_OK;
 }
 
-/* A failure that all ranks have alike, so that they can give memory back; after others the team is dead. */
-static int is_alike(weft_status status)
+static wefti_cuda_ep_control *control_of(const wefti_ep_device *device, int bank)
 {
-    return status != WEFT_OK && status != WEFT_ERR_TIMEOUT && status != WEFT_ERR_ABORTED && status != WEFT_ERR_PEER;
+    return (void *)(uintptr_t)(device->own_area[bank] + device->group[bank].at.control);
 }
 
-static wefti_cuda_ep_control *control_of(const wefti_ep_device *device, int channel)
+/* Calls of both banks use the tables of one route, whose words say of which call they are by its tag alone, a number
+ * of 31 bits: no two calls of the banks, which take turns, have the same one. */
+static uint64_t first_call(int bank, uint64_t calls)
 {
-    return (void *)(uintptr_t)(device->own_area[channel] + device->group[channel].at.control);
-}
-
-/* Calls of both channels use the tables of one route, whose words say of which call they are by its tag alone, a number
- * of 31 bits: no two calls of the channels, which take turns, have the same one. */
-static uint64_t first_call(int channel, uint64_t calls)
-{
-    return calls + ((uint64_t)channel << 30);
+    return calls + ((uint64_t)bank << 30);
 }
 
 /* Words that go on where others left off, of a group that is new or, `before`, had other memory. */
-static weft_status number_calls(const weft_ep *ep, int channel, const wefti_ep_device *before)
+static weft_status number_calls(const weft_ep *ep, int bank, const wefti_ep_device *before)
 {
     wefti_device *base = &ep->device->cuda->base;
-    uint64_t *words = wefti_cuda_ep_host_words(ep, channel);
+    uint64_t *words = wefti_cuda_ep_host_words(ep, bank);
     wefti_cuda_ep_control control = {.epoch = 0};
     if (before == NULL) {
         memset(words, 0, WEFTI_CUDA_EP_HOST_WORDS * sizeof *words);
-        control.epoch = first_call(channel, ep->settings.first_call);
+        control.epoch = first_call(bank, ep->settings.first_call);
     } else {
-        WEFT_TRY(wefti_cuda_copy(base, &control, control_of(before, channel), sizeof control));
+        WEFT_TRY(wefti_cuda_copy(base, &control, control_of(before, bank), sizeof control));
     }
-    return wefti_cuda_copy(base, control_of(ep->device, channel), &control, sizeof control);
+    return wefti_cuda_copy(base, control_of(ep->device, bank), &control, sizeof control);
 }
 
 /* As it was before, where it was. */
@@ -359,22 +352,22 @@ static weft_status prepare_by(weft_ep *ep, wefti_cuda_ep_directory *directory, c
 {
     wefti_ep_device *device = ep->device;
     WEFT_TRY(find_areas(ep, directory));
-    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
-        wefti_cuda_ep_group *group = &device->group[channel];
-        const uint64_t area = wefti_cuda_ep_own_area(ep, channel);
+    for (int bank = 0; bank < wefti_ep_banks(ep); bank++) {
+        wefti_cuda_ep_group *group = &device->group[bank];
+        const uint64_t area = wefti_cuda_ep_own_area(ep, bank);
         WEFT_TRY(wefti_cuda_clear(&device->cuda->base, (void *)(uintptr_t)area, group->at.cleared_bytes));
         WEFT_TRY(wefti_cuda_ep_has_eager(ep)
                      ? wefti_cuda_clear(&device->cuda->base, (void *)(uintptr_t)(area + device->eager.words[0]),
                                         device->eager.cleared_bytes)
                      : WEFT_OK);
-        WEFT_TRY(device->kind->write_directory(ep, channel, &directory[channel]));
-        WEFT_TRY(number_calls(ep, channel, before));
+        WEFT_TRY(device->kind->write_directory(ep, bank, &directory[bank]));
+        WEFT_TRY(number_calls(ep, bank, before));
         WEFT_TRY(weft_world_dev(ep->world, &group->dev));
         group->host_status =
-            (wefti_u64 *)wefti_cuda_ep_host_words(ep, channel); /* kernels have the host heap at its address */
+            (wefti_u64 *)wefti_cuda_ep_host_words(ep, bank); /* kernels have the host heap at its address */
     }
-    for (int channel = 0; channel < wefti_ep_channels(ep) && wefti_cuda_ep_passes_by(ep); channel++) {
-        ep->mask_told[channel] = &wefti_cuda_ep_host_words(ep, channel)[WEFTI_CUDA_EP_HOST_STATUS_MASKED];
+    for (int bank = 0; bank < wefti_ep_banks(ep) && wefti_cuda_ep_passes_by(ep); bank++) {
+        ep->mask_told[bank] = &wefti_cuda_ep_host_words(ep, bank)[WEFTI_CUDA_EP_HOST_STATUS_MASKED];
     }
     WEFT_TRY(ep->stats != NULL ? wefti_cuda_ep_stats_open(ep) : WEFT_OK);
     WEFT_TRY(ep->stats != NULL && before != NULL ? keep_statistics(ep, before) : WEFT_OK);
@@ -385,7 +378,7 @@ static weft_status prepare_by(weft_ep *ep, wefti_cuda_ep_directory *directory, c
 
 static weft_status prepare(weft_ep *ep, const wefti_ep_device *before)
 {
-    wefti_cuda_ep_directory *directory = wefti_alloc_zeroed(WEFTI_EP_CHANNELS_MAX, sizeof *directory);
+    wefti_cuda_ep_directory *directory = wefti_alloc_zeroed(WEFTI_EP_BANKS_MAX, sizeof *directory);
     if (directory == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, CALL ": no memory for the group");
     }
@@ -399,19 +392,19 @@ static weft_status open_area(weft_ep *ep, const wefti_ep_device *before, const c
 {
     WEFT_TRY(weft_device_team_malloc(ep->team, block_bytes(ep), &ep->device->area));
     weft_status status = wefti_ep_agree(ep->team, &ep->config, ep, prepare(ep, before), call);
-    weft_status freed = is_alike(status) ? weft_device_team_free(ep->team, ep->device->area) : WEFT_OK;
+    weft_status freed = wefti_ep_is_alike(status) ? weft_device_team_free(ep->team, ep->device->area) : WEFT_OK;
     return status != WEFT_OK ? status : freed;
 }
 
 static weft_status group_open(weft_ep *ep)
 {
     void *host_status;
-    const size_t words = (size_t)wefti_ep_channels(ep) * WEFTI_CUDA_EP_HOST_WORDS;
+    const size_t words = (size_t)wefti_ep_banks(ep) * WEFTI_CUDA_EP_HOST_WORDS;
     WEFT_TRY(wefti_ep_grows(ep) ? wefti_cuda_ep_open_meeting(ep) : WEFT_OK);
     WEFT_TRY(weft_team_malloc(ep->team, words * sizeof *ep->device->host_status, &host_status));
     ep->device->host_status = host_status;
     weft_status status = open_area(ep, NULL, CALL);
-    weft_status freed = is_alike(status) ? weft_team_free(ep->team, host_status) : WEFT_OK;
+    weft_status freed = wefti_ep_is_alike(status) ? weft_team_free(ep->team, host_status) : WEFT_OK;
     return status != WEFT_OK ? status : freed;
 }
 

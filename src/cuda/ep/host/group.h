@@ -36,7 +36,7 @@ typedef enum wefti_cuda_ep_way {
 /* The multiprocessors of groups whose calls do not overlap (weft_ep_config.claim_with). */
 typedef struct wefti_cuda_ep_claim {
     int groups; /* that share it */
-    int sms; /* the most that a route has asked for, on all channels */
+    int sms; /* the most that a route has asked for, on all banks */
     int is_guest; /* a route has asked for none */
 } wefti_cuda_ep_claim;
 
@@ -49,34 +49,34 @@ typedef struct wefti_cuda_ep_extent {
 
 typedef struct wefti_ep_device {
     wefti_cuda *cuda;
-    wefti_cuda_ep_group group[WEFTI_EP_CHANNELS_MAX]; /* as kernels get it, on each channel */
-    void *area; /* symmetric: that of the first channel, behind it that of the second */
+    wefti_cuda_ep_group group[WEFTI_EP_BANKS_MAX]; /* as kernels get it, on each bank */
+    void *area; /* symmetric: that of the first bank, behind it that of the second */
     wefti_cuda_ep_eager eager; /* in each area, for rows that leave with send */
     int pe_of[WEFTI_CUDA_EP_MANY_MAX]; /* each rank's, in the world */
     uint64_t received_max; /* M */
     wefti_cuda_ep_extent extent; /* of today's limits */
     const struct wefti_cuda_ep_kind *kind;
-    uint64_t own_area[WEFTI_EP_CHANNELS_MAX]; /* this rank's, as it addresses it */
-    uint64_t *host_status; /* in the host heap: [channels][WEFTI_CUDA_EP_HOST_WORDS] */
+    uint64_t own_area[WEFTI_EP_BANKS_MAX]; /* this rank's, as it addresses it */
+    uint64_t *host_status; /* in the host heap: [banks][WEFTI_CUDA_EP_HOST_WORDS] */
     uint32_t masked[WEFTI_CUDA_EP_MANY_WORDS]; /* ranks, as bits; the area has a copy */
-    uint64_t failed_epoch[WEFTI_EP_CHANNELS_MAX]; /* of the last failure that was masked; that of its last call */
-    uint64_t failed_last[WEFTI_EP_CHANNELS_MAX];
-    uint64_t mismatch_seen[WEFTI_EP_CHANNELS_MAX]; /* of host_status[..._MISMATCH]: reported */
+    uint64_t failed_epoch[WEFTI_EP_BANKS_MAX]; /* of the last failure that was masked; that of its last call */
+    uint64_t failed_last[WEFTI_EP_BANKS_MAX];
+    uint64_t mismatch_seen[WEFTI_EP_BANKS_MAX]; /* of host_status[..._MISMATCH]: reported */
     int sms; /* of the GPU, divided by the ranks that use it */
     wefti_cuda_ep_claim *claim;
-    CUevent sent[WEFTI_EP_CHANNELS_MAX]; /* for a recv on another stream than its send */
+    CUevent sent[WEFTI_EP_BANKS_MAX]; /* for a recv on another stream than its send */
     /* Where limits grow (growth.c): */
     weft_ep *meeting; /* a group of the host's memory, in which ranks compare calls */
     int has_met; /* they have compared one that this rank has still to make */
     int is_captured; /* a graph may have calls of the group */
     wefti_cuda_ep_extent *extents; /* of the limits that the group has had, the oldest first, without today's */
     size_t extents_count;
-    CUevent last[WEFTI_EP_CHANNELS_MAX]; /* behind the last call on a channel, if there was one: */
-    int has_last[WEFTI_EP_CHANNELS_MAX];
+    CUevent last[WEFTI_EP_BANKS_MAX]; /* behind the last call on a bank, if there was one: */
+    int has_last[WEFTI_EP_BANKS_MAX];
     uint64_t stats; /* with WEFT_EP_STATISTICS: the address behind the areas of the words that weft_ep.stats has, and of
-                       [channels][R] waits of the running calls */
+                       [banks][R] waits of the running calls */
     CUfunction statistics; /* likewise */
-    CUfunction masks; /* before each call of a group whose channels join their masks */
+    CUfunction masks; /* before each call of a group whose banks join their masks */
     CUfunction pad;
     /* [..][..][..][by expert]; NULL: there are no halves of it, or it is not there in this way, or no slots of few
      * tokens or no routes of positions in this group */
@@ -95,7 +95,7 @@ typedef struct wefti_cuda_ep_sent {
 } wefti_cuda_ep_sent;
 
 typedef struct wefti_ep_device_route {
-    wefti_cuda_ep_tables tables; /* of the first channel: wefti_cuda_ep_tables_of */
+    wefti_cuda_ep_tables tables; /* of the first bank: wefti_cuda_ep_tables_of */
     CUdeviceptr owned; /* the memory, if it is the library's */
     size_t dirty_bytes; /* of the tables, that the first call clears */
     size_t bytes; /* of the memory */
@@ -103,24 +103,24 @@ typedef struct wefti_ep_device_route {
     int tokens_least; /* T of the last routing is at least so much */
     int is_unseen; /* whether the calls that made the last routing succeeded is not known */
     int by_position; /* the choices of the last routing were positions */
-    wefti_cuda_ep_sent sent[WEFTI_EP_CHANNELS_MAX]; /* the last one on each channel */
+    wefti_cuda_ep_sent sent[WEFTI_EP_BANKS_MAX]; /* the last one on each bank */
 } wefti_ep_device_route;
 
-/* The group on the channel of the call that runs. */
+/* The group on the bank of the call that runs. */
 static inline const wefti_cuda_ep_group *wefti_cuda_ep_group_of(const weft_ep *ep)
 {
-    return &ep->device->group[ep->channel];
+    return &ep->device->group[ep->bank];
 }
 
-/* What the last send on that channel has left. */
+/* What the last send on that bank has left. */
 static inline wefti_cuda_ep_sent *wefti_cuda_ep_sent_of(const weft_ep_route *route)
 {
-    return &route->device->sent[route->ep->channel];
+    return &route->device->sent[route->ep->bank];
 }
 
-static inline uint64_t *wefti_cuda_ep_host_words(const weft_ep *ep, int channel)
+static inline uint64_t *wefti_cuda_ep_host_words(const weft_ep *ep, int bank)
 {
-    return ep->device->host_status + channel * WEFTI_CUDA_EP_HOST_WORDS;
+    return ep->device->host_status + bank * WEFTI_CUDA_EP_HOST_WORDS;
 }
 
 /* Whether low-latency calls of the group mask ranks that do not come, and go on. */
@@ -129,10 +129,10 @@ static inline int wefti_cuda_ep_passes_by(const weft_ep *ep)
     return (ep->config.flags & WEFT_EP_MASK_ON_TIMEOUT) != 0;
 }
 
-/* Whether what they mask on one channel has to be brought to the other. */
+/* Whether what they mask on one bank has to be brought to the other. */
 static inline int wefti_cuda_ep_joins_masks(const weft_ep *ep)
 {
-    return wefti_cuda_ep_passes_by(ep) && wefti_ep_channels(ep) == 2;
+    return wefti_cuda_ep_passes_by(ep) && wefti_ep_banks(ep) == 2;
 }
 
 /* Before a call that is launched next. */
@@ -150,17 +150,17 @@ static inline int wefti_cuda_ep_has_eager(const weft_ep *ep)
     return ep->device->eager.cleared_bytes != 0;
 }
 
-/* This rank's area on a channel. */
-static inline uint64_t wefti_cuda_ep_own_area(const weft_ep *ep, int channel)
+/* This rank's area on a bank. */
+static inline uint64_t wefti_cuda_ep_own_area(const weft_ep *ep, int bank)
 {
-    return ep->device->own_area[channel];
+    return ep->device->own_area[bank];
 }
 
-/* Multiprocessors that a call of such a plan may take, if the plan says: those of two channels fit beside each
+/* Multiprocessors that a call of such a plan may take, if the plan says: those of two banks fit beside each
  * other. */
 static inline int wefti_cuda_ep_sms_asked(const weft_ep *ep, const weft_ep_plan *plan)
 {
-    int most = ep->device->sms / wefti_ep_channels(ep);
+    int most = ep->device->sms / wefti_ep_banks(ep);
     return plan->sms < most || most == 0 ? plan->sms : most;
 }
 
@@ -186,7 +186,7 @@ int wefti_cuda_ep_is_missing(const weft_ep *ep, int rank);
  * WEFT_ERR_MISMATCH. */
 weft_status wefti_cuda_ep_host_status(weft_ep *ep, const char *call);
 
-/* Whether a call has failed on a channel: 0, or the word that says it. */
+/* Whether a call has failed on a bank: 0, or the word that says it. */
 uint64_t wefti_cuda_ep_failed_word(const weft_ep *ep);
 weft_status wefti_cuda_ep_mask(weft_ep *ep, int rank, int alive);
 weft_status wefti_cuda_ep_calls(const weft_ep *ep, uint64_t *calls);
@@ -201,7 +201,7 @@ weft_status wefti_cuda_ep_stats_clear(const weft_ep *ep);
 /* The backend's part of weft_ep_sms_hint. */
 int wefti_cuda_ep_sms_hint(const weft_ep *ep, const weft_ep_plan *plan);
 
-/* The route's tables for the channel of the call that runs. */
+/* The route's tables for the bank of the call that runs. */
 wefti_cuda_ep_tables wefti_cuda_ep_tables_of(const weft_ep_route *route);
 
 size_t wefti_cuda_ep_route_bytes(const weft_ep *ep, const weft_ep_plan *plan);

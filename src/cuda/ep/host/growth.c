@@ -221,10 +221,9 @@ weft_status wefti_cuda_ep_note_launch(const weft_ep *ep, const weft_stream *stre
         return WEFT_OK;
     }
     WEFT_TRY(wefti_cuda_enter(device->cuda));
-    CUresult result =
-        device->cuda->driver.cuEventRecord(device->last[ep->channel], (CUstream)(void *)(uintptr_t)stream);
+    CUresult result = device->cuda->driver.cuEventRecord(device->last[ep->bank], (CUstream)(void *)(uintptr_t)stream);
     wefti_cuda_leave(device->cuda);
-    device->has_last[ep->channel] = 1;
+    device->has_last[ep->bank] = 1;
     return wefti_cuda_check(&device->cuda->driver, result, call);
 }
 
@@ -234,9 +233,9 @@ weft_status wefti_cuda_ep_settle(const weft_ep *ep, const char *call)
     const wefti_cuda *cuda = device->cuda;
     CUresult result = CUDA_SUCCESS;
     WEFT_TRY(wefti_cuda_enter(cuda));
-    for (int channel = 0; channel < WEFTI_EP_CHANNELS_MAX && result == CUDA_SUCCESS; channel++) {
-        if (device->has_last[channel]) {
-            result = cuda->driver.cuStreamWaitEvent(cuda->stream, device->last[channel], 0);
+    for (int bank = 0; bank < WEFTI_EP_BANKS_MAX && result == CUDA_SUCCESS; bank++) {
+        if (device->has_last[bank]) {
+            result = cuda->driver.cuStreamWaitEvent(cuda->stream, device->last[bank], 0);
         }
     }
     result = result == CUDA_SUCCESS ? cuda->driver.cuStreamSynchronize(cuda->stream) : result;

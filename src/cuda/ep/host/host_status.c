@@ -34,8 +34,8 @@ static const char *describe_nobody(const weft_ep *ep, weft_status status)
 int wefti_cuda_ep_is_missing(const weft_ep *ep, int rank)
 {
     int is_one = 0;
-    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
-        const uint64_t *told = wefti_cuda_ep_host_words(ep, channel);
+    for (int bank = 0; bank < wefti_ep_banks(ep); bank++) {
+        const uint64_t *told = wefti_cuda_ep_host_words(ep, bank);
         const uint64_t failed = __atomic_load_n(&told[WEFTI_CUDA_EP_HOST_STATUS_FAILED], __ATOMIC_ACQUIRE);
         is_one |= failed != 0 && ep->device->kind->is_missing(told, failed, rank);
     }
@@ -58,16 +58,16 @@ static weft_status report_failure(weft_ep *ep, const uint64_t *told, uint64_t fa
                        at > 0 ? "; it waited in vain for rank" : describe_nobody(ep, ep->dead), ranks);
 }
 
-static weft_status look(weft_ep *ep, int channel, const char *call)
+static weft_status look(weft_ep *ep, int bank, const char *call)
 {
-    const uint64_t *told = wefti_cuda_ep_host_words(ep, channel);
+    const uint64_t *told = wefti_cuda_ep_host_words(ep, bank);
     uint64_t failed = __atomic_load_n(&told[WEFTI_CUDA_EP_HOST_STATUS_FAILED], __ATOMIC_ACQUIRE);
     uint64_t mismatch = __atomic_load_n(&told[WEFTI_CUDA_EP_HOST_STATUS_MISMATCH], __ATOMIC_ACQUIRE);
     if (failed != 0) {
         return report_failure(ep, told, failed, call);
     }
-    if (mismatch != ep->device->mismatch_seen[channel]) {
-        ep->device->mismatch_seen[channel] = mismatch;
+    if (mismatch != ep->device->mismatch_seen[bank]) {
+        ep->device->mismatch_seen[bank] = mismatch;
         return report_mismatch(ep, told, mismatch, call);
     }
     return WEFT_OK;
@@ -75,8 +75,8 @@ static weft_status look(weft_ep *ep, int channel, const char *call)
 
 weft_status wefti_cuda_ep_host_status(weft_ep *ep, const char *call)
 {
-    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
-        WEFT_TRY(look(ep, channel, call));
+    for (int bank = 0; bank < wefti_ep_banks(ep); bank++) {
+        WEFT_TRY(look(ep, bank, call));
     }
     return WEFT_OK;
 }

@@ -28,10 +28,10 @@ static void few_set_rank(wefti_cuda_ep_group *group, wefti_cuda_ep_directory *di
     group->area[rank] = area;
 }
 
-static weft_status few_write_directory(const weft_ep *ep, int channel, wefti_cuda_ep_directory *directory)
+static weft_status few_write_directory(const weft_ep *ep, int bank, wefti_cuda_ep_directory *directory)
 {
     (void)ep;
-    (void)channel;
+    (void)bank;
     (void)directory;
     return WEFT_OK; /* all is in the arguments */
 }
@@ -69,9 +69,9 @@ static void many_set_rank(wefti_cuda_ep_group *group, wefti_cuda_ep_directory *d
     }
 }
 
-static weft_status many_write_directory(const weft_ep *ep, int channel, wefti_cuda_ep_directory *directory)
+static weft_status many_write_directory(const weft_ep *ep, int bank, wefti_cuda_ep_directory *directory)
 {
-    const uint64_t there = wefti_cuda_ep_own_area(ep, channel) + ep->device->group[channel].at.meta_ready;
+    const uint64_t there = wefti_cuda_ep_own_area(ep, bank) + wefti_cuda_ep_directory_at(&ep->device->group[bank].at);
     for (int rank = 0; rank <= ep->ranks; rank++) {
         directory->first_expert[rank] = ep->owners.first[rank];
         directory->itself[rank] = rank;

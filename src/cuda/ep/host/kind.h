@@ -33,14 +33,14 @@ typedef struct wefti_cuda_ep_kind {
      * some. */
     int all_in_one;
 
-    /* What lies where in the area of a channel. */
+    /* What lies where in the area of a bank. */
     wefti_cuda_ep_layout (*layout)(const weft_ep *ep, uint64_t staged_bytes, int low_latency_tokens);
 
     /* Where kernels find the first expert of each rank, [R + 1], and a rank's PE and area. */
     void (*set_experts)(wefti_cuda_ep_group *group, const int32_t *first);
     void (*set_rank)(wefti_cuda_ep_group *group, wefti_cuda_ep_directory *directory, int rank, int pe, uint64_t area);
     /* Once all are set: the directory to this rank's area, if kernels read it. */
-    weft_status (*write_directory)(const weft_ep *ep, int channel, wefti_cuda_ep_directory *directory);
+    weft_status (*write_directory)(const weft_ep *ep, int bank, wefti_cuda_ep_directory *directory);
 
     /* The rest of a launch plan of which `kernel` is set. */
     void (*plan)(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan);
@@ -48,10 +48,10 @@ typedef struct wefti_cuda_ep_kind {
     /* Whether a kernel waited in vain for `rank`: by what it told the host, of which `failed` is one word. */
     int (*is_missing)(const uint64_t *told, uint64_t failed, int rank);
 
-    /* Take what this rank has told `rank` on a channel back: its kernels that begin from now on store nothing here. */
-    weft_status (*revoke)(const weft_ep *ep, int channel, int rank);
-    /* Who is masked on a channel, to where kernels look beside the control words. */
-    weft_status (*tell_masked)(const weft_ep *ep, int channel, const uint32_t *masked);
+    /* Take what this rank has told `rank` on a bank back: its kernels that begin from now on store nothing here. */
+    weft_status (*revoke)(const weft_ep *ep, int bank, int rank);
+    /* Who is masked on a bank, to where kernels look beside the control words. */
+    weft_status (*tell_masked)(const weft_ep *ep, int bank, const uint32_t *masked);
     /* Where in the area kernels look for it, and write whom they mask: a word for each 32 ranks. */
     uint64_t (*masked_at)(const wefti_cuda_ep_layout *at);
 } wefti_cuda_ep_kind;
@@ -62,10 +62,10 @@ const wefti_cuda_ep_kind *wefti_cuda_ep_find_kind(const weft_ep *ep);
 /* What the kinds do differently, where it is more than a few lines: plan.c, masks.c. */
 void wefti_cuda_ep_plan_few(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan);
 void wefti_cuda_ep_plan_many(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan);
-weft_status wefti_cuda_ep_revoke_few(const weft_ep *ep, int channel, int rank);
-weft_status wefti_cuda_ep_revoke_many(const weft_ep *ep, int channel, int rank);
-weft_status wefti_cuda_ep_tell_masked_few(const weft_ep *ep, int channel, const uint32_t *masked);
-weft_status wefti_cuda_ep_tell_masked_many(const weft_ep *ep, int channel, const uint32_t *masked);
+weft_status wefti_cuda_ep_revoke_few(const weft_ep *ep, int bank, int rank);
+weft_status wefti_cuda_ep_revoke_many(const weft_ep *ep, int bank, int rank);
+weft_status wefti_cuda_ep_tell_masked_few(const weft_ep *ep, int bank, const uint32_t *masked);
+weft_status wefti_cuda_ep_tell_masked_many(const weft_ep *ep, int bank, const uint32_t *masked);
 uint64_t wefti_cuda_ep_masked_at_few(const wefti_cuda_ep_layout *at);
 uint64_t wefti_cuda_ep_masked_at_many(const wefti_cuda_ep_layout *at);
 

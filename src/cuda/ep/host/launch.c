@@ -12,8 +12,8 @@ static weft_status order_streams(const weft_ep_route *route, const weft_stream *
     }
     const wefti_cuda *cuda = ep->device->cuda;
     WEFT_TRY(wefti_cuda_enter(cuda));
-    const CUevent sent = ep->device->sent[ep->channel];
-    CUresult result = cuda->driver.cuEventRecord(sent, (CUstream)(void *)(uintptr_t)ep->half_stream[ep->channel]);
+    const CUevent sent = ep->device->sent[ep->bank];
+    CUresult result = cuda->driver.cuEventRecord(sent, (CUstream)(void *)(uintptr_t)ep->half_stream[ep->bank]);
     result =
         result == CUDA_SUCCESS ? cuda->driver.cuStreamWaitEvent((CUstream)(void *)(uintptr_t)stream, sent, 0) : result;
     wefti_cuda_leave(cuda);

@@ -19,9 +19,9 @@
 uint64_t wefti_cuda_ep_failed_word(const weft_ep *ep)
 {
     uint64_t failed = 0;
-    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
+    for (int bank = 0; bank < wefti_ep_banks(ep); bank++) {
         failed |=
-            __atomic_load_n(&wefti_cuda_ep_host_words(ep, channel)[WEFTI_CUDA_EP_HOST_STATUS_FAILED], __ATOMIC_ACQUIRE);
+            __atomic_load_n(&wefti_cuda_ep_host_words(ep, bank)[WEFTI_CUDA_EP_HOST_STATUS_FAILED], __ATOMIC_ACQUIRE);
     }
     return failed;
 }
@@ -34,31 +34,31 @@ static void forget_failure(weft_ep *ep)
     for (weft_ep_route *route = ep->routes; route != NULL; route = route->next) {
         route->is_routed = route->is_routed && !route->device->is_unseen;
     }
-    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
-        device->mismatch_seen[channel] = __atomic_load_n(
-            &wefti_cuda_ep_host_words(ep, channel)[WEFTI_CUDA_EP_HOST_STATUS_MISMATCH], __ATOMIC_ACQUIRE);
+    for (int bank = 0; bank < wefti_ep_banks(ep); bank++) {
+        device->mismatch_seen[bank] =
+            __atomic_load_n(&wefti_cuda_ep_host_words(ep, bank)[WEFTI_CUDA_EP_HOST_STATUS_MISMATCH], __ATOMIC_ACQUIRE);
     }
 }
 
 /* ---- what the masked rank may still do ---- */
 
 /* A rank's area, as this one addresses it. */
-static uint64_t area_of(const weft_ep *ep, int channel, int rank)
+static uint64_t area_of(const weft_ep *ep, int bank, int rank)
 {
     uint64_t left;
     const wefti_ep_device *device = ep->device;
     return wefti_cuda_locate(&device->cuda->base, device->area, device->pe_of[rank], &left) +
-           (uint64_t)channel * device->group[0].at.bytes;
+           (uint64_t)bank * device->group[0].at.bytes;
 }
 
-static wefti_cuda_ep_control *control_at(const weft_ep *ep, int channel, int rank)
+static wefti_cuda_ep_control *control_at(const weft_ep *ep, int bank, int rank)
 {
-    return (void *)(uintptr_t)(area_of(ep, channel, rank) + ep->device->group[channel].at.control);
+    return (void *)(uintptr_t)(area_of(ep, bank, rank) + ep->device->group[bank].at.control);
 }
 
-static weft_status read_control(const weft_ep *ep, int channel, int rank, wefti_cuda_ep_control *control)
+static weft_status read_control(const weft_ep *ep, int bank, int rank, wefti_cuda_ep_control *control)
 {
-    return wefti_cuda_copy(&ep->device->cuda->base, control, control_at(ep, channel, rank), sizeof *control);
+    return wefti_cuda_copy(&ep->device->cuda->base, control, control_at(ep, bank, rank), sizeof *control);
 }
 
 /* A range of calls, by their epochs. */
@@ -69,22 +69,22 @@ typedef struct call_range {
 
 /* Those that this rank may not have completed, and which the others may still be in: from the last failure on. None
  * when calls have been made since it was noted: they would have failed. */
-static weft_status find_incomplete(const weft_ep *ep, int channel, call_range *open)
+static weft_status find_incomplete(const weft_ep *ep, int bank, call_range *open)
 {
     wefti_ep_device *device = ep->device;
     wefti_cuda_ep_control own;
-    WEFT_TRY(read_control(ep, channel, ep->rank, &own));
+    WEFT_TRY(read_control(ep, bank, ep->rank, &own));
     if (own.failed != 0) {
-        device->failed_epoch[channel] = own.failed_epoch;
-        device->failed_last[channel] = own.epoch;
+        device->failed_epoch[bank] = own.failed_epoch;
+        device->failed_last[bank] = own.epoch;
     }
-    const int is_last = own.epoch != 0 && own.epoch == device->failed_last[channel];
-    *open = (call_range){is_last ? device->failed_epoch[channel] : own.epoch + 1, own.epoch};
+    const int is_last = own.epoch != 0 && own.epoch == device->failed_last[bank];
+    *open = (call_range){is_last ? device->failed_epoch[bank] : own.epoch + 1, own.epoch};
     return WEFT_OK;
 }
 
 /* Those that a rank may be in: the last that all its blocks have begun, and one that some have. The epoch behind 2^31
- * calls is left out, as device/routing/header.cuh says. */
+ * calls is left out, as ep_advance of cuda/ep/routing/header.cuh says. */
 static call_range running(const wefti_cuda_ep_control *theirs)
 {
     call_range seen = {theirs->epoch, theirs->epoch};
@@ -113,9 +113,9 @@ static weft_status take_back(const weft_ep *ep, uint64_t there, uint64_t words)
 }
 
 /* Of the call headers in a rank's memory, [2][R] of so many words, those of this rank. */
-static weft_status take_headers_back(const weft_ep *ep, int channel, int rank, uint64_t words)
+static weft_status take_headers_back(const weft_ep *ep, int bank, int rank, uint64_t words)
 {
-    const uint64_t headers = area_of(ep, channel, rank) + ep->device->group[channel].at.headers;
+    const uint64_t headers = area_of(ep, bank, rank) + ep->device->group[bank].at.headers;
     for (uint64_t parity = 0; parity < 2; parity++) {
         const uint64_t number = parity * (uint64_t)ep->ranks + (uint64_t)ep->rank;
         WEFT_TRY(take_back(ep, headers + number * words * sizeof(uint64_t), words));
@@ -123,19 +123,19 @@ static weft_status take_headers_back(const weft_ep *ep, int channel, int rank, u
     return WEFT_OK;
 }
 
-weft_status wefti_cuda_ep_revoke_few(const weft_ep *ep, int channel, int rank)
+weft_status wefti_cuda_ep_revoke_few(const weft_ep *ep, int bank, int rank)
 {
-    return take_headers_back(ep, channel, rank, WEFTI_CUDA_EP_HEADER_WORDS + (uint64_t)ep->ranks);
+    return take_headers_back(ep, bank, rank, WEFTI_CUDA_EP_HEADER_WORDS + (uint64_t)ep->ranks);
 }
 
 /* Of many ranks also what this one, as an owner, has answered. */
-weft_status wefti_cuda_ep_revoke_many(const weft_ep *ep, int channel, int rank)
+weft_status wefti_cuda_ep_revoke_many(const weft_ep *ep, int bank, int rank)
 {
-    const wefti_cuda_ep_layout *at = &ep->device->group[channel].at;
+    const wefti_cuda_ep_layout *at = &ep->device->group[bank].at;
     const uint64_t words = WEFTI_CUDA_EP_REPLY_WORDS + (uint64_t)at->local_max;
     const uint64_t answer = at->counts + (uint64_t)ep->rank * words * sizeof(uint64_t);
-    WEFT_TRY(take_headers_back(ep, channel, rank, WEFTI_CUDA_EP_HEADER_WORDS + 1 + (uint64_t)at->local_max));
-    return take_back(ep, area_of(ep, channel, rank) + answer, words);
+    WEFT_TRY(take_headers_back(ep, bank, rank, WEFTI_CUDA_EP_HEADER_WORDS + 1 + (uint64_t)at->local_max));
+    return take_back(ep, area_of(ep, bank, rank) + answer, words);
 }
 
 /* WEFT_FOREVER where kernels wait without a deadline: their wait for a PE that is gone ends all the same
@@ -150,16 +150,16 @@ static weft_status find_patience(const weft_ep *ep, uint64_t *patience_ns)
     return WEFT_OK;
 }
 
-/* After this a rank stores nothing where words of this rank's said, on a channel. */
-static weft_status shut_out(const weft_ep *ep, int channel, int rank, call_range open)
+/* After this a rank stores nothing where words of this rank's said, on a bank. */
+static weft_status shut_out(const weft_ep *ep, int bank, int rank, call_range open)
 {
     wefti_cuda_ep_control theirs;
     uint64_t patience_ns;
     const int pe = ep->device->pe_of[rank];
     WEFT_TRY(find_patience(ep, &patience_ns));
-    WEFT_TRY(ep->device->kind->revoke(ep, channel, rank));
+    WEFT_TRY(ep->device->kind->revoke(ep, bank, rank));
     wefti_os_sleep_ns(SETTLE_NS);
-    WEFT_TRY(read_control(ep, channel, rank, &theirs));
+    WEFT_TRY(read_control(ep, bank, rank, &theirs));
     const call_range then = running(&theirs);
     if (then.last < open.first || then.first > open.last) {
         return WEFT_OK;
@@ -172,7 +172,7 @@ static weft_status shut_out(const weft_ep *ep, int channel, int rank, call_range
             return wefti_world_check(ep->world, "weft_ep_mask");
         }
         wefti_os_sleep_ns(SETTLE_NS);
-        WEFT_TRY(read_control(ep, channel, rank, &theirs));
+        WEFT_TRY(read_control(ep, bank, rank, &theirs));
     }
     wefti_os_sleep_ns(SETTLE_NS);
     return WEFT_OK;
@@ -180,35 +180,35 @@ static weft_status shut_out(const weft_ep *ep, int channel, int rank, call_range
 
 /* ---- the mask ---- */
 
-weft_status wefti_cuda_ep_tell_masked_few(const weft_ep *ep, int channel, const uint32_t *masked)
+weft_status wefti_cuda_ep_tell_masked_few(const weft_ep *ep, int bank, const uint32_t *masked)
 {
     (void)ep;
-    (void)channel;
+    (void)bank;
     (void)masked;
     return WEFT_OK; /* the control words say it */
 }
 
 /* Who is masked, and that nobody is missing, to the directory. */
-weft_status wefti_cuda_ep_tell_masked_many(const weft_ep *ep, int channel, const uint32_t *masked)
+weft_status wefti_cuda_ep_tell_masked_many(const weft_ep *ep, int bank, const uint32_t *masked)
 {
     const wefti_ep_device *device = ep->device;
     wefti_cuda_ep_directory *there =
-        (void *)(uintptr_t)(wefti_cuda_ep_own_area(ep, channel) + device->group[channel].at.meta_ready);
+        (void *)(uintptr_t)(wefti_cuda_ep_own_area(ep, bank) + wefti_cuda_ep_directory_at(&device->group[bank].at));
     uint32_t words[2][WEFTI_CUDA_EP_MANY_WORDS] = {{0}};
     memcpy(words[0], masked, sizeof words[0]);
     return wefti_cuda_copy(&device->cuda->base, there->masked, words, sizeof words);
 }
 
-/* Mask a rank in one channel. What it may still do, it has done. */
-static weft_status mask_channel(const weft_ep *ep, int channel, int rank, const uint32_t *masked, int is_new)
+/* Mask a rank in one bank. What it may still do, it has done. */
+static weft_status mask_bank(const weft_ep *ep, int bank, int rank, const uint32_t *masked, int is_new)
 {
     const wefti_ep_device *device = ep->device;
-    const wefti_cuda_ep_control control = {.masked = masked[0]};
     call_range open;
-    WEFT_TRY(find_incomplete(ep, channel, &open));
-    WEFT_TRY(is_new ? shut_out(ep, channel, rank, open) : WEFT_OK);
-    WEFT_TRY(device->kind->tell_masked(ep, channel, masked));
-    wefti_cuda_ep_control *own = control_at(ep, channel, ep->rank);
+    WEFT_TRY(find_incomplete(ep, bank, &open));
+    const wefti_cuda_ep_control control = {.masked = masked[0]};
+    WEFT_TRY(is_new ? shut_out(ep, bank, rank, open) : WEFT_OK);
+    WEFT_TRY(device->kind->tell_masked(ep, bank, masked));
+    wefti_cuda_ep_control *own = control_at(ep, bank, ep->rank);
     return wefti_cuda_copy(&device->cuda->base, &own->masked, &control.masked,
                            offsetof(wefti_cuda_ep_control, waits) - offsetof(wefti_cuda_ep_control, masked));
 }
@@ -224,15 +224,15 @@ weft_status wefti_cuda_ep_mask(weft_ep *ep, int rank, int alive)
     }
     memcpy(masked, device->masked, sizeof masked);
     masked[rank / 32] = alive ? masked[rank / 32] & ~bit : masked[rank / 32] | bit;
-    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
-        WEFT_TRY(mask_channel(ep, channel, rank, masked, masked[rank / 32] > device->masked[rank / 32]));
+    for (int bank = 0; bank < wefti_ep_banks(ep); bank++) {
+        WEFT_TRY(mask_bank(ep, bank, rank, masked, masked[rank / 32] > device->masked[rank / 32]));
     }
     memcpy(device->masked, masked, sizeof masked);
     if (ep->dead != WEFT_OK || wefti_cuda_ep_failed_word(ep) != 0) {
         forget_failure(ep);
     }
-    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
-        uint64_t *words = wefti_cuda_ep_host_words(ep, channel);
+    for (int bank = 0; bank < wefti_ep_banks(ep); bank++) {
+        uint64_t *words = wefti_cuda_ep_host_words(ep, bank);
         memset(&words[WEFTI_CUDA_EP_HOST_STATUS_MISSING], 0, WEFTI_CUDA_EP_MANY_MAX / 8);
         __atomic_store_n(&words[WEFTI_CUDA_EP_HOST_STATUS_FAILED], 0, __ATOMIC_RELEASE);
     }
@@ -246,7 +246,7 @@ uint64_t wefti_cuda_ep_masked_at_few(const wefti_cuda_ep_layout *at)
 
 uint64_t wefti_cuda_ep_masked_at_many(const wefti_cuda_ep_layout *at)
 {
-    return at->meta_ready + offsetof(wefti_cuda_ep_directory, masked);
+    return wefti_cuda_ep_directory_at(at) + offsetof(wefti_cuda_ep_directory, masked);
 }
 
 weft_status wefti_cuda_ep_launch_masks(const weft_ep *ep, weft_stream *stream, const char *call)
@@ -254,9 +254,9 @@ weft_status wefti_cuda_ep_launch_masks(const weft_ep *ep, weft_stream *stream, c
     const wefti_cuda *cuda = ep->device->cuda;
     const wefti_ep_device *device = ep->device;
     const uint64_t masked = device->kind->masked_at(&device->group[0].at);
-    wefti_cuda_ep_masking_args args = {.masked = (void *)(uintptr_t)(device->own_area[ep->channel] + masked),
-                                       .other = (const void *)(uintptr_t)(device->own_area[1 - ep->channel] + masked),
-                                       .told = (wefti_u64 *)ep->mask_told[ep->channel],
+    wefti_cuda_ep_masking_args args = {.masked = (void *)(uintptr_t)(device->own_area[ep->bank] + masked),
+                                       .other = (const void *)(uintptr_t)(device->own_area[1 - ep->bank] + masked),
+                                       .told = (wefti_u64 *)ep->mask_told[ep->bank],
                                        .words = (ep->ranks + 31) / 32};
     void *arguments[] = {&args};
     WEFT_TRY(wefti_cuda_enter(cuda));
@@ -268,15 +268,15 @@ weft_status wefti_cuda_ep_launch_masks(const weft_ep *ep, weft_stream *stream, c
 
 /* ---- back in step ---- */
 
-/* A number of calls stands for all counts that ranks must have alike: of each channel's kernels, among whose calls are
- * those of graphs; where limits grow, of the meetings of the hosts; with two channels, which of them is next. Where
+/* A number of calls stands for all counts that ranks must have alike: of each bank's kernels, among whose calls are
+ * those of graphs; where limits grow, of the meetings of the hosts; with two banks, which of them is next. Where
  * there are several, each is told by its lowest bits: the other rank has made less than half as many more as they tell
  * apart. */
-enum { STEP_COUNTS = WEFTI_EP_CHANNELS_MAX + 1 };
+enum { STEP_COUNTS = WEFTI_EP_BANKS_MAX + 1 };
 typedef struct step {
     int counts;
     int bits; /* of each */
-    uint64_t count[STEP_COUNTS]; /* of the channels, then of the meetings */
+    uint64_t count[STEP_COUNTS]; /* of the banks, then of the meetings */
 } step;
 
 static uint64_t low(uint64_t count, int bits)
@@ -286,25 +286,25 @@ static uint64_t low(uint64_t count, int bits)
 
 static weft_status read_step(const weft_ep *ep, step *own)
 {
-    const int channels = wefti_ep_channels(ep);
+    const int banks = wefti_ep_banks(ep);
     const int grows = wefti_ep_grows(ep) != 0;
-    own->counts = channels + grows;
-    own->bits = own->counts == 3 ? 21 : channels == 2 ? 31 : grows ? 32 : 64;
-    for (int channel = 0; channel < channels; channel++) {
+    own->counts = banks + grows;
+    own->bits = own->counts == 3 ? 21 : banks == 2 ? 31 : grows ? 32 : 64;
+    for (int bank = 0; bank < banks; bank++) {
         wefti_cuda_ep_control control;
-        WEFT_TRY(read_control(ep, channel, ep->rank, &control));
-        own->count[channel] = control.epoch;
+        WEFT_TRY(read_control(ep, bank, ep->rank, &control));
+        own->count[bank] = control.epoch;
     }
     if (grows) {
-        own->count[channels] = wefti_cuda_ep_meetings(ep);
+        own->count[banks] = wefti_cuda_ep_meetings(ep);
     }
     return WEFT_OK;
 }
 
-/* Where a count begins in the number; with two channels the lowest bit tells which is next. */
+/* Where a count begins in the number; with two banks the lowest bit tells which is next. */
 static int shift_of(const weft_ep *ep, const step *of, int i)
 {
-    return i * of->bits + (wefti_ep_channels(ep) == 2);
+    return i * of->bits + (wefti_ep_banks(ep) == 2);
 }
 
 /* The device counts, since graphs are replayed without the host. */
@@ -312,7 +312,7 @@ weft_status wefti_cuda_ep_calls(const weft_ep *ep, uint64_t *calls)
 {
     step own;
     WEFT_TRY(read_step(ep, &own));
-    *calls = wefti_ep_channels(ep) == 2 ? *ep->started & 1 : 0;
+    *calls = wefti_ep_banks(ep) == 2 ? *ep->started & 1 : 0;
     for (int i = 0; i < own.counts; i++) {
         *calls |= low(own.count[i], own.bits) << shift_of(ep, &own, i);
     }
@@ -336,15 +336,15 @@ static weft_status read_calls(const weft_ep *ep, uint64_t calls, step *there)
     return WEFT_OK;
 }
 
-static weft_status set_step(weft_ep *ep, int channel, uint64_t epoch)
+static weft_status set_step(weft_ep *ep, int bank, uint64_t epoch)
 {
     wefti_ep_device *device = ep->device;
     wefti_cuda_ep_control own;
-    WEFT_TRY(read_control(ep, channel, ep->rank, &own));
+    WEFT_TRY(read_control(ep, bank, ep->rank, &own));
     own = (wefti_cuda_ep_control){.epoch = epoch, .half_epoch = epoch, .waits = own.waits};
-    WEFT_TRY(wefti_cuda_copy(&device->cuda->base, control_at(ep, channel, ep->rank), &own, sizeof own));
-    WEFT_TRY(device->kind->tell_masked(ep, channel, device->masked));
-    device->failed_epoch[channel] = device->failed_last[channel] = 0;
+    WEFT_TRY(wefti_cuda_copy(&device->cuda->base, control_at(ep, bank, ep->rank), &own, sizeof own));
+    WEFT_TRY(device->kind->tell_masked(ep, bank, device->masked));
+    device->failed_epoch[bank] = device->failed_last[bank] = 0;
     return WEFT_OK;
 }
 
@@ -352,20 +352,20 @@ static weft_status set_step(weft_ep *ep, int channel, uint64_t epoch)
 weft_status wefti_cuda_ep_rejoin(weft_ep *ep, uint64_t calls)
 {
     step there;
-    const int channels = wefti_ep_channels(ep);
+    const int banks = wefti_ep_banks(ep);
     WEFT_TRY(read_calls(ep, calls, &there));
-    *ep->started += channels == 2 ? (*ep->started ^ calls) & 1 : 0; /* its calls go on the same channel */
-    WEFT_TRY(wefti_ep_grows(ep) ? wefti_cuda_ep_rejoin_meeting(ep, there.count[channels]) : WEFT_OK);
+    *ep->started += banks == 2 ? (*ep->started ^ calls) & 1 : 0; /* its calls go on the same bank */
+    WEFT_TRY(wefti_ep_grows(ep) ? wefti_cuda_ep_rejoin_meeting(ep, there.count[banks]) : WEFT_OK);
     memset(ep->device->masked, 0, sizeof ep->device->masked);
-    for (int channel = 0; channel < channels; channel++) {
-        WEFT_TRY(set_step(ep, channel, there.count[channel]));
+    for (int bank = 0; bank < banks; bank++) {
+        WEFT_TRY(set_step(ep, bank, there.count[bank]));
     }
     forget_failure(ep);
     for (weft_ep_route *route = ep->routes; route != NULL; route = route->next) {
         route->is_routed = 0;
     }
-    for (int channel = 0; channel < wefti_ep_channels(ep); channel++) {
-        uint64_t *words = wefti_cuda_ep_host_words(ep, channel);
+    for (int bank = 0; bank < wefti_ep_banks(ep); bank++) {
+        uint64_t *words = wefti_cuda_ep_host_words(ep, bank);
         __atomic_store_n(&words[WEFTI_CUDA_EP_HOST_STATUS_FAILED], 0, __ATOMIC_RELEASE);
     }
     return WEFT_OK;

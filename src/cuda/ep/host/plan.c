@@ -24,13 +24,13 @@ static int at_most(int value, int limit)
     return value < limit ? value : limit;
 }
 
-/* Multiprocessors that the plan says, and the most that weft_ep_route_sms may say instead: where the plan asks for
- * some, what a call on each channel has of the claim. */
+/* The multiprocessors of a call by its plan, and in *most how many weft_ep_route_sms may say instead. A plan that asks
+ * for some has its bank's part of the group's claim, else a call may have this PE's share of the GPU. */
 static int sms_of_plan(const weft_ep_route *route, int *most)
 {
     const wefti_ep_device *device = route->ep->device;
     if (route->plan.sms > 0) {
-        *most = device->claim->sms / wefti_ep_channels(route->ep);
+        *most = device->claim->sms / wefti_ep_banks(route->ep);
         return wefti_cuda_ep_sms_asked(route->ep, &route->plan);
     }
     const int share = at_most(wefti_cuda_budget_share(&device->cuda->budget), device->sms);
@@ -108,7 +108,7 @@ int wefti_cuda_ep_sms_hint(const weft_ep *ep, const weft_ep_plan *plan)
     const int back = blocks_wanted(&route, WEFTI_CUDA_EP_WORK_COMBINE);
     const int is_low_latency = low_latency_slots_of(&route, &fused) != 0;
     const int wanted = is_low_latency ? low_latency_blocks_wanted(&route) : to_owners > back ? to_owners : back;
-    const int most = ep->device->sms * 3 / 4 / wefti_ep_channels(ep);
+    const int most = ep->device->sms * 3 / 4 / wefti_ep_banks(ep);
     return at_most(wanted, most > 1 ? most : 1);
 }
 
@@ -271,8 +271,8 @@ void wefti_cuda_ep_combine_take_plan(wefti_cuda_ep_combine_args *args, const wef
 static weft_status check_streams(const weft_ep_route *route, const weft_stream *stream, const char *call)
 {
     const weft_ep *ep = route->ep;
-    const int other = wefti_ep_channels(ep) - 1 - ep->channel;
-    const weft_ep_route *beside = wefti_ep_channels(ep) == 2 ? ep->half_route[other] : NULL;
+    const int other = wefti_ep_banks(ep) - 1 - ep->bank;
+    const weft_ep_route *beside = wefti_ep_banks(ep) == 2 ? ep->half_route[other] : NULL;
     if (beside != NULL && ep->half_stream[other] != stream && (route->plan.sms == 0 || beside->plan.sms == 0)) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,
                            "%s: a pair of the group is outstanding on another stream; call on that stream, or create "

@@ -43,7 +43,7 @@ static inline int wefti_cuda_ep_is_apart(const weft_ep_route *route, const weft_
                                          wefti_cuda_ep_phase phase)
 {
     const weft_ep *ep = route->ep;
-    return phase == WEFTI_CUDA_EP_RECV && stream != ep->half_stream[ep->channel];
+    return phase == WEFTI_CUDA_EP_RECV && stream != ep->half_stream[ep->bank];
 }
 
 /* Whether a kernel can be launched on a stream now: as what is claimed of multiprocessors, and other pairs. */

@@ -20,7 +20,7 @@
     X(bits, units *ranks, 1)                                                                                           \
     X(goes, units *ranks, drops)                                                                                       \
     X(before, units *ranks, 1)                                                                                         \
-    X(next_unit, channels *sms, 1)                                                                                     \
+    X(next_unit, banks *sms, 1)                                                                                        \
     X(partials, sms *(experts + 1), 1)                                                                                 \
     X(ahead, sms *experts, by_expert)                                                                                  \
     X(base, experts, by_expert)                                                                                        \
@@ -28,7 +28,7 @@
     X(cut, ranks, by_expert)                                                                                           \
     X(begin, local + 1, by_expert)                                                                                     \
     X(end, local, by_expert)                                                                                           \
-    X(combine_weights, channels *tokens *ranks, !by_expert)                                                            \
+    X(combine_weights, banks *tokens *ranks, !by_expert)                                                               \
     X(weights, tokens *ranks, !by_expert)                                                                              \
     X(ids, tokens *ranks, by_rank)                                                                                     \
     X(rows, tokens *(by_rank ? ranks : topk), by_expert || by_rank)                                                    \
@@ -36,7 +36,7 @@
     X(unpadded, 2, by_expert || by_rank)                                                                               \
     X(no_rows, (uint64_t)wefti_ep_local_experts(ep) * ranks + 1, by_rank)                                              \
     X(owner, tokens *topk * ep->device->kind->owner_bytes, 1)                                                          \
-    X(order, channels *tokens *ranks, 1)                                                                               \
+    X(order, banks *tokens *ranks, 1)                                                                                  \
     X(records, received *(uint64_t)wefti_cuda_ep_record_words(plan->topk, by_expert), 1)
 #define COUNT(field, number, is_there) +1
 enum { TABLES_FIELDS = 0 TABLES(COUNT) };
@@ -58,7 +58,7 @@ static size_t lay_out_for(wefti_cuda_ep_tables *tables, const weft_ep *ep, const
     const uint64_t experts = (uint64_t)wefti_cuda_ep_experts_of(ep, plan);
     const uint64_t topk = (uint64_t)plan->topk;
     const uint64_t sms = (uint64_t)ep->device->sms;
-    const uint64_t channels = (uint64_t)wefti_ep_channels(ep);
+    const uint64_t banks = (uint64_t)wefti_ep_banks(ep);
     const int by_expert = !wefti_ep_plan_is_by_source(plan);
     const int drops = ep->device->group[0].drops != 0;
 #define LAY(field, count, is_there)                                                                                    \
@@ -73,17 +73,17 @@ static size_t lay_out_for(wefti_cuda_ep_tables *tables, const weft_ep *ep, const
     return end;
 }
 
-/* Arrays of the running call lie there once a channel, and the next array behind them, which tells how large the limits
+/* Arrays of the running call lie there once a bank, and the next array behind them, which tells how large the limits
  * made them that were laid out by. */
 wefti_cuda_ep_tables wefti_cuda_ep_tables_of(const weft_ep_route *route)
 {
-    const size_t channels = (size_t)wefti_ep_channels(route->ep);
-    const size_t channel = (size_t)route->ep->channel;
+    const size_t banks = (size_t)wefti_ep_banks(route->ep);
+    const size_t bank = (size_t)route->ep->bank;
     wefti_cuda_ep_tables tables = route->device->tables;
-    tables.next_unit += channel * (size_t)route->ep->device->sms;
-    tables.order += channel * (size_t)((unsigned char *)tables.records - tables.order) / channels;
+    tables.next_unit += bank * (size_t)route->ep->device->sms;
+    tables.order += bank * (size_t)((unsigned char *)tables.records - tables.order) / banks;
     if (tables.combine_weights != NULL) {
-        tables.combine_weights += channel * (size_t)(tables.weights - tables.combine_weights) / channels;
+        tables.combine_weights += bank * (size_t)(tables.weights - tables.combine_weights) / banks;
     }
     return tables;
 }
@@ -126,13 +126,13 @@ weft_status wefti_cuda_ep_allocate(const wefti_cuda *cuda, size_t bytes, CUdevic
     return wefti_cuda_check(&cuda->driver, result, "weft_ep: cuMemAllocFromPoolAsync");
 }
 
-/* Calls of a group on a channel do not overlap, so that it claims for each the most that a route of it asks for, until
+/* Calls of a group on a bank do not overlap, so that it claims for each the most that a route of it asks for, until
  * it is destroyed. */
 static weft_status claim(const weft_ep *ep, const weft_ep_plan *plan)
 {
     wefti_cuda *cuda = ep->device->cuda;
     wefti_cuda_ep_claim *shared = ep->device->claim;
-    int sms = wefti_cuda_ep_sms_asked(ep, plan) * wefti_ep_channels(ep);
+    int sms = wefti_cuda_ep_sms_asked(ep, plan) * wefti_ep_banks(ep);
     if (plan->sms == 0 && !shared->is_guest) {
         wefti_cuda_budget_add_guest(&cuda->budget);
         shared->is_guest = 1;

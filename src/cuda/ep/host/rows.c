@@ -28,7 +28,7 @@ weft_status wefti_cuda_ep_check_staging(const weft_ep *ep, const wefti_cuda_ep_l
 uint64_t wefti_cuda_ep_area_rows(const weft_ep *ep)
 {
     const wefti_ep_device *device = ep->device;
-    const uint64_t area = wefti_cuda_ep_own_area(ep, ep->channel);
+    const uint64_t area = wefti_cuda_ep_own_area(ep, ep->bank);
     return wefti_cuda_ep_place(0, area - (uint64_t)(uintptr_t)device->cuda->base.heap + device->group[0].at.rows);
 }
 

@@ -1,13 +1,13 @@
 /* cuda/ep/routing/after.cu: kernels that go on with what calls have left, on their streams, and wait for nobody: after
  * each call of a group with WEFT_EP_STATISTICS what it received and whom it waited for is added to what is kept; before
- * each call of a group of two channels that masks by itself (masking.h); and that of weft_ep_route_pad. */
+ * each call of a group of two banks that masks by itself (masking.h); and that of weft_ep_route_pad. */
 #include "cuda/ep/device/base.cuh"
 #include "cuda/ep/masking.h"
 #include "cuda/ep/pad.h"
 
 typedef wefti_cuda_ep_pad_args ep_padding;
 
-/* Whether the call that was last on its channel moved rows. */
+/* Whether the call that was last on its bank moved rows. */
 EP_DEVICE bool ep_was_completed(const ep_stats &args)
 {
     const wefti_u32 epoch = (wefti_u32)args.control->epoch; /* 0: of a group inside whose calls all go directly */
@@ -17,7 +17,7 @@ EP_DEVICE bool ep_was_completed(const ep_stats &args)
     return args.control->failed == 0 && matched && status != WEFT_ERR_OVERFLOW && status != WEFT_ERR_MISMATCH;
 }
 
-/* Calls of two channels may be on two streams, so it is added by atomics. All threads of one block. */
+/* Calls of two banks may be on two streams, so it is added by atomics. All threads of one block. */
 EP_DEVICE void ep_add_statistics(const ep_stats &args)
 {
     unsigned long long *waits = (unsigned long long *)args.control->waits;
@@ -41,7 +41,7 @@ EP_DEVICE void ep_add_statistics(const ep_stats &args)
 
 EP_KERNEL(10statistics, C1, ep_stats, ep_add_statistics)
 
-/* Stores of this channel's kernels to its words are over. A thread has two of them. */
+/* Stores of this bank's kernels to its words are over. A thread has two of them. */
 EP_DEVICE void ep_take_masks(const wefti_cuda_ep_masking_args &args)
 {
     const int first = 2 * (int)threadIdx.x;
