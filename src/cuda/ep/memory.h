@@ -64,7 +64,7 @@ typedef struct wefti_cuda_ep_control {
     wefti_u32 masked; /* ranks that take no part, as bits; written by the host and by passing.cuh */
     wefti_u32 failed; /* 0, or -status of the first failure: no call works any more */
     wefti_u32 missing; /* the ranks it waited for in vain, as bits */
-    wefti_u64 failed_epoch; /* with `failed`: calls before this one were complete */
+    wefti_u64 failed_epoch; /* with `failed`: calls before this one were complete; after a mask: have ended */
     /* With WEFT_EP_STATISTICS the address of [R]: the longest wait of a thread of the running call for each rank, in
      * ns; else 0. */
     wefti_u64 waits;

@@ -94,10 +94,12 @@ static call_range running(const wefti_cuda_ep_control *theirs)
     return seen;
 }
 
-/* Whether all calls that ran `then` have ended: by their own failure, or because a later one has begun. */
+/* Whether all calls that ran `then` have ended: by their own failure, also one that its rank has gone on from, or
+ * because a later one has begun. */
 static int have_ended(call_range then, const wefti_cuda_ep_control *now)
 {
-    return now->failed != 0 || now->epoch > then.last || (now->epoch == then.last && now->begun != 0);
+    return now->failed != 0 || now->failed_epoch > then.last || now->epoch > then.last ||
+           (now->epoch == then.last && now->begun != 0);
 }
 
 static weft_status take_back(const weft_ep *ep, uint64_t there, uint64_t words)
@@ -199,13 +201,14 @@ weft_status wefti_cuda_ep_tell_masked_many(const weft_ep *ep, int bank, const ui
     return wefti_cuda_copy(&device->cuda->base, there->masked, words, sizeof words);
 }
 
-/* Mask a rank in one bank. What it may still do, it has done. */
+/* Mask a rank in one bank. What it may still do, it has done. All calls of this rank have ended, which others may
+ * want to know (have_ended). */
 static weft_status mask_bank(const weft_ep *ep, int bank, int rank, const uint32_t *masked, int is_new)
 {
     const wefti_ep_device *device = ep->device;
     call_range open;
     WEFT_TRY(find_incomplete(ep, bank, &open));
-    const wefti_cuda_ep_control control = {.masked = masked[0]};
+    const wefti_cuda_ep_control control = {.masked = masked[0], .failed_epoch = open.last + 1};
     WEFT_TRY(is_new ? shut_out(ep, bank, rank, open) : WEFT_OK);
     WEFT_TRY(device->kind->tell_masked(ep, bank, masked));
     wefti_cuda_ep_control *own = control_at(ep, bank, ep->rank);
