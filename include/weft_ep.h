@@ -332,9 +332,10 @@ WEFT_API weft_status weft_ep_destroy(weft_ep *ep) WEFT_MUST_CHECK;
  * A rank that was masked is unmasked only when it has made every collective call of the group that the others have
  * made, failed ones counted; else its calls are told from theirs and it times out.
  *
- * On GPUs a group of several domains goes on without whole domains, other than this rank's own: calls are
- * WEFT_ERR_STATE while a domain has masked ranks and others. Routings that there were are none any more.
- * WEFT_ERR_UNSUPPORTED there: a rank of the own domain; alive 1 of a rank that is masked. See docs/ep-gpu-domains.md.
+ * In a group of several domains on GPUs routings that there were are none any more (WEFT_ERR_STATE), and a rank that is
+ * masked stays so (alive 1 of it: WEFT_ERR_UNSUPPORTED). While a domain has masked ranks and others, all calls go
+ * directly, as those of few tokens in slots do; graphs with calls that do not are to be captured anew. See
+ * docs/ep-gpu-domains.md.
  *
  * Errors: WEFT_ERR_ARGUMENT (NULL, oneself, alive neither 0 nor 1), WEFT_ERR_RANGE (no such rank), WEFT_ERR_STATE
  * (between the halves of a call, or the group is dead for another reason than a timeout). */

@@ -2,11 +2,12 @@
  * and with it the host backend, whose domains are the same; each row crosses once.
  *
  * Method: the random cases of tests/support, as tests/gpu/ep.cu has them, of what such groups offer, in a world whose
- * link domains WEFT_CUDA_DOMAIN limits (or which has several hosts). Then how groups go on without a domain that does
- * not come any more.
+ * link domains WEFT_CUDA_DOMAIN limits (or which has several hosts). Then how groups go on without ranks, or a whole
+ * domain, that do not come any more.
  * Usage: as support/launch.h says; -c: how many cases; WEFT_SEED. */
 #include <unistd.h>
 
+#include "ep/late.cuh"
 #include "ep/order.cuh"
 #include "ep/sequence.cuh"
 
@@ -149,8 +150,8 @@ static uint64_t bytes_moved(job *of)
     return counters.remote_put_bytes;
 }
 
-/* Whether rows of BYTES_TOKENS in slots go directly. */
-static bool goes_directly(const int *domain, int pes)
+/* Whether so many tokens in slots go directly. */
+static bool goes_directly(const int *domain, int pes, int tokens)
 {
     const char *direct = getenv("WEFT_EP_DIRECT");
     int most = 0;
@@ -159,7 +160,7 @@ static bool goes_directly(const int *domain, int pes)
         (void)place_in_domain(domain, pes, pe, &size);
         most = size > most ? size : most;
     }
-    return BYTES_TOKENS * most <= (direct != NULL ? atoi(direct) : 32);
+    return tokens * most <= (direct != NULL ? atoi(direct) : 32);
 }
 
 static void check_bytes(const char *call, uint64_t bytes, uint64_t rows, int domains)
@@ -213,7 +214,7 @@ static void test_bytes(job *of, arena *all, weft_ep_layout layout)
     void *host_memory = NULL;
     CHECK_OK(weft_malloc(of->world, 64, &host_memory));
     const int place = place_in_domain(domain, pes, pe, &size);
-    const bool is_direct = ep_is_slots(layout) && goes_directly(domain, pes);
+    const bool is_direct = ep_is_slots(layout) && goes_directly(domain, pes, BYTES_TOKENS);
     for (int other = 0; other < pes; other++) {
         int theirs;
         if (!goes_by_proxy(of, host_memory, other)) {
@@ -442,7 +443,7 @@ static void test_pairs(job *of, arena *all)
     CHECK_OK(weft_ep_destroy(ep));
 }
 
-/* ---- a domain that does not come ---- */
+/* ---- ranks that do not come ---- */
 
 #define ABSENT_DEADLINE_NS UINT64_C(500000000)
 
@@ -466,60 +467,45 @@ static weft_ep_choices absence_choices(const arena *all, const ep_setup *setup)
     return choices;
 }
 
-/* The call in which the domain is missed: it names ranks of that domain where such send here. Ranks of a third domain
- * come to it once the first have given it up, and leave them chunks that nobody takes. */
+/* The call in which ranks are missed: it names some of them where all of a domain are, or each rank waits for all; else
+ * it may name who waited for them. Ranks of another domain than the first come to it once the first have given it up,
+ * and leave them chunks that nobody takes. */
 static void fail_without(job *of, const arena *all, const ep_setup *setup, const int *masked, weft_ep_route *route,
-                         bool is_direct)
+                         bool names_them)
 {
-    const int pes = of->pe->pes;
-    const int *domain = setup->domain;
     const weft_ep_choices choices = absence_choices(all, setup);
     weft_ep_host_counts counts;
-    int size;
-    int size_there;
-    const int place = place_in_domain(domain, pes, of->pe->pe, &size);
-    (void)place_in_domain(domain, pes, pes - 1, &size_there);
-    if (domain[of->pe->pe] != domain[0]) {
+    if (setup->domain[of->pe->pe] != setup->domain[0]) {
         usleep((useconds_t)(2 * ABSENT_DEADLINE_NS / 1000));
     }
     CHECK_OK(weft_ep_route_update(route, &choices, gpu_stream_of(of->pe)));
     CHECK_STATUS(weft_ep_route_query(route, gpu_stream_of(of->pe), &counts), WEFT_ERR_TIMEOUT);
     check_that(strstr(weft_last_error(), "waited in vain for rank") != NULL, __FILE__, __LINE__, "names no rank: %s",
                weft_last_error());
-    check_that((place >= size_there && !is_direct) || names_one_of(masked, pes), __FILE__, __LINE__,
-               "names no rank of the domain that does not come: %s", weft_last_error());
+    check_that(!names_them || names_one_of(masked, of->pe->pes), __FILE__, __LINE__,
+               "names no rank of those that do not come: %s", weft_last_error());
     CHECK_STATUS(weft_ep_route_update(route, &choices, gpu_stream_of(of->pe)), WEFT_ERR_TIMEOUT);
 }
 
-/* Its ranks are masked one after the other; calls are made once all of them are. */
-static void mask_domain(job *of, const arena *all, const ep_setup *setup, const int *masked, weft_ep *ep,
-                        weft_ep_route *route)
+/* They are masked one after the other. Those of this rank's domain are in no call, so nobody waits for them. */
+static void mask_ranks(weft_ep *ep, int pes, const int *masked)
 {
-    const weft_ep_choices choices = absence_choices(all, setup);
-    int left = 0;
+    const double begun_s = now_s();
     int count = 0;
-    for (int rank = 0; rank < of->pe->pes; rank++) {
-        left += masked[rank];
+    int wanted = 0;
+    for (int rank = 0; rank < pes; rank++) {
+        wanted += masked[rank];
+        CHECK_OK(masked[rank] ? weft_ep_mask(ep, rank, 0) : WEFT_OK);
     }
-    const int all_masked = left;
-    for (int rank = 0; rank < of->pe->pes; rank++) {
-        if (masked[rank]) {
-            CHECK_OK(weft_ep_mask(ep, rank, 0));
-            left--;
-        } else if (setup->domain[rank] == setup->domain[of->pe->pe] && rank != of->pe->pe) {
-            CHECK_STATUS(weft_ep_mask(ep, rank, 0), WEFT_ERR_UNSUPPORTED);
-        }
-        if (masked[rank] && left > 0) {
-            CHECK_STATUS(weft_ep_route_update(route, &choices, gpu_stream_of(of->pe)), WEFT_ERR_STATE);
-        }
-    }
+    const double took_s = now_s() - begun_s;
+    check_that(took_s < DOMAINS_DEADLINE_NS / 2e9, __FILE__, __LINE__, "masking takes %.1f s", took_s);
     CHECK_OK(weft_ep_mask_query(ep, NULL, &count));
-    check_that(count == all_masked, __FILE__, __LINE__, "%d ranks are masked", count);
-    CHECK_STATUS(weft_ep_mask(ep, of->pe->pes - 1, 1), WEFT_ERR_UNSUPPORTED);
+    check_that(count == wanted, __FILE__, __LINE__, "%d ranks are masked", count);
+    CHECK_STATUS(weft_ep_mask(ep, pes - 1, 1), WEFT_ERR_UNSUPPORTED);
 }
 
-/* Tokens whose only expert is in the last domain: they come back as they are; once it is masked nobody gets them, and
- * they come back as 0. */
+/* Tokens whose only expert is of a rank that will be masked: they come back as they are; once it is masked nobody gets
+ * them, and they come back as 0. */
 static void choose_last(job *of, arena *all, const ep_setup *setup, const int *masked, weft_ep_route *route,
                         bool is_masked, bool has_slots)
 {
@@ -550,7 +536,7 @@ static void choose_last(job *of, arena *all, const ep_setup *setup, const int *m
     CHECK_OK(weft_ep_combine(route, &got.rows, &in, 0, stream));
     CHECK_OK(weft_ep_route_query(route, stream, &counts));
     check_that((counts.rows == 0 || !is_masked || has_slots) && counts.status == WEFT_OK && counts.dropped == 0,
-               __FILE__, __LINE__, "%lld rows of experts of a masked domain, %lld dropped, status %d",
+               __FILE__, __LINE__, "%lld rows of experts of a masked rank, %lld dropped, status %d",
                (long long)counts.rows, (long long)counts.dropped, counts.status);
     gpu_copy(of->pe, read, in.data, bytes);
     size_t at = 0;
@@ -574,11 +560,40 @@ static uint64_t find_absence(uint64_t common, int pes)
     }
 }
 
-/* The last domain makes calls, and then none. The others say so, mask it, and go on without it, with the bits of the
- * reference. A routing that there was is none any more. In slots the call that fails is a direct one. */
-static void test_absence(job *of, arena *all, weft_ep_layout layout)
+/* Who will not come any more: the last domain, or the last rank and others, of which some live. */
+static void draw_absent(const ep_setup *setup, int pes, bool is_domain, uint64_t *common, int *masked)
 {
-    uint64_t common = find_absence(of->pe->seed, of->pe->pes);
+    for (int rank = 0; rank < pes; rank++) {
+        masked[rank] =
+            is_domain ? setup->domain[rank] == setup->domain[pes - 1] : rank > 0 && random_below(common, 3) == 0;
+    }
+    masked[pes - 1] = 1;
+}
+
+/* The ranks make calls without those that are masked, and then without all of the last domain, too: of which nobody has
+ * missed a call. */
+static void go_on(job *of, const ep_setup *setup, weft_ep *ep, int *masked, uint64_t *common)
+{
+    const int pes = of->pe->pes;
+    run_layouts(of, ep, setup, &ep_size_small, masked, common);
+    ep_cover(EP_COVER_MASKED, 1);
+    int is_left = 0;
+    for (int rank = 0; rank < pes; rank++) {
+        is_left += setup->domain[rank] == setup->domain[pes - 1] && !masked[rank];
+        masked[rank] = masked[rank] || setup->domain[rank] == setup->domain[pes - 1];
+    }
+    if (is_left > 0 && !masked[of->pe->pe]) {
+        mask_ranks(ep, pes, masked);
+        run_layouts(of, ep, setup, &ep_size_small, masked, common);
+    }
+}
+
+/* Ranks make calls, and then none. The others say so, mask them, and go on without them, with the bits of the
+ * reference. A routing that there was is none any more. In slots the call that fails is a direct one. */
+static void test_absence(job *of, arena *all, weft_ep_layout layout, bool is_domain)
+{
+    const int pes = of->pe->pes;
+    uint64_t common = find_absence(of->pe->seed, pes);
     ep_setup setup;
     weft_ep_host_counts counts;
     weft_ep_route *route = NULL;
@@ -590,10 +605,10 @@ static void test_absence(job *of, arena *all, weft_ep_layout layout)
     if (ep == NULL || !CHECK_OK(weft_ep_route_create(ep, &plan, NULL, &route))) {
         return;
     }
-    run_layouts(of, ep, &setup, &ep_size_small, NULL, &common); /* sums of all domains are in memory */
-    for (int rank = 0; rank < of->pe->pes; rank++) {
-        masked[rank] = setup.domain[rank] == setup.domain[of->pe->pes - 1];
+    if (is_domain) {
+        run_layouts(of, ep, &setup, &ep_size_small, NULL, &common); /* sums of all domains are in memory */
     }
+    draw_absent(&setup, pes, is_domain, &common, masked);
     choose_last(of, all, &setup, masked, route, false, ep_is_slots(layout));
     gpu_set(of->pe, all->base[PLAIN], 0, 1024);
     const weft_ep_choices choices = absence_choices(all, &setup);
@@ -603,22 +618,30 @@ static void test_absence(job *of, arena *all, weft_ep_layout layout)
     const unsigned salt = of->salt; /* as all ranks have it: those that are absent make no more calls */
     CHECK_OK(weft_device_deadline(of->world, ABSENT_DEADLINE_NS));
     if (!masked[of->pe->pe]) {
-        fail_without(of, all, &setup, masked, route, ep_is_slots(layout));
+        const bool is_direct = ep_is_slots(layout) && goes_directly(setup.domain, pes, setup.config.slot_tokens_max);
+        int size;
+        int size_there;
+        const int place = place_in_domain(setup.domain, pes, of->pe->pe, &size);
+        (void)place_in_domain(setup.domain, pes, pes - 1, &size_there);
+        fail_without(of, all, &setup, masked, route, is_direct || (is_domain && place < size_there));
         CHECK_OK(weft_device_deadline(of->world, DOMAINS_DEADLINE_NS));
-        mask_domain(of, all, &setup, masked, ep, route);
+        mask_ranks(ep, pes, masked);
         weft_ep_rows rows = WEFT_EP_ROWS_INIT;
         rows.data = all->base[PLAIN];
         rows.dtype = WEFT_EP_BF16;
         rows.hidden = 8;
         CHECK_STATUS(weft_ep_combine(route, &rows, &rows, 0, gpu_stream_of(of->pe)), WEFT_ERR_STATE);
         choose_last(of, all, &setup, masked, route, true, ep_is_slots(layout));
-        CHECK_OK(weft_ep_route_destroy(route));
-        run_layouts(of, ep, &setup, &ep_size_small, masked, &common);
-        ep_cover(EP_COVER_MASKED, 1);
-        CHECK_OK(weft_ep_destroy(ep));
+        go_on(of, &setup, ep, masked, &common);
     }
     CHECK_OK(weft_device_deadline(of->world, DOMAINS_DEADLINE_NS));
-    CHECK_OK(weft_barrier(of->world)); /* the absent ranks' group ends with their world */
+    CHECK_OK(weft_barrier(of->world));
+    for (int rank = 0; rank < pes && masked[of->pe->pe]; rank++) { /* so that its group ends without the others, too */
+        CHECK_OK(rank != of->pe->pe ? weft_ep_mask(ep, rank, 0) : WEFT_OK);
+    }
+    CHECK_OK(weft_ep_route_destroy(route));
+    CHECK_OK(weft_ep_destroy(ep));
+    CHECK_OK(weft_barrier(of->world));
     of->salt = salt;
 }
 
@@ -651,16 +674,17 @@ static void test_body(test_pe *pe)
         test_positions(&of, &all, false);
         test_positions(&of, &all, true);
         test_pairs(&of, &all);
-        test_order(&of, &all, WEFT_EP_RANK_MAJOR);
-        test_order(&of, &all, WEFT_EP_SLOTS_SOURCE);
+        for (int i = 0; i < 4; i++) {
+            test_order(&of, &all, i % 2 == 0 ? WEFT_EP_RANK_MAJOR : WEFT_EP_SLOTS_SOURCE, i < 2 ? -1 : pe->pes - 1);
+        }
+    }
+    for (int i = 0; i < 2 && check_failures() == 0; i++) {
+        test_late(&of, &all, i == 1);
     }
     CHECK_OK(weft_barrier(of.world));
     arena_deregister(&all, of.world);
-    if (check_failures() == 0) {
-        test_absence(&of, &all, WEFT_EP_RANK_MAJOR);
-    }
-    if (check_failures() == 0) {
-        test_absence(&of, &all, WEFT_EP_SLOTS_SOURCE);
+    for (int i = 0; i < 4 && check_failures() == 0; i++) {
+        test_absence(&of, &all, i % 2 == 0 ? WEFT_EP_RANK_MAJOR : WEFT_EP_SLOTS_SOURCE, i < 2);
     }
     CHECK_OK(weft_world_destroy(of.world));
     give_memory();

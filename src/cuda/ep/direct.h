@@ -22,7 +22,6 @@ enum { WEFTI_CUDA_EP_DIRECT_INSIDE, WEFTI_CUDA_EP_DIRECT_OUTSIDE, WEFTI_CUDA_EP_
 /* Another rank, and the two rings between it and this one. */
 typedef struct wefti_cuda_ep_direct_end {
     wefti_i32 pe;
-    wefti_i32 domain;
     wefti_u32 block; /* INSIDE, OUTSIDE */
     wefti_u32 line_here; /* its ring among those of this rank */
     wefti_u32 line_there; /* this rank's among those that it has */
@@ -71,11 +70,11 @@ typedef struct wefti_cuda_ep_direct_control {
 typedef struct wefti_cuda_ep_direct {
     wefti_cuda_ep_direct_rings at[WEFTI_CUDA_EP_DIRECT_BLOCKS];
     wefti_u64 chunk_bytes;
-    wefti_u32 slots; /* of a ring; 0: the group has none */
+    wefti_u32 slots; /* of a ring */
     wefti_i32 only_back; /* of a combine: `results` are there */
     wefti_i32 phase; /* a wefti_cuda_ep_phase */
-    const wefti_cuda_ep_direct_end *ends; /* [R]; of this rank itself only the domain */
-    const wefti_i32 *rank_of; /* [E] of each expert */
+    wefti_i32 by_choice; /* of a combine: ranks of a domain are added by their last choices */
+    const wefti_cuda_ep_direct_end *ends; /* [R]; not of this rank itself */
     const wefti_i32 *order; /* [R] the ranks in ascending domain, in that in ascending rank */
     wefti_cuda_ep_direct_control *control;
 } wefti_cuda_ep_direct;

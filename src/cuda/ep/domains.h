@@ -106,9 +106,9 @@ WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_domains_row_bytes(wefti_u64 row_bytes, 
     return row_bytes + (sizeof(wefti_cuda_ep_domains_tail) + (wefti_u64)topk * 8 + 15) / 16 * 16;
 }
 
-/* Numbers of calls: how many domains are masked, in the highest 8 bits, and a count of calls, which begins anew when a
- * domain is masked and wraps. So ranks that mask the same domains agree on the next number, though the call that failed
- * was not the same one on all of them. */
+/* Numbers of calls: how many ranks are masked, in the highest 8 bits, and a count of calls, which begins anew when a
+ * rank is masked and wraps. So ranks that mask the same ranks agree on the next number, though the call that failed was
+ * not the same one on all of them. */
 #define WEFTI_CUDA_EP_DOMAINS_COUNT_BITS 24
 
 WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_domains_next_call(wefti_u32 call)
@@ -130,7 +130,12 @@ WEFTI_CUDA_EP_FN int wefti_cuda_ep_domains_is_before(wefti_u32 call, wefti_u32 r
 typedef struct wefti_cuda_ep_domains_control {
     wefti_u32 failed; /* 0, or -status of the first failure: no call works any more */
     wefti_u32 missing[WEFTI_CUDA_EP_MANY_WORDS]; /* ranks waited for in vain, as bits */
-    wefti_u32 masked[WEFTI_CUDA_EP_MANY_WORDS]; /* domains that the group goes on without, as bits; the host's */
+    wefti_u32 masked[WEFTI_CUDA_EP_MANY_WORDS]; /* domains of which all ranks are masked, as bits; the host's */
+    wefti_u32 masked_ranks[WEFTI_CUDA_EP_MANY_WORDS]; /* ranks that the group goes on without, likewise */
+    /* From a mask or revival after a failed call on, until a direct dispatch is complete: how many other ranks of this
+     * domain live, and of how many it has seen that they are in that dispatch; else 0. */
+    wefti_u32 awaited;
+    wefti_u32 here;
     wefti_u32 calls; /* the number of the running call, as below; equal on all ranks */
     /* Chunks of each channel, by domain, and back by line; and by line, and back by domain. */
     wefti_u32 sent[2][WEFTI_CUDA_EP_MANY_MAX * WEFTI_CUDA_EP_DOMAINS_CHANNELS];
@@ -158,12 +163,13 @@ typedef struct wefti_cuda_ep_domains_group {
     const wefti_cuda_ep_domains_end *forwarders; /* [D] */
     const wefti_cuda_ep_domains_end *sources; /* [lines] */
     const wefti_i32 *domain_of; /* [E] of each expert */
+    const wefti_i32 *rank_of; /* [E] */
     const wefti_i32 *inner_expert; /* [E] its number in the group of its domain */
     const wefti_i32 *domain_of_rank; /* [R] */
     const wefti_i32 *inner_rank; /* [R] its rank in the group of its domain */
     wefti_cuda_ep_domains_control *control;
     wefti_u64 *host_status; /* as of groups of many ranks */
-    wefti_u32 *inner_failed; /* `failed` of the inner group */
+    wefti_cuda_ep_control *inner_control; /* of the inner group */
     unsigned char *rows; /* what this rank sends in its domain: its own tokens' rows, then those it forwards; tails */
     unsigned char *received; /* the same of what comes */
     unsigned char *results; /* a row for each of these: the sum of its results */

@@ -28,15 +28,16 @@ static int order_ranks(const int *domain, int pes, int rank, int token, int *ran
     return size;
 }
 
-/* What a rank gives back: two that cancel each other, and one that is lost beside either. */
-static float order_value(const int *domain, int rank)
+/* What a rank gives back: two that cancel each other, and one that is lost beside either; of one that is `masked`
+ * nothing comes. */
+static float order_value(const int *domain, int rank, int masked)
 {
     static const float values[ORDER_RANKS] = {0x1p27f, -0x1p27f, 1.0f};
     int place = 0;
     for (int other = 0; other < rank; other++) {
         place += domain[other] == domain[rank];
     }
-    return place < ORDER_RANKS ? values[place] : 0.0f;
+    return place < ORDER_RANKS && rank != masked ? values[place] : 0.0f;
 }
 
 /* The choices of a token: each of the ranks, then another expert of the first, which `is_less` takes away again. */
@@ -49,16 +50,16 @@ static void order_choose(const int *ranks, int size, int is_less, int32_t *ids)
 }
 
 /* Ranks are added by the place of their last choice: the first rank's is behind the others' unless it is taken away. */
-static float order_sum(const int *domain, const int *ranks, int size, int is_less)
+static float order_sum(const int *domain, const int *ranks, int size, int is_less, int masked)
 {
-    float sum = is_less ? order_value(domain, ranks[0]) : 0.0f;
+    float sum = is_less ? order_value(domain, ranks[0], masked) : 0.0f;
     for (int i = 1; i < size; i++) {
-        sum += order_value(domain, ranks[i]);
+        sum += order_value(domain, ranks[i], masked);
     }
-    return is_less ? sum : sum + order_value(domain, ranks[0]);
+    return is_less ? sum : sum + order_value(domain, ranks[0], masked);
 }
 
-static void order_check(job *of, arena *all, const int *domain, const void *out, int is_less)
+static void order_check(job *of, arena *all, const int *domain, const void *out, int is_less, int masked)
 {
     const int pes = of->pe->pes;
     const size_t bytes = ORDER_TOKENS * ORDER_HIDDEN * sizeof(float);
@@ -67,14 +68,25 @@ static void order_check(job *of, arena *all, const int *domain, const void *out,
     for (int i = 0; i < ORDER_TOKENS * ORDER_HIDDEN; i++) {
         int ranks[ORDER_RANKS];
         const int size = order_ranks(domain, pes, of->pe->pe, i / ORDER_HIDDEN, ranks);
-        const float sum = order_sum(domain, ranks, size, is_less);
+        const float sum = order_sum(domain, ranks, size, is_less, masked);
         check_that(sums[i] == sum, __FILE__, __LINE__, "token %d is %g, not %g%s", i / ORDER_HIDDEN, (double)sums[i],
                    (double)sum, is_less ? ", without its last choice" : "");
     }
 }
 
-/* By a dispatch's choices, then with the last of each token taken away in the combine. */
-static void test_order(job *of, arena *all, weft_ep_layout layout)
+/* A group goes on without the others, too. */
+static void order_close(job *of, weft_ep *ep, weft_ep_route *route, int masked)
+{
+    CHECK_OK(weft_barrier(of->world)); /* who is masked makes no call beside others */
+    for (int rank = 0; rank < of->pe->pes && masked == of->pe->pe; rank++) {
+        CHECK_OK(rank != masked ? weft_ep_mask(ep, rank, 0) : WEFT_OK);
+    }
+    ep_group_close(ep, route);
+}
+
+/* By a dispatch's choices, then with the last of each token taken away in the combine. `masked`: a rank that is, or
+ * -1. */
+static void test_order(job *of, arena *all, weft_ep_layout layout, int masked)
 {
     const int pes = of->pe->pes;
     weft_stream *stream = gpu_stream_of(of->pe);
@@ -99,6 +111,11 @@ static void test_order(job *of, arena *all, weft_ep_layout layout)
     plan.order = WEFT_EP_ORDER_CHOICE;
     (void)ep_group_open(of->world, &config, &plan, &ep, &route);
     CHECK_OK(weft_ep_domains(ep, domain, &domains));
+    if (of->pe->pe == masked) {
+        order_close(of, ep, route, masked);
+        return;
+    }
+    CHECK_OK(masked >= 0 ? weft_ep_mask(ep, masked, 0) : WEFT_OK);
     for (int is_less = 0; is_less < 2; is_less++) {
         int32_t *ids = (int32_t *)(void *)all->pinned;
         for (int i = 0; i < ORDER_TOKENS; i++) {
@@ -118,16 +135,16 @@ static void test_order(job *of, arena *all, weft_ep_layout layout)
     CHECK_OK(weft_ep_dispatch(route, &in, &got, stream));
     CHECK_OK(weft_ep_route_query(route, stream, &counts));
     for (size_t i = 0; i < rows * ORDER_HIDDEN; i++) {
-        results[i] = order_value(domain, of->pe->pe);
+        results[i] = order_value(domain, of->pe->pe, masked);
     }
     gpu_copy(of->pe, got.rows.data, results, rows * config.row_bytes_max);
     for (int is_less = 0; is_less < 2; is_less++) {
         options.ids = is_less ? all->base[PLAIN] + ids_bytes : NULL;
         CHECK_OK(weft_ep_combine_with(route, &got.rows, &in, &options, stream));
         CHECK_OK(weft_ep_route_query(route, stream, &counts));
-        order_check(of, all, domain, in.data, is_less);
+        order_check(of, all, domain, in.data, is_less, masked);
     }
-    ep_group_close(ep, route);
+    order_close(of, ep, route, masked);
 }
 
 #endif

@@ -18,12 +18,17 @@ EP_DEVICE wefti_u64 ep_domains_missing(const wefti_cuda_ep_domains_control *cont
 }
 
 /* The call has failed: this rank's kernels do nothing more, those of its domain neither, and the host is told, of the
- * first failure. One thread, behind what it has noted as missing. */
+ * first failure. None of the inner group's calls is under way, so all that have begun are complete. One thread, behind
+ * what it has noted as missing. */
 EP_DEVICE_SLOW void ep_domains_fail(const ep_domains_group *group, int status)
 {
     wefti_cuda_ep_domains_control *control = group->control;
-    const wefti_u32 before = atomicCAS(group->inner_failed, 0u, (wefti_u32)-status);
+    wefti_cuda_ep_control *inner = group->inner_control;
+    const wefti_u32 before = atomicCAS(&inner->failed, 0u, (wefti_u32)-status);
     const wefti_u32 first = before != 0 ? before : (wefti_u32)-status;
+    if (before == 0) {
+        wefti_st_relaxed(&inner->failed_epoch, wefti_ld_relaxed(&inner->epoch) + 1);
+    }
     atomicCAS(&control->failed, 0u, first);
     for (int i = 0; i < WEFTI_CUDA_EP_MANY_WORDS / 2; i++) {
         wefti_u64 told;
@@ -39,13 +44,19 @@ EP_DEVICE_SLOW void ep_domains_fail(const ep_domains_group *group, int status)
 /* Whether all that came before on the stream is well. The same to all threads of a kernel that does not fail itself. */
 EP_DEVICE bool ep_domains_is_well(const ep_domains_group &group)
 {
-    return wefti_ld_relaxed(&group.control->failed) == 0 && wefti_ld_relaxed(group.inner_failed) == 0;
+    return wefti_ld_relaxed(&group.control->failed) == 0 && wefti_ld_relaxed(&group.inner_control->failed) == 0;
 }
 
 /* Whether the group goes on without a domain. */
 EP_DEVICE bool ep_domains_is_masked(const ep_domains_group &group, int domain)
 {
     return (wefti_ld_relaxed(&group.control->masked[domain >> 5]) >> (domain & 31) & 1) != 0;
+}
+
+/* Whether the group goes on without a rank. */
+EP_DEVICE bool ep_domains_is_rank_masked(const ep_domains_group &group, int rank)
+{
+    return (wefti_ld_relaxed(&group.control->masked_ranks[rank >> 5]) >> (rank & 31) & 1) != 0;
 }
 
 /* The call has a number of its own. One thread of its first kernel. */

@@ -42,6 +42,7 @@ typedef struct ep_domains_progress {
     wefti_i32 chunk; /* of the call, the next by this channel */
     wefti_u32 number; /* of that, ever, by this channel */
     wefti_u32 credit; /* of an end that sends, as last seen */
+    wefti_i32 is_here; /* directly, of one that receives: `here` counts it */
 } ep_domains_progress;
 
 typedef struct ep_domains_crossing {
@@ -50,6 +51,7 @@ typedef struct ep_domains_crossing {
     wefti_u32 row; /* where they go */
     wefti_i32 progress; /* whether any end has gone on in this round */
     wefti_i32 has_begun; /* `of` is set */
+    wefti_u32 awaited; /* of a direct call, as the group's control words had it */
     wefti_i32 failed;
     wefti_i32 ends; /* whether to end, as of when the round began: `failed` changes while others look */
     wefti_u32 looks;

@@ -65,7 +65,7 @@ EP_DEVICE wefti_u32 ep_direct_goes(const ep_domains &args, int token, int first)
     bool goes = false;
     for (int k = 0; k < args.topk; k++) {
         const wefti_i32 choice = ep_domains_choice(args, ids, k);
-        goes = goes || (choice >= 0 && (args.by_rank != 0 ? choice : args.direct.rank_of[choice]) == rank);
+        goes = goes || (choice >= 0 && (args.by_rank != 0 ? choice : args.group.rank_of[choice]) == rank);
     }
     return __ballot_sync(~0u, goes);
 }
@@ -300,6 +300,24 @@ EP_DEVICE void ep_direct_note(const ep_domains &args, ep_domains_crossing *state
     }
 }
 
+/* Whether rows may go to `received`, where live ranks of the domain may still store those of an inner dispatch that
+ * failed here: not before all are in this call, as rank `peer` is. Thread 0. */
+template <bool BACK>
+EP_DEVICE bool ep_direct_may_place(const ep_domains &args, const ep_domains_crossing *state, ep_domains_progress *of,
+                                   int peer)
+{
+    const ep_domains_group &group = args.group;
+    if (BACK || state->awaited == 0) {
+        return true;
+    }
+    if (of->is_here == 0 && peer != group.rank && group.domain_of_rank[peer] == group.domain) {
+        wefti_fence_acq_rel();
+        atomicAdd(&group.control->here, 1u);
+        of->is_here = 1;
+    }
+    return wefti_ld_acquire(&group.control->here) >= state->awaited;
+}
+
 /* What this rank has for itself. All threads. */
 template <bool BACK>
 EP_DEVICE void ep_direct_keep(const ep_domains &args, ep_domains_crossing *state, ep_domains_progress *of)
@@ -307,9 +325,17 @@ EP_DEVICE void ep_direct_keep(const ep_domains &args, ep_domains_crossing *state
     const ep_domains_group &group = args.group;
     const wefti_u64 at = (wefti_u64)group.rank * (wefti_u64)group.tokens_max;
     if (threadIdx.x == 0) {
+        state->rows = ep_direct_may_place<BACK>(args, state, of, group.rank) ? of->total : EP_DOMAINS_NONE;
+    }
+    if (threadIdx.x == 0 && state->rows >= 0) {
         ep_direct_note<BACK>(args, state, group.rank, of->total, of->total);
     }
     __syncthreads();
+    const bool may_go = state->rows >= 0;
+    __syncthreads(); /* the state has been read */
+    if (!may_go) {
+        return;
+    }
     ep_direct_land<BACK>(args, group.rank, 0, of->total, state->row, BACK ? group.results : group.rows,
                          (BACK ? args.tables.line_row : args.tables.sent_token) + at);
     __syncthreads();
@@ -350,6 +376,9 @@ EP_DEVICE void ep_direct_look(const ep_domains &args, ep_domains_crossing *state
             state->progress = 1;
             ep_direct_give_back(args, state, end, of->number);
         }
+        return;
+    }
+    if (!ep_direct_may_place<BACK>(args, state, of, peer)) {
         return;
     }
     if (of->chunk == 0) {
@@ -453,7 +482,7 @@ template <bool BACK> EP_DEVICE ep_domains_progress ep_direct_start(const ep_doma
                : BACK          ? args.tables.line_count[peer]
                                : -1;
     of.chunk = sends && args.direct.phase == WEFTI_CUDA_EP_RECV ? control->left[peer] : 0;
-    of.is_done = is_own ? !sends || of.chunk != 0 : ep_domains_is_masked(args.group, args.direct.ends[peer].domain);
+    of.is_done = is_own ? !sends || of.chunk != 0 : ep_domains_is_rank_masked(args.group, peer);
     if (!of.is_done && !is_own && of.total >= 0) {
         of.is_done = ep_domains_is_behind<BACK>(of.chunk, ep_direct_chunk_rows<BACK>(args), of.total);
     }
@@ -497,6 +526,7 @@ template <bool BACK> EP_DEVICE void ep_direct_cross(const ep_domains &args)
         state.looks = 0;
         state.has_begun = state.failed == 0;
         state.start_ns = 0;
+        state.awaited = wefti_ld_relaxed(&group.control->awaited);
         for (int i = 0, end = (int)blockIdx.x; end < ends && state.failed == 0; i++, end += (int)gridDim.x) {
             state.of[i] = ep_direct_start<BACK>(args, ep_direct_peer(group, end), end < group.ranks);
         }
@@ -535,8 +565,63 @@ template <bool BACK> EP_DEVICE void ep_direct_cross(const ep_domains &args)
 
 /* ---- sums ---- */
 
-/* The sum of a token's domains, each the rounded sum of its ranks, and biases; `goes` has the first 32 ranks. All
- * threads of a warp. */
+/* Whether choice k of a token takes part in a combine. */
+EP_DEVICE bool ep_direct_takes_part(const ep_domains &args, int token, int k)
+{
+    const wefti_cuda_ep_domains_own &own = args.own;
+    const wefti_u64 at = (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k;
+    const bool is_left_out =
+        own.row_bytes != 0 && own.ids != NULL &&
+        (own.wide != 0 ? ((const wefti_i64 *)own.ids)[at] == -1 : ((const wefti_i32 *)own.ids)[at] == -1);
+    return args.tables.ids[at] >= 0 && !is_left_out;
+}
+
+/* The rank of choice k of a token, if it is the last of that rank which takes part; else -1. */
+EP_DEVICE wefti_i32 ep_direct_last_of(const ep_domains &args, int token, int k)
+{
+    const wefti_i32 *ids = args.tables.ids + (wefti_u64)token * (wefti_u64)args.topk;
+    bool is_last = ep_direct_takes_part(args, token, k);
+    for (int i = k + 1; i < args.topk && is_last; i++) {
+        is_last = !ep_direct_takes_part(args, token, i) || args.group.rank_of[ids[i]] != args.group.rank_of[ids[k]];
+    }
+    return is_last ? args.group.rank_of[ids[k]] : -1;
+}
+
+/* Vector `vector` of what rank `rank` has sent back for a token. */
+EP_DEVICE uint4 ep_direct_given(const ep_domains &args, int token, wefti_i32 rank, wefti_u32 vector)
+{
+    const wefti_u64 number = (wefti_u64)rank * (wefti_u64)args.group.tokens_max + (wefti_u64)token;
+    return ((const uint4 *)(args.group.received + number * args.row_bytes))[vector];
+}
+
+/* As ep_direct_total, ranks of a domain by their last choices that take part, which are no ranks: what others send back
+ * is 0. Biases come first. */
+template <int DTYPE>
+EP_DEVICE void ep_direct_total_by_choice(const ep_domains &args, int token, wefti_u32 vector, wefti_u32 goes,
+                                         float *sum)
+{
+    const ep_domains_group &group = args.group;
+    int domain = -1;
+    for (int first = 0; first < group.ranks; first += 32) {
+        for (wefti_u32 left = first == 0 ? goes : ep_direct_goes(args, token, first); left != 0; left &= left - 1) {
+            const wefti_i32 next = group.domain_of_rank[args.direct.order[first + __ffs((int)left) - 1]];
+            float inside[ep_type<DTYPE>::ELEMENTS] = {};
+            for (int k = 0; next != domain && k < args.topk; k++) {
+                const wefti_i32 rank = ep_direct_last_of(args, token, k);
+                if (rank >= 0 && group.domain_of_rank[rank] == next) {
+                    ep_add<DTYPE>(inside, ep_direct_given(args, token, rank, vector));
+                }
+            }
+            if (next != domain) {
+                ep_add<DTYPE>(sum, ep_type<DTYPE>::round(inside));
+            }
+            domain = next;
+        }
+    }
+}
+
+/* The sum of a token's domains, each the rounded sum of its ranks; `goes` has the first 32 ranks. All threads of a
+ * warp. */
 template <int DTYPE>
 EP_DEVICE void ep_direct_total(const ep_domains &args, int token, wefti_u32 vector, wefti_u32 goes, float *sum)
 {
@@ -546,7 +631,6 @@ EP_DEVICE void ep_direct_total(const ep_domains &args, int token, wefti_u32 vect
     for (int first = 0; first < group.ranks; first += 32) {
         for (wefti_u32 left = first == 0 ? goes : ep_direct_goes(args, token, first); left != 0; left &= left - 1) {
             const wefti_i32 rank = args.direct.order[first + __ffs((int)left) - 1];
-            const wefti_u64 number = (wefti_u64)rank * (wefti_u64)group.tokens_max + (wefti_u64)token;
             if (domain >= 0 && group.domain_of_rank[rank] != domain) {
                 ep_add<DTYPE>(sum, ep_type<DTYPE>::round(inside));
                 for (int i = 0; i < ep_type<DTYPE>::ELEMENTS; i++) {
@@ -554,21 +638,33 @@ EP_DEVICE void ep_direct_total(const ep_domains &args, int token, wefti_u32 vect
                 }
             }
             domain = group.domain_of_rank[rank];
-            ep_add<DTYPE>(inside, ((const uint4 *)(group.received + number * args.row_bytes))[vector]);
+            ep_add<DTYPE>(inside, ep_direct_given(args, token, rank, vector));
         }
     }
     if (domain >= 0) {
         ep_add<DTYPE>(sum, ep_type<DTYPE>::round(inside));
     }
-    for (int i = 0; i < 2; i++) {
-        if (args.bias[i] != NULL) {
-            ep_add<DTYPE>(sum, ((const uint4 *)(args.bias[i] + (wefti_u64)token * args.bias_pitch[i]))[vector]);
-        }
+}
+
+/* A token's sum, with biases, which come first where the order is that of choices. All threads of a warp. */
+template <int DTYPE, bool BY_CHOICE>
+EP_DEVICE void ep_direct_total_with(const ep_domains &args, int token, wefti_u32 vector, wefti_u32 goes, float *sum)
+{
+    if (BY_CHOICE) {
+        ep_domains_add_biases<DTYPE>(args, token, vector, sum);
+    }
+    if (BY_CHOICE && args.by_rank == 0) {
+        ep_direct_total_by_choice<DTYPE>(args, token, vector, goes, sum);
+    } else {
+        ep_direct_total<DTYPE>(args, token, vector, goes, sum);
+    }
+    if (!BY_CHOICE) {
+        ep_domains_add_biases<DTYPE>(args, token, vector, sum);
     }
 }
 
 /* Sums of all received tokens' results, or totals. Warps take parts of rows, EP_DOMAINS_SUMS vectors a lane. */
-template <int DTYPE, bool TOTAL> EP_DEVICE void ep_direct_add(const ep_domains &args)
+template <int DTYPE, bool TOTAL, bool BY_CHOICE> EP_DEVICE void ep_direct_add(const ep_domains &args)
 {
     const ep_warp_group warps = ep_domains_warps();
     const int rows = TOTAL ? args.tables.route_header->tokens : *args.inner_rows;
@@ -585,7 +681,7 @@ template <int DTYPE, bool TOTAL> EP_DEVICE void ep_direct_add(const ep_domains &
         for (int i = 0; i < EP_DOMAINS_SUMS; i++) { /* without a condition, as in ep_include */
             const wefti_u32 vector = (wefti_u32)(at + i * 32 < vectors ? at + i * 32 : vectors - 1);
             if (TOTAL) {
-                ep_direct_total<DTYPE>(args, row, vector, goes, sums[i]);
+                ep_direct_total_with<DTYPE, BY_CHOICE>(args, row, vector, goes, sums[i]);
             } else {
                 ep_domains_result<DTYPE, false>(args, (wefti_u64)row, vector, sums[i]);
             }
@@ -599,37 +695,42 @@ template <int DTYPE, bool TOTAL> EP_DEVICE void ep_direct_add(const ep_domains &
     }
 }
 
-template <bool TOTAL> EP_DEVICE void ep_direct_add_as(const ep_domains &args)
+template <bool TOTAL, bool BY_CHOICE> EP_DEVICE void ep_direct_add_as(const ep_domains &args)
 {
     if (args.dtype == WEFT_EP_F32) {
-        ep_direct_add<WEFT_EP_F32, TOTAL>(args);
+        ep_direct_add<WEFT_EP_F32, TOTAL, BY_CHOICE>(args);
     } else if (args.dtype == WEFT_EP_BF16) {
-        ep_direct_add<WEFT_EP_BF16, TOTAL>(args);
+        ep_direct_add<WEFT_EP_BF16, TOTAL, BY_CHOICE>(args);
     } else {
-        ep_direct_add<WEFT_EP_F16, TOTAL>(args);
+        ep_direct_add<WEFT_EP_F16, TOTAL, BY_CHOICE>(args);
     }
 }
 
 /* A combine begins: received tokens' results. With choices of its own those are made once a row. */
 EP_DEVICE void ep_direct_results(const ep_domains &args)
 {
-    if (args.own.row_bytes != 0) {
-        ep_domains_add<false>(args);
-        return;
-    }
     if (!ep_domains_begins(args.group)) {
         return;
     }
     if (ep_domains_grid().number == 0) {
         ep_domains_count_call(args.group);
     }
-    ep_direct_add_as<false>(args);
+    if (args.own.row_bytes != 0) {
+        ep_domains_add_as<false, true>(args);
+    } else {
+        ep_direct_add_as<false, false>(args);
+    }
 }
 
 EP_DEVICE void ep_direct_totals(const ep_domains &args)
 {
-    if (ep_domains_is_well(args.group)) {
-        ep_direct_add_as<true>(args);
+    if (!ep_domains_is_well(args.group)) {
+        return;
+    }
+    if (args.direct.by_choice != 0) {
+        ep_direct_add_as<true, true>(args);
+    } else {
+        ep_direct_add_as<true, false>(args);
     }
 }
 
@@ -676,6 +777,9 @@ EP_DEVICE void ep_direct_dispatch(const ep_domains &args)
     ep_direct_cross<false>(args);
     if (args.direct.phase != WEFTI_CUDA_EP_SEND && args.is_kept == 0) {
         ep_direct_meet(args.direct.control);
+        if (ep_domains_grid().number == 0 && ep_domains_is_well(args.group)) {
+            args.group.control->awaited = 0;
+        }
         ep_direct_arrange(args);
     }
 }

@@ -107,7 +107,7 @@ EP_DEVICE void ep_domains_take_ranks(const ep_domains &args, int token)
     for (int k = ep_lane(); k < args.topk; k += 32) {
         const wefti_u64 at = (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k;
         const bool goes = args.positions != NULL ? args.positions[at] >= 0 : choices.destinations[at] != 0;
-        const bool is_left_out = ep_domains_is_masked(args.group, args.group.domain_of_rank[k]);
+        const bool is_left_out = ep_domains_is_rank_masked(args.group, k);
         args.tables.ids[at] = !goes || is_left_out                 ? -1
                               : args.positions != NULL && !are_odd ? args.positions[at]
                                                                    : token;
@@ -128,7 +128,7 @@ EP_DEVICE void ep_domains_take_choices(const ep_domains &args, int token)
         const wefti_u64 at = (wefti_u64)token * (wefti_u64)args.topk + (wefti_u64)k;
         const wefti_i64 id = ep_domains_given_id(choices, at);
         const bool is_valid = id >= 0 && id < args.group.experts;
-        const bool goes = is_valid && !ep_domains_is_masked(args.group, args.group.domain_of[id]);
+        const bool goes = is_valid && !ep_domains_is_rank_masked(args.group, args.group.rank_of[id]);
         args.tables.ids[at] = goes ? (wefti_i32)id : -1;
         args.tables.weights[at] = choices.weights != NULL ? choices.weights[at] : 1.0f;
         if (!is_valid && id != -1) {

@@ -39,6 +39,7 @@ typedef struct wefti_ep_between {
     wefti_ep_ring_shape ring;
     uint32_t channels; /* of a line */
     int lines_max; /* the most sources that a rank of this domain forwards for */
+    int is_partial; /* some ranks of a domain are masked, and not all */
     weft_team *team; /* the ranks of this domain */
     weft_ep *inner; /* their group */
     wefti_cuda_ep_domains_group group; /* as kernels get it */
@@ -64,10 +65,10 @@ typedef struct wefti_ep_between_half {
 typedef struct wefti_ep_between_route {
     wefti_cuda_ep_domains_tables tables;
     CUdeviceptr owned; /* the memory, if it is the library's */
-    int is_direct; /* calls go from rank to rank */
+    int is_few; /* its calls go directly always */
     size_t dirty_bytes; /* of the tables, that the first call clears */
     weft_ep_route *inner;
-    const int32_t *inner_rows; /* of the inner routing, or of a direct one: how many have been received */
+    const int32_t *inner_rows; /* of the inner routing: how many have been received */
     int tokens_least; /* T of the last routing is at least so much */
     wefti_ep_between_half half[WEFTI_EP_BANKS_MAX]; /* by the bank of the send */
 } wefti_ep_between_route;
@@ -96,6 +97,12 @@ static inline int wefti_ep_between_orders_inside(const weft_ep_plan *plan)
     return plan->order == WEFT_EP_ORDER_CHOICE && !wefti_ep_plan_is_by_rank(plan);
 }
 
+/* Whether calls of the route go from rank to rank now: no rank forwards while a domain has masked ranks and others. */
+static inline int wefti_ep_between_goes_directly(const weft_ep_route *route)
+{
+    return route->between->is_few || route->ep->between->is_partial;
+}
+
 /* WEFT_OK, or what kernels have found out since the last call. */
 weft_status wefti_ep_between_status(weft_ep *ep, const char *call);
 /* Why no call works any more, of the group or the one inside: 0, or the word that says it. */
@@ -109,7 +116,7 @@ size_t wefti_ep_direct_bytes(const weft_ep *ep, int block);
 void wefti_ep_direct_lay_out(weft_ep *ep, uint64_t memory, wefti_u64 *end);
 /* Write the tables, and empty the rings, which begin at these addresses. */
 weft_status wefti_ep_direct_open(weft_ep *ep, void *inside, void *outside);
-/* Whether calls of such a route go directly; slot_tokens is as resolved. */
+/* Whether calls of such a route go directly always; slot_tokens is as resolved. */
 int wefti_ep_direct_takes(const weft_ep *ep, const weft_ep_plan *plan);
 
 /* What WEFT_EP_STATISTICS keeps: words of device memory, and what comes after a call. */
@@ -120,7 +127,6 @@ weft_status wefti_ep_between_stats_clear(const weft_ep *ep);
 weft_status wefti_ep_between_count(const weft_ep_route *route, wefti_cuda_ep_counted counted, weft_stream *stream,
                                    const char *call);
 
-weft_status wefti_ep_between_check_masks(const weft_ep *ep, const char *call);
 weft_status wefti_ep_between_mask(weft_ep *ep, int rank, int alive);
 
 size_t wefti_ep_between_route_bytes(const weft_ep *ep, const weft_ep_plan *plan);

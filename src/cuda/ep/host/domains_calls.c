@@ -29,7 +29,7 @@ static int ends_of(const wefti_ep_between *between)
 /* The most ends of a call of such a route. */
 static int ends_of_route(const weft_ep_route *route)
 {
-    return route->between->is_direct ? 2 * route->ep->ranks : ends_of(route->ep->between);
+    return wefti_ep_between_goes_directly(route) ? 2 * route->ep->ranks : ends_of(route->ep->between);
 }
 
 /* Find how many multiprocessors a call takes, of those that weft_ep_route_sms says no fewer than its rings need; fewer
@@ -61,8 +61,8 @@ static int cross_blocks(const weft_ep *ep, int sms)
 static int direct_blocks(const weft_ep_route *route, int sms)
 {
     const int ends = ends_of_route(route);
-    const int tiles =
-        (route->ep->ranks * route->plan.slot_tokens + WEFTI_CUDA_EP_DOMAINS_TILE - 1) / WEFTI_CUDA_EP_DOMAINS_TILE;
+    const int tokens = wefti_ep_plan_is_slots(&route->plan) ? route->plan.slot_tokens : route->ep->config.tokens_max;
+    const int tiles = (route->ep->ranks * tokens + WEFTI_CUDA_EP_DOMAINS_TILE - 1) / WEFTI_CUDA_EP_DOMAINS_TILE;
     const int most = tiles < DIRECT_BLOCKS_MAX ? tiles : DIRECT_BLOCKS_MAX;
     const int wanted = ends > most ? ends : most;
     return sms < wanted ? sms : wanted;
@@ -88,7 +88,7 @@ static weft_status check_pairs(const weft_ep *ep, const weft_stream *stream, con
  * in the order of these rows come. */
 static int leaves_with_send(const weft_ep_route *route)
 {
-    return route->between->is_direct && wefti_ep_banks(route->ep) == 1;
+    return wefti_ep_between_goes_directly(route) && wefti_ep_banks(route->ep) == 1;
 }
 
 /* What is left of a pair of halves for its recv. */
@@ -118,11 +118,12 @@ static wefti_cuda_ep_domains_args args_of(const weft_ep_route *route, unsigned k
     const weft_ep_plan *plan = &route->plan;
     const int by_expert = wefti_cuda_ep_is_by_expert(route);
     const int has_slots = wefti_ep_plan_is_slots(plan);
+    const int is_direct = wefti_ep_between_goes_directly(route);
     wefti_cuda_ep_domains_args args = {
         .group = route->ep->between->group,
         .tables = route->between->tables,
         .direct = route->ep->between->direct,
-        .inner_rows = route->between->inner_rows,
+        .inner_rows = is_direct ? route->between->tables.inner_tokens : route->between->inner_rows,
         .flags = flags,
         .topk = plan->topk,
         .by_expert = by_expert,
@@ -135,6 +136,7 @@ static wefti_cuda_ep_domains_args args_of(const weft_ep_route *route, unsigned k
     };
     args.by_rank = wefti_ep_plan_is_by_rank(plan);
     args.inner_ranks = route->ep->between->inner->ranks;
+    args.direct.by_choice = plan->order == WEFT_EP_ORDER_CHOICE;
     args.data_bytes = args.row_bytes;
     args.wide_bytes = wefti_cuda_ep_domains_row_bytes(args.data_bytes, plan->topk);
     args.choices.all_weights = (plan->flags & WEFT_EP_ALL_WEIGHTS) != 0;
@@ -203,11 +205,10 @@ static weft_status run_dispatch(weft_ep_route *route, const wefti_cuda_ep_domain
 {
     weft_ep *ep = route->ep;
     int sms;
-    WEFT_TRY(wefti_ep_between_check_masks(ep, call));
     WEFT_TRY(find_sms(route, call, &sms));
     wefti_ep_between_route *of = route->between;
     WEFT_TRY(wefti_cuda_ep_clear_dirty(ep->between->cuda, of->tables.route_header, &of->dirty_bytes, stream));
-    if (of->is_direct) {
+    if (wefti_ep_between_goes_directly(route)) {
         return launch(ep, WEFTI_EP_BETWEEN_DISPATCH_DIRECT, direct_blocks(route, sms), args, stream, call);
     }
     WEFT_TRY(launch(ep, WEFTI_EP_BETWEEN_BEGIN, sms, args, stream, call));
@@ -407,7 +408,7 @@ static weft_status run_back(const weft_ep_route *route, int sms, const wefti_cud
                             const weft_ep_rows *in, weft_stream *stream, const char *call)
 {
     weft_ep *ep = route->ep;
-    if (route->between->is_direct) {
+    if (wefti_ep_between_goes_directly(route)) {
         wefti_cuda_ep_domains_args only_back = *args;
         only_back.direct.only_back = 1;
         return ended(ep,
@@ -426,7 +427,7 @@ static weft_status run_choices(const weft_ep_route *route, int sms, const wefti_
     wefti_cuda_ep_domains_args rows = *args;
     rows.is_kept = 1;
     rows.wide_bytes = args->own.row_bytes;
-    if (route->between->is_direct) {
+    if (wefti_ep_between_goes_directly(route)) {
         return launch(ep, WEFTI_EP_BETWEEN_DISPATCH_DIRECT, direct_blocks(route, sms), &rows, stream, call);
     }
     WEFT_TRY(launch(ep, WEFTI_EP_BETWEEN_CHOOSE, sms, &rows, stream, call));
@@ -438,12 +439,11 @@ static weft_status run_combine(weft_ep_route *route, const wefti_cuda_ep_domains
                                weft_stream *stream, const char *call)
 {
     int sms;
-    WEFT_TRY(wefti_ep_between_check_masks(route->ep, call));
     WEFT_TRY(find_sms(route, call, &sms));
     if (args->own.row_bytes != 0) {
         WEFT_TRY(run_choices(route, sms, args, stream, call));
     }
-    const int is_direct = route->between->is_direct;
+    const int is_direct = wefti_ep_between_goes_directly(route);
     weft_status status = launch(route->ep, is_direct ? WEFTI_EP_BETWEEN_COMBINE_DIRECT : WEFTI_EP_BETWEEN_RESULTS,
                                 is_direct ? direct_blocks(route, sms) : sms, args, stream, call);
     WEFT_TRY(args->own.row_bytes != 0 ? ended(route->ep, status) : status);

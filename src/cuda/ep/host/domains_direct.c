@@ -28,8 +28,8 @@ static int are_few(const weft_ep *ep, int tokens)
 
 int wefti_ep_direct_takes(const weft_ep *ep, const weft_ep_plan *plan)
 {
-    return ep->between->direct.slots != 0 && wefti_ep_plan_is_slots(plan) && plan->order == WEFT_EP_ORDER_RANK &&
-           are_few(ep, plan->slot_tokens);
+    return (ep->config.flags & WEFT_EP_NO_LOW_LATENCY) == 0 && wefti_ep_plan_is_slots(plan) &&
+           plan->order == WEFT_EP_ORDER_RANK && are_few(ep, plan->slot_tokens);
 }
 
 /* ---- rings ---- */
@@ -60,12 +60,10 @@ void wefti_ep_direct_shape(weft_ep *ep, uint64_t row_bytes)
     wefti_ep_between *between = ep->between;
     wefti_cuda_ep_direct *direct = &between->direct;
     const uint64_t share = WEFTI_CUDA_EP_DIRECT_RING_BYTES / at_least(lines_of(ep, WEFTI_CUDA_EP_DIRECT_OUTSIDE), 1);
-    const uint64_t tokens = at_least((uint64_t)ep->config.slot_tokens_max, 1);
+    const int is_fast = (ep->config.flags & WEFT_EP_NO_LOW_LATENCY) == 0 && are_few(ep, 1);
+    const uint64_t tokens = at_least(is_fast ? (uint64_t)ep->config.slot_tokens_max : 0, 1); /* of a call, if few */
     const uint64_t asked = ep->settings.chunk_rows > 0 ? ep->settings.chunk_rows : WEFTI_CUDA_EP_DIRECT_ROWS;
     memset(direct, 0, sizeof *direct);
-    if ((ep->config.flags & WEFT_EP_NO_LOW_LATENCY) != 0 || ep->config.slot_tokens_max == 0 || !are_few(ep, 1)) {
-        return;
-    }
     const uint64_t most = at_most(at_most(asked, WEFTI_CUDA_EP_DIRECT_ROWS), tokens);
     const uint64_t rows = at_least(at_most(share / 2 / row_bytes, most), 1);
     direct->chunk_bytes = (WEFTI_CUDA_EP_DOMAINS_CHUNK + rows * row_bytes + 63) / 64 * 64;
@@ -87,13 +85,11 @@ size_t wefti_ep_direct_bytes(const weft_ep *ep, int block)
 void wefti_ep_direct_lay_out(weft_ep *ep, uint64_t memory, wefti_u64 *end)
 {
     wefti_cuda_ep_direct *direct = &ep->between->direct;
-    const uint64_t ranks = direct->slots == 0 ? 0 : (uint64_t)ep->ranks;
-    const uint64_t experts = direct->slots == 0 ? 0 : (uint64_t)ep->config.experts;
+    const uint64_t ranks = (uint64_t)ep->ranks;
 #define LAY(field, count)                                                                                              \
     direct->field = (void *)(uintptr_t)(memory + wefti_cuda_ep_take(end, (count) * sizeof *direct->field))
-    LAY(control, ranks > 0);
+    LAY(control, 1);
     LAY(ends, ranks);
-    LAY(rank_of, experts);
     LAY(order, ranks);
 #undef LAY
 }
@@ -121,7 +117,6 @@ static weft_status find_end(const weft_ep *ep, int rank, void *const *blocks, we
     weft_world *world = ep->world;
     const int is_inside = ep->domains.of[rank] == ep->domains.of[ep->rank];
     end->pe = weft_team_translate(ep->team, rank, weft_team_world(world));
-    end->domain = ep->domains.of[rank];
     end->block = is_inside ? WEFTI_CUDA_EP_DIRECT_INSIDE : WEFTI_CUDA_EP_DIRECT_OUTSIDE;
     end->here = (uintptr_t)blocks[end->block];
     if (rank == ep->rank) {
@@ -157,29 +152,20 @@ static weft_status write_tables(const weft_ep *ep, void *const *blocks)
     const wefti_cuda_ep_direct *direct = &ep->between->direct;
     wefti_device *device = &ep->between->cuda->base;
     const size_t ranks = (size_t)ep->ranks;
-    const size_t experts = (size_t)ep->config.experts;
     wefti_cuda_ep_direct_end *ends = wefti_alloc_zeroed(ranks, sizeof *ends);
-    int32_t *rank_of = wefti_alloc_zeroed(experts, sizeof *rank_of);
-    weft_status status = ends != NULL && rank_of != NULL
+    weft_status status = ends != NULL
                              ? find_ends(ep, blocks, ends)
                              : wefti_error(WEFT_ERR_MEMORY, "weft_ep_create: no memory for the tables of a group");
-    for (int rank = 0; rank < ep->ranks && status == WEFT_OK; rank++) {
-        for (int expert = ep->owners.first[rank]; expert < ep->owners.first[rank + 1]; expert++) {
-            rank_of[expert] = rank;
-        }
-    }
     const struct {
         const void *to;
         const void *from;
         size_t bytes;
     } tables[] = {{direct->ends, ends, ranks * sizeof *ends},
-                  {direct->rank_of, rank_of, experts * sizeof *rank_of},
                   {direct->order, ep->domains.members, ranks * sizeof *direct->order}};
     for (size_t i = 0; i < sizeof tables / sizeof *tables && status == WEFT_OK; i++) {
         status = wefti_cuda_copy(device, (void *)(uintptr_t)tables[i].to, tables[i].from, tables[i].bytes);
     }
     wefti_free(ends);
-    wefti_free(rank_of);
     return status;
 }
 
@@ -188,9 +174,6 @@ weft_status wefti_ep_direct_open(weft_ep *ep, void *inside, void *outside)
     const wefti_cuda_ep_direct *direct = &ep->between->direct;
     wefti_device *device = &ep->between->cuda->base;
     void *const blocks[] = {[WEFTI_CUDA_EP_DIRECT_INSIDE] = inside, [WEFTI_CUDA_EP_DIRECT_OUTSIDE] = outside};
-    if (direct->slots == 0) {
-        return WEFT_OK;
-    }
     memset(outside, 0, direct->at[WEFTI_CUDA_EP_DIRECT_OUTSIDE].cleared_bytes);
     WEFT_TRY(wefti_cuda_clear(device, inside, direct->at[WEFTI_CUDA_EP_DIRECT_INSIDE].cleared_bytes));
     WEFT_TRY(wefti_cuda_clear(device, direct->control, sizeof *direct->control));

@@ -131,6 +131,7 @@ static size_t lay_out(weft_ep *ep, wefti_cuda_ep_domains_group *group, uint64_t 
     LAY(forwarders, domains * sizeof *group->forwarders);
     LAY(sources, (uint64_t)ep->ranks * sizeof *group->sources);
     LAY(domain_of, (uint64_t)ep->config.experts * sizeof *group->domain_of);
+    LAY(rank_of, (uint64_t)ep->config.experts * sizeof *group->rank_of);
     LAY(inner_expert, (uint64_t)ep->config.experts * sizeof *group->inner_expert);
     LAY(domain_of_rank, (uint64_t)ep->ranks * sizeof *group->domain_of_rank);
     LAY(inner_rank, (uint64_t)ep->ranks * sizeof *group->inner_rank);
@@ -289,7 +290,7 @@ static void find_ends(const weft_ep *ep, wefti_cuda_ep_domains_end *forwarders, 
     ep->between->group.lines = count;
 }
 
-static void find_experts(const weft_ep *ep, int32_t *domain_of, int32_t *inner_expert)
+static void find_experts(const weft_ep *ep, int32_t *domain_of, int32_t *rank_of, int32_t *inner_expert)
 {
     const wefti_ep_domains *domains = &ep->domains;
     for (int domain = 0; domain < domains->count; domain++) {
@@ -298,6 +299,7 @@ static void find_experts(const weft_ep *ep, int32_t *domain_of, int32_t *inner_e
             const int rank = domains->members[i];
             for (int expert = ep->owners.first[rank]; expert < ep->owners.first[rank + 1]; expert++) {
                 domain_of[expert] = domain;
+                rank_of[expert] = rank;
                 inner_expert[expert] = number++;
             }
         }
@@ -314,14 +316,14 @@ static weft_status write_tables(weft_ep *ep)
     wefti_device *device = &between->cuda->base;
     const size_t ends = (domains + ranks) * sizeof(wefti_cuda_ep_domains_end);
     wefti_cuda_ep_domains_end *forwarders = wefti_alloc_zeroed(1, ends + 2 * ranks * sizeof(int));
-    int32_t *numbers = wefti_alloc_zeroed(2 * experts, sizeof *numbers);
+    int32_t *numbers = wefti_alloc_zeroed(3 * experts, sizeof *numbers);
     if (forwarders == NULL || numbers == NULL) {
         wefti_free(forwarders);
         wefti_free(numbers);
         return wefti_error(WEFT_ERR_MEMORY, CALL ": no memory for the tables of a group");
     }
     find_ends(ep, forwarders, forwarders + domains);
-    find_experts(ep, numbers, numbers + experts);
+    find_experts(ep, numbers, numbers + experts, numbers + 2 * experts);
     weft_status status = wefti_cuda_clear(device, group->control, sizeof *group->control);
     for (size_t i = 0; i < domains + (size_t)group->lines && status == WEFT_OK; i++) {
         status = map_end(ep, &forwarders[i]);
@@ -333,7 +335,8 @@ static weft_status write_tables(weft_ep *ep)
     } tables[] = {{group->forwarders, forwarders, domains * sizeof *forwarders},
                   {group->sources, forwarders + domains, ranks * sizeof *forwarders},
                   {group->domain_of, numbers, experts * sizeof *numbers},
-                  {group->inner_expert, numbers + experts, experts * sizeof *numbers},
+                  {group->rank_of, numbers + experts, experts * sizeof *numbers},
+                  {group->inner_expert, numbers + 2 * experts, experts * sizeof *numbers},
                   {group->domain_of_rank, ep->domains.of, ranks * sizeof *numbers},
                   {group->inner_rank, ep->domains.slot, ranks * sizeof *numbers}};
     for (size_t i = 0; i < sizeof tables / sizeof *tables && status == WEFT_OK; i++) {
@@ -372,11 +375,10 @@ static void set_group(weft_ep *ep)
     wefti_ep_between *between = ep->between;
     wefti_cuda_ep_domains_group *group = &between->group;
     const wefti_cuda_ep_group *inner = &between->inner->device->group[0];
-    wefti_cuda_ep_control *control = (void *)(uintptr_t)(wefti_cuda_ep_own_area(between->inner, 0) + inner->at.control);
     group->memory = (uintptr_t)between->rings;
     group->heap = (uintptr_t)ep->world->heap;
     group->host_status = (wefti_u64 *)(void *)((unsigned char *)between->rings + group->at.bytes);
-    group->inner_failed = &control->failed;
+    group->inner_control = (void *)(uintptr_t)(wefti_cuda_ep_own_area(between->inner, 0) + inner->at.control);
     group->received = between->received;
     group->rank = ep->rank;
     group->ranks = ep->ranks;
@@ -434,7 +436,8 @@ static weft_status group_bytes(weft_ep *ep, weft_ep_memory *memory)
     wefti_free(counts);
     memory->symmetric_bytes = inner.symmetric_bytes + received_bytes(ep);
     memory->staging_bytes = inner.staging_bytes + rows_received_bytes(ep);
-    memory->low_latency_bytes = wefti_ep_direct_bytes(ep, WEFTI_CUDA_EP_DIRECT_INSIDE);
+    memory->low_latency_bytes =
+        (ep->config.flags & WEFT_EP_NO_LOW_LATENCY) != 0 ? 0 : wefti_ep_direct_bytes(ep, WEFTI_CUDA_EP_DIRECT_INSIDE);
     memory->private_bytes = rings_bytes(ep);
     ep->between = NULL;
     return status;

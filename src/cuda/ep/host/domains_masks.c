@@ -1,10 +1,11 @@
-/* cuda/ep/host/domains_masks.c: groups of several domains that go on without a domain.
+/* cuda/ep/host/domains_masks.c: groups of several domains that go on without ranks.
  *
- * A domain is left out once all its ranks are masked: its experts count as -1 then, and crossings have no ends there.
- * What a rank of it sends late comes to rings of its own in this rank's host memory, which nobody reads any more and
- * which stay the group's. Chunks that live ranks sent in the call that failed, and that were not taken, are told by the
- * number of their call, and dropped (domains/crossing.cuh). The group inside has failed with the call, and is as after
- * a mask that changes nothing. */
+ * A rank that is left out has experts that count as -1, and calls have no ends there. A domain of which only some ranks
+ * are left out has no forwarders: calls go directly until all of them are. What a masked rank sends late comes to rings
+ * of its own in this rank's memory, which nobody reads any more and which stay the group's; and if it is of this
+ * domain, to what the inner group receives, from which it is shut out as in a group of one domain. Chunks that live
+ * ranks sent in the call that failed, and that were not taken, are told by the number of their call, and dropped
+ * (domains/crossing.cuh, domains/direct.cuh). The group inside has failed with the call, and is as after a mask. */
 #include <string.h>
 
 #include "cuda/ep/host/domains.h"
@@ -23,61 +24,72 @@ static int count_masked(const weft_ep *ep, int domain, int rank, int *left)
     return count;
 }
 
-/* Calls go on without whole domains. */
-weft_status wefti_ep_between_check_masks(const weft_ep *ep, const char *call)
+/* Whether a domain has masked ranks, with `rank`, and others. */
+static int is_partial(const weft_ep *ep, int rank)
 {
     for (int domain = 0; domain < ep->domains.count; domain++) {
         int left;
-        const int count = count_masked(ep, domain, -1, &left);
-        if (count > 0 && left >= 0) {
-            return wefti_error(WEFT_ERR_STATE,
-                               "%s: rank %d is not masked, and other ranks of its domain are; a group of several "
-                               "domains on GPUs goes on without whole domains: mask that rank, too (weft_ep_mask)",
-                               call, left);
+        if (count_masked(ep, domain, rank, &left) > 0 && left >= 0) {
+            return 1;
         }
     }
-    return WEFT_OK;
+    return 0;
 }
 
 static weft_status check(const weft_ep *ep, int rank, int alive)
 {
-    static const char call[] = "weft_ep_mask";
-    if (!alive && ep->domains.of[rank] == ep->domains.of[ep->rank]) {
-        return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "%s: rank %d is of this rank's own domain; a group of several domains on GPUs goes on "
-                           "without whole other domains only. Destroy it and make one without that rank",
-                           call, rank);
-    }
     if (alive && ep->masked[rank]) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,
-                           "%s: rank %d is masked; in a group of several domains on GPUs it stays so. Destroy the "
-                           "group and make one with that rank",
-                           call, rank);
+                           "weft_ep_mask: rank %d is masked; in a group of several domains on GPUs it stays so. "
+                           "Destroy the group and make one with that rank",
+                           rank);
     }
     return WEFT_OK;
 }
 
-/* A domain has become one that is left out: calls are counted anew. */
-static void leave_out(const weft_ep *ep, int domain, wefti_cuda_ep_domains_control *control)
+/* A rank has become one that is left out, and with it its domain, if it was the last of that: calls are counted
+ * anew. */
+static void leave_out(const weft_ep *ep, int rank, wefti_cuda_ep_domains_control *control)
 {
+    const int domain = ep->domains.of[rank];
     uint32_t masks = 0;
-    control->masked[domain / 32] |= UINT32_C(1) << domain % 32;
-    for (int other = 0; other < ep->domains.count; other++) {
-        masks += control->masked[other / 32] >> other % 32 & 1;
+    int left;
+    (void)count_masked(ep, domain, rank, &left);
+    if (left < 0) {
+        control->masked[domain / 32] |= UINT32_C(1) << domain % 32;
+    }
+    control->masked_ranks[rank / 32] |= UINT32_C(1) << rank % 32;
+    for (int other = 0; other < ep->ranks; other++) {
+        masks += control->masked_ranks[other / 32] >> other % 32 & 1;
     }
     control->calls = masks << WEFTI_CUDA_EP_DOMAINS_COUNT_BITS;
 }
 
-/* The group inside is as before the call that failed. */
-static weft_status revive_inner(weft_ep *inner)
+/* How many other ranks of this rank's domain are not masked. */
+static uint32_t live_here(const weft_ep *ep, const wefti_cuda_ep_domains_control *control)
 {
-    WEFT_TRY(wefti_cuda_ep_mask(inner, inner->rank, 1));
+    const int own = ep->domains.of[ep->rank];
+    uint32_t count = 0;
+    for (int i = ep->domains.first[own]; i < ep->domains.first[own + 1]; i++) {
+        const int rank = ep->domains.members[i];
+        count += rank != ep->rank && (control->masked_ranks[rank / 32] >> rank % 32 & 1) == 0;
+    }
+    return count;
+}
+
+/* The group inside is as before the call that failed, but that a rank which is left out stores nothing more to this
+ * rank, once this has returned. */
+static weft_status revive_inner(const weft_ep *ep, int rank, int alive)
+{
+    weft_ep *inner = ep->between->inner;
+    const int is_inside = ep->domains.of[rank] == ep->domains.of[ep->rank] && !alive;
+    WEFT_TRY(wefti_cuda_ep_mask(inner, is_inside ? ep->domains.slot[rank] : inner->rank, !is_inside));
     inner->dead = WEFT_OK;
     memset(inner->late, 0, (size_t)inner->ranks);
     return WEFT_OK;
 }
 
-/* No kernel of the group runs on this rank. Routings were made with the experts of all domains. */
+/* No kernel of the group runs on this rank. Routings were made with the experts of all ranks. */
 weft_status wefti_ep_between_mask(weft_ep *ep, int rank, int alive)
 {
     wefti_ep_between *between = ep->between;
@@ -86,19 +98,21 @@ weft_status wefti_ep_between_mask(weft_ep *ep, int rank, int alive)
     wefti_cuda_ep_domains_control control;
     uint64_t *told = (uint64_t *)between->group.host_status;
     const size_t bytes = offsetof(wefti_cuda_ep_domains_control, sent);
-    const int domain = ep->domains.of[rank];
-    int left;
     WEFT_TRY(check(ep, rank, alive));
-    const int is_complete = count_masked(ep, domain, alive ? -1 : rank, &left) > 0 && left < 0;
     const int has_failed = ep->dead != WEFT_OK || wefti_ep_between_failed(ep) != 0;
+    WEFT_TRY(revive_inner(ep, rank, alive));
     WEFT_TRY(wefti_cuda_copy(device, &control, there, bytes));
     control.failed = 0;
     memset(control.missing, 0, sizeof control.missing);
-    if (!alive && is_complete && !ep->masked[rank]) {
-        leave_out(ep, domain, &control);
+    if (!alive && !ep->masked[rank]) {
+        leave_out(ep, rank, &control);
+    }
+    if (has_failed || control.awaited != 0) {
+        control.awaited = live_here(ep, &control);
+        control.here = 0;
     }
     WEFT_TRY(wefti_cuda_copy(device, there, &control, bytes));
-    WEFT_TRY(revive_inner(between->inner));
+    between->is_partial = is_partial(ep, alive ? -1 : rank);
     for (weft_ep_route *route = ep->routes; route != NULL && (!alive || has_failed); route = route->next) {
         route->is_routed = 0;
     }

@@ -14,9 +14,6 @@ static size_t lay_out(wefti_cuda_ep_domains_tables *tables, const weft_ep *ep, c
     const uint64_t local = (uint64_t)wefti_ep_local_experts(ep);
     const uint64_t tokens = (uint64_t)ep->config.tokens_max;
     const uint64_t topk = (uint64_t)plan->topk;
-    const int is_direct = wefti_ep_direct_takes(ep, plan);
-    const uint64_t lines = is_direct ? ranks : (uint64_t)ep->between->lines_max;
-    const uint64_t domains = is_direct ? ranks : (uint64_t)ep->domains.count;
 #define LAY(field, count)                                                                                              \
     tables->field = (void *)(uintptr_t)(memory + wefti_cuda_ep_take(&end, (count) * sizeof *tables->field))
     LAY(route_header, 1);
@@ -27,14 +24,14 @@ static size_t lay_out(wefti_cuda_ep_domains_tables *tables, const weft_ep *ep, c
     LAY(offset_of_source, ranks + 1);
     LAY(before_source, ranks);
     LAY(inner_tokens, 1);
-    LAY(sent_count, domains);
-    LAY(line_count, lines);
+    LAY(sent_count, ranks);
+    LAY(line_count, ranks);
     LAY(counted, 1);
     LAY(are_odd, 1);
     LAY(ids, tokens * topk);
     LAY(weights, tokens * topk);
-    LAY(sent_token, domains * tokens);
-    LAY(line_row, lines * tokens);
+    LAY(sent_token, ranks * tokens);
+    LAY(line_row, ranks * tokens);
     LAY(inner_ids, wefti_ep_between_tokens_max(ep) * topk);
     LAY(row, wefti_ep_between_received_max(ep) * topk);
     LAY(row_weight, wefti_ep_between_received_max(ep) * topk);
@@ -86,8 +83,8 @@ weft_status wefti_ep_between_route_open(weft_ep_route *route, void *memory)
         return status;
     }
     WEFT_TRY(wefti_cuda_ep_counts(of->inner, &counts));
-    of->is_direct = wefti_ep_direct_takes(ep, &route->plan);
-    of->inner_rows = of->is_direct ? of->tables.inner_tokens : counts.rows;
+    of->is_few = wefti_ep_direct_takes(ep, &route->plan);
+    of->inner_rows = counts.rows;
     return WEFT_OK;
 }
 
