@@ -6,8 +6,9 @@
  *   headers     [2][R][WORDS + R] packed words: call header of source s: what it calls; by the parity of the epoch,
  *               because a rank that has ended a call may begin the next while a block here has not yet read its call
  *               header
- *   meta_ready  [R][U] packed words: unit u of source s has its records and given scales here; the value says which
- *               tokens they are: wefti_cuda_ep_unit_value. Where there are neither, nobody looks at it
+ *   meta_ready  [R][U] packed words: unit u of source s has its records or new weights, and given scales here; the
+ *               value says which tokens they are: wefti_cuda_ep_unit_value. Calls without any of these (ep_has_meta)
+ *               have no such word
  *   rows_ready  [R][P] packed words: rows of rank s are here. Word u of a dispatch is that of unit u, by expert of
  *               grain u, and its value says which tokens, likewise. Word u of a combine is that of unit u, by expert of
  *               part u % parts of unit u / parts, and its value is how many rows
@@ -32,8 +33,11 @@
  *               before, which this rank posted after it had done with the last call of that parity
  *
  * R ranks, U units, M the most tokens a rank receives. A packed word is {tag, 32 bits}, the tag twice the epoch, or one
- * more in a second round: it carries its own flag, and is compared for equality. Nothing is reset. A rank writes to
- * another only after that one's call header of the same call, except for the header itself, and for low-latency memory.
+ * more in a second round: it carries its own flag, and is compared for equality. No word is reset, but for call headers
+ * that a mask takes back; all begin as zeroes. A rank writes to another only after that one's call header of the same
+ * call, but for what there is by the parity of the epoch (headers, counts, combine_choices, low_latency, what leaves
+ * with send): there it writes after that one's call header of the call before, which says that what the last call of
+ * this parity wrote has been read.
  *
  * A unit is what one warp moves at a time: in a dispatch U units of the source's tokens, in a combine at most P of the
  * rows that came from a source. Its size depends on their number only. Those of a combine are smaller, because a token
@@ -89,7 +93,7 @@ typedef struct wefti_cuda_ep_layout {
     wefti_u64 counts;
     wefti_u64 returned;
     wefti_u64 accepted;
-    wefti_u64 cleared_bytes; /* must be zero before first use: all before `records` */
+    wefti_u64 cleared_bytes; /* must be zero before first use: all before `values`, and low-latency words and packets */
     wefti_u64 values;
     wefti_u64 combine_choices[2];
     wefti_u64 records;

@@ -1,8 +1,8 @@
 /* cuda/ep/device/signal.cuh: packed words, and waiting for them.
  *
- * A packed word carries its call's tag (call.cuh), so that its arrival is its own flag: one store and one poll, where a
- * value and a flag would need a release between them. What else a word announces (rows, records) is ordered by storing
- * it with release. */
+ * A packed word carries its call's tag (ep_begin_at, routing/header.cuh), so that its arrival is its own flag: one
+ * store and one poll, where a value and a flag would need a release between them. What else a word announces (rows,
+ * records) is ordered by storing it with release. */
 #ifndef WEFTI_CUDA_EP_DEVICE_SIGNAL_CUH
 #define WEFTI_CUDA_EP_DEVICE_SIGNAL_CUH
 
@@ -99,7 +99,8 @@ EP_DEVICE bool ep_await_value(const ep_group &group, const wefti_u64 *word, weft
 }
 
 /* The same of a word that announces rows or records: acquires, once, when it is there, because each acquire empties the
- * multiprocessor's cache. Rests between looks. */
+ * multiprocessor's cache. What it loads then is the word that was seen: nobody writes it again before this call's end.
+ * Rests between looks. */
 EP_DEVICE bool ep_await(const ep_group &group, const wefti_u64 *word, wefti_u32 tag, int rank, wefti_u32 rest_ns,
                         wefti_u32 *value)
 {

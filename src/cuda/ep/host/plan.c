@@ -49,7 +49,8 @@ int wefti_cuda_ep_sms_of(const weft_ep_route *route, wefti_cuda_ep_phase phase)
 
 #define LOW_LATENCY_TOKENS_MAX 256 /* of a source: the second copy of more rows takes longer than call headers */
 #define LOW_LATENCY_WORDS_A_BLOCK 2
-/* Of a dispatch few: by expert the others find places sooner, and there are more of these than slices even so. */
+/* Fewer in a dispatch: by expert the other warps then find the places of rows sooner, and sender warps are still more
+ * than there are slices of rows to send. */
 #define LOW_LATENCY_DISPATCH_SENDER_WARPS 6
 #define LOW_LATENCY_COMBINE_SENDER_WARPS 12
 

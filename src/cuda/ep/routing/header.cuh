@@ -2,7 +2,8 @@
  * how many it sends to whom; every block waits for all of these call headers.
  *
  * The call header is the ready word: it is sent after what came before on this rank's stream, so whoever has it may
- * write here. Its words are stored relaxed after a fence by the same threads, which runs while others still count. */
+ * write here: docs/ep-gpu-ordering.md, "Buffers are free". Its words are stored relaxed after a fence by the same
+ * threads, which runs while others still count. */
 #ifndef WEFTI_CUDA_EP_ROUTING_HEADER_CUH
 #define WEFTI_CUDA_EP_ROUTING_HEADER_CUH
 

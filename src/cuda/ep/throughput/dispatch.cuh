@@ -109,7 +109,8 @@ template <class WAY> EP_DEVICE wefti_u64 ep_choices_of_call(const ep_dispatch &a
     }
 }
 
-/* What the other warps do. `goes`: not when the routing overflows; also then the caller learns what would have come. */
+/* What warps do that are no sender warps. `goes`: rows move; not when a new routing overflows, of which the counts are
+ * told all the same. */
 template <class LAYOUT, class WAY>
 EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes, unsigned char *stages)
 {

@@ -248,7 +248,7 @@ EP_DEVICE bool ep_receive_rows(const ep_dispatch &args, const ep_call *call, con
     return true;
 }
 
-/* By expert: a part of each of the rows of a grain. */
+/* By expert: a part of each of the rows of a grain. False: they did not come. A receiver warp. */
 EP_DEVICE bool ep_receive_partial(const ep_dispatch &args, const ep_call *call, const ep_coming &coming, int parts)
 {
     wefti_u32 place;
@@ -291,7 +291,7 @@ EP_DEVICE void ep_post_eager_bases(const ep_dispatch &args, const ep_call *call)
     }
 }
 
-/* Of `count` tokens of a source from its `first` on, how many are accepted here: the source's first ones are. */
+/* How many of a source's tokens first .. first + count - 1 are accepted here. Of all its tokens the first ones are. */
 EP_DEVICE wefti_u32 ep_accepted_landed(const ep_call *call, int source, wefti_u32 first, wefti_u32 count)
 {
     const wefti_u32 accepted = call->count[source];
@@ -299,8 +299,9 @@ EP_DEVICE wefti_u32 ep_accepted_landed(const ep_call *call, int source, wefti_u3
     return count < left ? count : left;
 }
 
-/* By expert: of a token's record that left with send, the whole to `record`: with its rows here in place of their
- * numbers. A warp. False: this rank did not find them. */
+/* By expert: copy to `record` a token's record that left with send. Its rows, which are numbers among those that the
+ * source has of the expert, become rows of this rank. A warp. False: where the source's rows begin did not become known
+ * (ep_post_eager_bases). */
 EP_DEVICE bool ep_complete_record(const ep_dispatch &args, const ep_call *call, int source, const wefti_u32 *left,
                                   wefti_u32 *record)
 {
@@ -461,6 +462,8 @@ EP_DEVICE void ep_await_rows(const ep_dispatch &args, const ep_call *call, const
     }
 }
 
+/* Takes in what came beside the rows of this warp's share of all sources' units. False: some did not come. A receiver
+ * warp. */
 template <class LAYOUT, class WAY>
 EP_DEVICE bool ep_receive_all_meta(const ep_dispatch &args, const ep_call *call, const ep_incoming &incoming,
                                    bool waits_rows)
@@ -493,6 +496,7 @@ EP_DEVICE bool ep_receive_coming(const ep_dispatch &args, const ep_call *call, c
     }
 }
 
+/* This warp's share of the rows of all sources, until some do not come. A receiver warp. */
 template <class LAYOUT, class WAY> EP_DEVICE void ep_receive_all_rows(const ep_dispatch &args, const ep_call *call)
 {
     const bool fine = LAYOUT::ROWS_OF_CHOICES && !WAY::IS_BACKWARD && !WAY::IS_EAGER;

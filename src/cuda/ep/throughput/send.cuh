@@ -130,7 +130,8 @@ template <class WAY> EP_DEVICE wefti_u64 *ep_rows_words(const ep_dispatch &args,
     }
 }
 
-/* Of the unit's first `rows` tokens all that went to this lane's rank are there: tell of the last grain of them. */
+/* Of the unit's first `rows` tokens all that went to this lane's rank are there: tell of the last grain of them. With
+ * grains of 2, 6 rows: tokens 4 and 5; 5 rows, where a unit has no more: token 4. A warp. */
 template <class WAY>
 EP_DEVICE void ep_post_grain(const ep_dispatch &args, const ep_call *call, int number, const ep_unit &unit, int grain,
                              int rows)
@@ -249,14 +250,16 @@ EP_DEVICE int ep_next_other_unit(const ep_dispatch &args, const ep_call *call)
 #define EP_NEXT_OWN (-2) /* the next is still to be taken, of this block's */
 #define EP_NEXT_OTHER (-3) /* or of another's */
 
-/* A warp that moves units, from the first piece loaded on. */
+/* What a warp that moves units keeps, from the first piece loaded on. Loading runs ahead of storing. */
 typedef struct ep_sender {
     ep_pipe pipe;
     ep_cut cut;
-    ep_cursor load;
-    int units; /* in lane i: the i-th unit of this warp, modulo 32; at last none */
-    int begun; /* so many of them */
-    int read_unit; /* that has been read: */
+    ep_cursor load; /* what is loaded next */
+    /* Lane i has the number of the warp's unit i, i + 32, ..: the latest of these that loading has begun. The one
+     * behind the warp's last unit is EP_NO_UNIT, by which storing knows the end. */
+    int units;
+    int begun; /* how many units loading has begun, with that one */
+    int read_unit; /* EP_NO_UNIT, or the unit of `read`, which was read ahead while others wait for call headers */
     ep_unit read;
 } ep_sender;
 
@@ -380,6 +383,9 @@ EP_DEVICE void ep_sender_quantise(const ep_dispatch &args, const ep_call *call, 
     }
 }
 
+/* Moves the rows of units of this block, then of blocks that are behind, piece by piece: ep_sender_load keeps pieces
+ * of rows on their way into the pipe, for this and later units; `store` is the piece that leaves it next, to all ranks
+ * of its token. At the end of each grain and unit it posts the words. A sender warp. */
 template <class LAYOUT, class WAY>
 EP_DEVICE void ep_sender_run(const ep_dispatch &args, const ep_call *call, ep_sender *sender)
 {
@@ -424,7 +430,7 @@ EP_DEVICE void ep_sender_run(const ep_dispatch &args, const ep_call *call, ep_se
         ep_pipe_stored(&sender->pipe);
         unit.to += !LAYOUT::ROWS_OF_CHOICES && goes && store.at + cut.piece_bytes >= cut.row_bytes ? unit.pitch : 0;
         const int rows = ep_rows_of_unit(call->tokens, unit_tokens, number);
-        const bool ended = ep_cursor_advance(&store, cut, rows, 0) != 0;
+        const bool ended = ep_cursor_advance(&store, cut, rows, 0) != 0; /* then `row` is 0 again */
         if (store.at == 0 && (store.row & (grain - 1)) == 0) {
             if (QUANTISES) {
                 __syncwarp(); /* scales are stored by other lanes than those that tell of them */

@@ -224,13 +224,14 @@ EP_DEVICE wefti_u64 *ep_meta_word(const ep_dispatch &args, const ep_call *call, 
     }
 }
 
+/* What goes beside the rows of this rank's unit `number`, to all ranks, and then its word for each of them. A warp. */
 template <class LAYOUT, bool IS_EAGER>
 EP_DEVICE void ep_send_meta_of_unit(const ep_dispatch &args, const ep_call *call, int number, int unit_tokens,
                                     wefti_u32 *stage)
 {
     const int rows = ep_rows_of_unit(call->tokens, unit_tokens, number);
     const int token = number * unit_tokens;
-    const ep_unit unit = ep_unit_of<IS_EAGER>(args, call, number, 0);
+    const ep_unit unit = ep_unit_of<IS_EAGER>(args, call, number, 0); /* shift 0: lane r has rank r */
     const ep_unit share = ep_share_of_rows(args, call, number, unit);
     for (int rank = 0; rank < args.group.ranks; rank++) {
         const wefti_u32 bits = __shfl_sync(~0u, share.bits, rank);
@@ -250,13 +251,14 @@ EP_DEVICE void ep_send_meta_of_unit(const ep_dispatch &args, const ep_call *call
     if (LAYOUT::KEEPS_WEIGHTS && ep_is(args, WEFTI_CUDA_EP_FRESH)) {
         ep_write_weights(args, call, token, rows);
     }
-    __syncwarp();
+    __syncwarp(); /* all lanes have stored what the word announces */
     const int rank = ep_lane();
     if (rank < args.group.ranks && (call->alive >> rank & 1) != 0) {
         wefti_st_release(ep_meta_word<IS_EAGER>(args, call, rank, number), ep_unit_word(call, share));
     }
 }
 
+/* The same of all units of this block. The warps behind the senders. */
 template <class LAYOUT, bool IS_EAGER = false>
 EP_DEVICE void ep_send_meta(const ep_dispatch &args, const ep_call *call, unsigned char *shared)
 {
