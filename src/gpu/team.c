@@ -26,40 +26,61 @@ weft_status wefti_world_dev(weft_world *world, weft_dev *dev, const wefti_header
     return WEFT_OK;
 }
 
-/* A team's flags, followed by its list of members if it follows no rule. */
-static size_t area_bytes(const weft_team *team)
+/* A block of device memory at one offset on all members: `zeros` bytes that are zero, behind them `tail_bytes` of
+ * `tail`. */
+typedef struct team_block {
+    uint64_t zeros;
+    const void *tail;
+    uint64_t tail_bytes;
+} team_block;
+
+static weft_status fill_block(wefti_device *device, const team_block *block, unsigned char *at)
 {
-    return sizeof(wefti_dev_team_area) + (team->list == NULL ? 0 : (size_t)team->pes * sizeof *team->list);
+    WEFT_TRY(device->ops->memory->clear(device, at, block->zeros));
+    return block->tail_bytes == 0
+               ? WEFT_OK
+               : device->ops->memory->copy(device, at + block->zeros, block->tail, block->tail_bytes);
 }
 
-static weft_status fill_area(weft_team *team, void *area)
+/* Collective; on failure, the same on all members, *out stays as it is. */
+static weft_status make_block(weft_team *team, const char *call, const team_block *block, unsigned char **out)
 {
-    wefti_device *device = team->world->device;
-    WEFT_TRY(device->ops->memory->clear(device, area, sizeof(wefti_dev_team_area)));
-    if (team->list == NULL) {
-        return WEFT_OK;
-    }
-    return device->ops->memory->copy(device, (wefti_dev_team_area *)area + 1, team->list,
-                                     (size_t)team->pes * sizeof *team->list);
-}
-
-static weft_status make_area(weft_team *team, const char *call)
-{
-    void *area;
+    void *at;
     const wefti_records records = wefti_team_device_records(team);
-    const wefti_block_wanted wanted = {
-        .bytes = area_bytes(team), .alignment = WEFTI_DEVICE_BLOCK_ALIGNMENT, .owner = WEFTI_OWNER_LIBRARY};
-    WEFT_TRY(wefti_records_alloc(team, &records, call, &wanted, &area));
-    wefti_vote vote = wefti_vote_init(team, call, 0, 0);
-    vote.status = fill_area(team, area);
+    const wefti_block_wanted wanted = {.bytes = block->zeros + block->tail_bytes,
+                                       .alignment = WEFTI_DEVICE_BLOCK_ALIGNMENT,
+                                       .owner = WEFTI_OWNER_LIBRARY};
+    WEFT_TRY(wefti_records_alloc(team, &records, call, &wanted, &at));
+    wefti_vote vote = wefti_vote_init(team, call, wanted.bytes, 0);
+    vote.status = fill_block(team->world->device, block, at);
     weft_status status = wefti_team_agree(team, &vote, call);
     if (status != WEFT_OK) {
         if (team->dead == WEFT_OK) { /* else a member that came late may use it */
-            wefti_records_forget(&records, area);
+            wefti_records_forget(&records, at);
         }
         return status;
     }
-    team->device_area = area;
+    *out = at;
+    return WEFT_OK;
+}
+
+static weft_status make_cleared(weft_team *team, const char *call, uint64_t bytes, unsigned char **out)
+{
+    const team_block block = {.zeros = bytes};
+    return make_block(team, call, &block, out);
+}
+
+/* A team's flags, followed by its list of members if it follows no rule. */
+static weft_status make_area(weft_team *team, const char *call)
+{
+    const team_block block = {
+        .zeros = sizeof(wefti_dev_team_area),
+        .tail = team->list,
+        .tail_bytes = team->list == NULL ? 0 : (uint64_t)team->pes * sizeof *team->list,
+    };
+    unsigned char *area;
+    WEFT_TRY(make_block(team, call, &block, &area));
+    team->device_area = (wefti_dev_team_area *)(void *)area;
     return WEFT_OK;
 }
 
@@ -83,28 +104,6 @@ static uint32_t stream_slot_units(const weft_team *team)
     uint32_t most = team->pes > 1 ? STREAM_STEP_UNITS / ((uint32_t)team->pes - 1) : STREAM_STEP_UNITS;
     most = most > STREAM_SLOT_UNITS ? most : STREAM_SLOT_UNITS;
     return units < 8 ? 8 : units > most ? most : (uint32_t)units;
-}
-
-/* Cleared device memory at one offset on all members. */
-static weft_status make_cleared(weft_team *team, const char *call, uint64_t bytes, unsigned char **out)
-{
-    void *block;
-    wefti_device *device = team->world->device;
-    const wefti_records records = wefti_team_device_records(team);
-    const wefti_block_wanted wanted = {
-        .bytes = bytes, .alignment = WEFTI_DEVICE_BLOCK_ALIGNMENT, .owner = WEFTI_OWNER_LIBRARY};
-    WEFT_TRY(wefti_records_alloc(team, &records, call, &wanted, &block));
-    wefti_vote vote = wefti_vote_init(team, call, bytes, 0);
-    vote.status = device->ops->memory->clear(device, block, bytes);
-    weft_status status = wefti_team_agree(team, &vote, call);
-    if (status != WEFT_OK) {
-        if (team->dead == WEFT_OK) { /* else a member that came late may use it */
-            wefti_records_forget(&records, block);
-        }
-        return status;
-    }
-    *out = block;
-    return WEFT_OK;
 }
 
 /* How many channels there is room for. */
