@@ -35,7 +35,8 @@ typedef struct wefti_device_strided {
 
 /* Blocks that share a collective on a stream, at most: a team has a channel for each. */
 #define WEFTI_DEVICE_BLOCKS_MAX 24
-/* The most bytes of dest that go by way of another member (forward). */
+/* The most bytes of a reduction's dest that members hand on (WEFTI_WAY_FORWARD): its parts each need a slot, and what a
+ * team of few members has for slots is enough for so many. A broadcast takes several steps instead. */
 #define WEFTI_DEVICE_FORWARD_BYTES ((size_t)512 << 10)
 
 typedef enum wefti_device_coll_kind {

@@ -90,12 +90,12 @@ static weft_status make_area(weft_team *team, const char *call)
 #define KERNEL_SLOT_UNITS ((uint32_t)(WEFTI_DEV_PACKED_BYTES / WEFTI_DEV_UNIT))
 /* On streams: each block has a channel, so that there are up to WEFTI_DEVICE_BLOCKS_MAX. */
 #define STREAM_SLOT_UNITS 512u
-/* Of all slots of a member together: a small team's are larger, so that what is handed on goes in one step. */
+/* Of all slots of a member together: a small team's are larger, so that a reduction can be handed on. */
 #define STREAM_STEP_UNITS 1536u
 #define CHANNELS_BYTES_MAX ((uint64_t)16 << 20) /* with smaller slots in a large team */
 
 _Static_assert((size_t)WEFTI_DEVICE_BLOCKS_MAX *STREAM_STEP_UNITS *WEFTI_DEV_UNIT >= WEFTI_DEVICE_FORWARD_BYTES,
-               "a small team's slots hold what is handed on");
+               "a small team's slots hold a reduction that is handed on");
 
 static uint32_t stream_slot_units(const weft_team *team)
 {

@@ -4,17 +4,21 @@
 
 #define THREADS 512 /* of a block */
 
-/* Where the next way is faster, and how many blocks fill the links with plain data: measured on four H200s, see
- * bench/gpu/README.md. Packed data takes twice the bytes over the link and no fence; it is handed on where one PE would
- * send all of it several times. */
+/* Every cutoff of collectives on streams but that of the copy engines (WEFT_CUDA_COPY), and how many blocks fill the
+ * links with plain data: measured on four H200s, see bench/gpu/README.md. A call of `bytes`, as wefti_device_coll
+ * counts them, goes the first of these ways whose limit holds it:
+ *
+ *   packed   bytes <= packed_to_all / (members - 1): twice the bytes over the link, and no fence
+ *   forward  bytes <= forward: packed too, and handed on, where one member would send all of it several times
+ *   plain    any
+ *
+ * So packed broadcasts end at `forward`; `packed_to_all` says from where on they are handed on. */
 static const struct {
-    size_t packed_to_all; /* the most bytes that a member sends packed, to all others together */
-    size_t forward; /* the most bytes of dest that are handed on; 0: there is no such way */
+    size_t packed_to_all; /* the most bytes that a member sends packed, to all others together; 0: never */
+    size_t forward; /* the most bytes that are handed on; 0: never */
     size_t blocks;
 } limits[] = {
-    [WEFTI_DEVICE_BROADCAST] = {.packed_to_all = 196608,
-                                .forward = WEFTI_DEVICE_FORWARD_BYTES,
-                                .blocks = WEFTI_DEVICE_BLOCKS_MAX},
+    [WEFTI_DEVICE_BROADCAST] = {.packed_to_all = 196608, .forward = 524288, .blocks = WEFTI_DEVICE_BLOCKS_MAX},
     [WEFTI_DEVICE_FCOLLECT] = {.packed_to_all = 393216, .blocks = 16},
     [WEFTI_DEVICE_COLLECT] = {.blocks = WEFTI_DEVICE_BLOCKS_MAX},
     [WEFTI_DEVICE_ALLTOALL] = {.packed_to_all = 393216, .blocks = 16},
