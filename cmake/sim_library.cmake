@@ -2,7 +2,13 @@
 # access to symmetric memory. Users of an installed weft know it as weft::sim.
 file(GLOB_RECURSE weft_sim_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
 list(FILTER weft_sim_sources EXCLUDE REGEX "(_test|conformance)\\.c$")
-list(FILTER weft_sim_sources EXCLUDE REGEX "/src/(tools|ffi|faces|cuda|testing/fake_driver|os/posix|transport/(ofi|ucx|plugin)|bootstrap/(job|pmix|pmi|collective|mpi|shmem|plugin))/")
+list(FILTER weft_sim_sources EXCLUDE REGEX "/src/(tools|ffi|faces|cuda|testing/fake_driver|os/posix)/")
+# Of transports and bootstraps only those that call the system by src/os alone.
+set(weft_sim_left_out ${weft_sim_sources})
+list(FILTER weft_sim_left_out INCLUDE REGEX "/src/(transport|bootstrap)/[^/]+/")
+list(FILTER weft_sim_left_out EXCLUDE REGEX
+    "/src/(transport/(am|map|self)|bootstrap/(callback|crypto|env|local|self|tcp|threads|tree|uid|unix))/")
+list(REMOVE_ITEM weft_sim_sources ${weft_sim_left_out})
 list(FILTER weft_sim_sources EXCLUDE REGEX "/src/(common/copy|base/thread_state)\\.c$")
 
 add_library(weft_sim STATIC ${weft_sim_sources})

@@ -61,7 +61,7 @@ typedef struct weft_world_config {
     unsigned char program[WEFT_PROGRAM_BYTES];
     const void *mpi_comm; /* WEFT_BOOTSTRAP_MPI: the address of an MPI_Comm; NULL: MPI_COMM_WORLD */
     const char *bootstrap_plugin; /* WEFT_BOOTSTRAP_PLUGIN: a library's path; NULL: WEFT_BOOTSTRAP_PLUGIN */
-    const void *bootstrap_argument; /* for the plugin */
+    const void *bootstrap_argument; /* for WEFT_BOOTSTRAP_PLUGIN: handed to it */
     /* NULL, or asked by the world's calls that wait, on the thread that waits, from 50 ms on and about every 50 ms;
      * creation does not ask. What is not 0 aborts the world with that code, as weft_world_abort does, and so ends the
      * wait: an interpreter serves its signals here. It calls nothing of this world. */

@@ -18,7 +18,7 @@
     X(LOG, "WEFT_LOG", WORD, "warn", "least severe log lines shown: none, error, warn, info, debug")                   \
     X(LOG_ERRORS, "WEFT_LOG_ERRORS", COUNT, "1", "0: errors are not logged, since the caller reports statuses")        \
     X(BOOTSTRAP, "WEFT_BOOTSTRAP", WORD, "auto",                                                                       \
-      "bootstrap of worlds that name none: auto, local, env, pmix, pmi2, pmi1, mpi, shmem, plugin, self")              \
+      "bootstrap of worlds that name none, by its word, or auto (an unknown word is answered with all)")               \
     X(BOOTSTRAP_PLUGIN, "WEFT_BOOTSTRAP_PLUGIN", WORD, "", "path of a library for the bootstrap plugin")               \
     X(HEAP, "WEFT_HEAP", SIZE, "0", "memory reserved for the symmetric heap of a PE at creation")                      \
     X(HEAP_MAX, "WEFT_HEAP_MAX", SIZE, "0", "most a PE's symmetric heap can grow to; 0: half the memory, at most 64G") \

@@ -85,17 +85,26 @@ void wefti_bootstrap_met(const weft_world_config *config, wefti_bootstrap *boots
 weft_status wefti_bootstrap_open(const weft_world_config *config, wefti_bootstrap *bootstrap);
 void wefti_bootstrap_close(wefti_bootstrap *bootstrap); /* safe on zeroed memory */
 
-extern const wefti_bootstrap_ops wefti_bootstrap_self; /* a world of one */
-extern const wefti_bootstrap_ops wefti_bootstrap_threads;
-extern const wefti_bootstrap_ops wefti_bootstrap_callback;
-extern const wefti_bootstrap_ops wefti_bootstrap_local;
-extern const wefti_bootstrap_ops wefti_bootstrap_uid;
-extern const wefti_bootstrap_ops wefti_bootstrap_env;
-extern const wefti_bootstrap_ops wefti_bootstrap_pmix; /* in builds that found PMIx */
-extern const wefti_bootstrap_ops wefti_bootstrap_pmi1; /* these and the following: not in the simulator */
-extern const wefti_bootstrap_ops wefti_bootstrap_pmi2;
-extern const wefti_bootstrap_ops wefti_bootstrap_mpi;
-extern const wefti_bootstrap_ops wefti_bootstrap_shmem;
-extern const wefti_bootstrap_ops wefti_bootstrap_plugin;
+/* All kinds but AUTO, those that a launcher's variables lead to first, in the order in which they are looked at; with
+ * WEFT_BOOTSTRAP_TABLE (weft/bootstrap.h) the only place. X(KIND, name, which builds have it, is_meant): its functions
+ * are wefti_bootstrap_NAME; HERE: in all builds, SYSTEM: not in the simulator, since it calls the system; is_meant, a
+ * function of choose.c, says whether the environment means it (NULL: none does). */
+#define WEFTI_BOOTSTRAP_TABLE(X)                                                                                       \
+    X(LOCAL, local, HERE, by_weftrun)                                                                                  \
+    X(ENV, env, HERE, is_env_complete)                                                                                 \
+    X(PMIX, pmix, WITH_PMIX, by_pmix)                                                                                  \
+    X(MPI, mpi, SYSTEM, by_mpi)                                                                                        \
+    X(PMI2, pmi2, SYSTEM, by_pmi2)                                                                                     \
+    X(PMI1, pmi1, SYSTEM, by_pmi1)                                                                                     \
+    X(THREADS, threads, HERE, NULL)                                                                                    \
+    X(UID, uid, HERE, NULL)                                                                                            \
+    X(CALLBACK, callback, HERE, NULL)                                                                                  \
+    X(SHMEM, shmem, SYSTEM, NULL)                                                                                      \
+    X(PLUGIN, plugin, SYSTEM, NULL)                                                                                    \
+    X(SELF, self, HERE, NULL)
+
+#define WEFTI_BOOTSTRAP_OPS(KIND, name, builds, is_meant) extern const wefti_bootstrap_ops wefti_bootstrap_##name;
+WEFTI_BOOTSTRAP_TABLE(WEFTI_BOOTSTRAP_OPS)
+#undef WEFTI_BOOTSTRAP_OPS
 
 #endif

@@ -16,7 +16,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/env.h"
 #include "os/os.h"
 
 static char job[128]; /* of this process alone */
@@ -99,26 +98,6 @@ static void chooses_by_environment(void **state)
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
         assert_choice(&choices[i]);
     }
-}
-
-/* What the table of variables says of WEFT_BOOTSTRAP is what it may say. */
-static void says_what_it_reads(void **state)
-{
-    (void)state;
-    static const char *const words[] = {
-#define WORD(name, value, word, text) word,
-        WEFT_BOOTSTRAP_TABLE(WORD)
-#undef WORD
-    };
-    char list[160] = ": ";
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (words[i] != NULL) {
-            (void)snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i == 0 ? "" : ", ", words[i]);
-        }
-    }
-    const char *text = wefti_env_entry_of(WEFTI_ENV_BOOTSTRAP)->text;
-    assert_true(strlen(text) > strlen(list));
-    assert_string_equal(text + strlen(text) - strlen(list), list);
 }
 
 /* Every kind has its row, by its name in lower case, in the table of the page for users. */
@@ -337,7 +316,6 @@ int main(void)
         cmocka_unit_test(chooses_by_environment),
         cmocka_unit_test(chooses_by_ranks),
         cmocka_unit_test(chooses_by_launchers),
-        cmocka_unit_test(says_what_it_reads),
         cmocka_unit_test(is_on_the_page),
         cmocka_unit_test(says_what_is_missing),
         cmocka_unit_test(believes_the_launcher_only_if_it_makes_sense),

@@ -76,32 +76,18 @@ static int by_pmi2(void)
     return by_pmi1() ? wefti_env_is_set(WEFTI_ENV_SLURM_STEP_ID) : has_place;
 }
 
+/* Which builds have a kind (WEFTI_BOOTSTRAP_TABLE): its functions, or NULL. */
+#define OPS_HERE(name) &wefti_bootstrap_##name
 #ifdef WEFT_SIM
-#define OF_SYSTEM(name) NULL
+#define OPS_SYSTEM(name) NULL
 #else
-#define OF_SYSTEM(name) &wefti_bootstrap_##name
+#define OPS_SYSTEM(name) &wefti_bootstrap_##name
 #endif
 #ifdef WEFT_HAVE_PMIX
-#define OPS_OF_PMIX &wefti_bootstrap_pmix
+#define OPS_WITH_PMIX(name) &wefti_bootstrap_##name
 #else
-#define OPS_OF_PMIX NULL
+#define OPS_WITH_PMIX(name) NULL
 #endif
-
-/* X(kind, its functions or NULL in builds without them, whether the environment means it): all kinds but AUTO, those
- * that a launcher's variables lead to first, in the order in which they are looked at. */
-#define KIND_TABLE(X)                                                                                                  \
-    X(LOCAL, &wefti_bootstrap_local, by_weftrun)                                                                       \
-    X(ENV, &wefti_bootstrap_env, is_env_complete)                                                                      \
-    X(PMIX, OPS_OF_PMIX, by_pmix)                                                                                      \
-    X(MPI, OF_SYSTEM(mpi), by_mpi)                                                                                     \
-    X(PMI2, OF_SYSTEM(pmi2), by_pmi2)                                                                                  \
-    X(PMI1, OF_SYSTEM(pmi1), by_pmi1)                                                                                  \
-    X(THREADS, &wefti_bootstrap_threads, NULL)                                                                         \
-    X(UID, &wefti_bootstrap_uid, NULL)                                                                                 \
-    X(CALLBACK, &wefti_bootstrap_callback, NULL)                                                                       \
-    X(SHMEM, OF_SYSTEM(shmem), NULL)                                                                                   \
-    X(PLUGIN, OF_SYSTEM(plugin), NULL)                                                                                 \
-    X(SELF, &wefti_bootstrap_self, NULL)
 
 typedef struct row {
     weft_bootstrap_kind kind;
@@ -110,14 +96,14 @@ typedef struct row {
 } row;
 
 static const row rows[] = {
-#define ROW(kind, ops, is_meant) {WEFT_BOOTSTRAP_##kind, ops, is_meant},
-    KIND_TABLE(ROW)
+#define ROW(KIND, name, builds, is_meant) {WEFT_BOOTSTRAP_##KIND, OPS_##builds(name), is_meant},
+    WEFTI_BOOTSTRAP_TABLE(ROW)
 #undef ROW
 };
 
 #define ONE(...) +1
-_Static_assert(0 KIND_TABLE(ONE) + 1 == 0 WEFT_BOOTSTRAP_TABLE(ONE),
-               "a kind of WEFT_BOOTSTRAP_TABLE (weft/bootstrap.h) has no row in KIND_TABLE");
+_Static_assert(0 WEFTI_BOOTSTRAP_TABLE(ONE) + 1 == 0 WEFT_BOOTSTRAP_TABLE(ONE),
+               "a kind of WEFT_BOOTSTRAP_TABLE (weft/bootstrap.h) has no row in WEFTI_BOOTSTRAP_TABLE");
 #undef ONE
 
 /* A row's functions; NULL after an error. */
@@ -129,7 +115,7 @@ static const wefti_bootstrap_ops *ops_of(const row *found)
             "a launcher with PMIx started this process, or its bootstrap was asked for, and this build of weft has no "
             "PMIx: install the package libpmix-dev and build again, or start the program with weftrun or torchrun");
     } else if (found->ops == NULL) {
-        (void)wefti_error(WEFT_ERR_UNSUPPORTED, "the simulator has no launcher, no MPI and no plugins of the system");
+        (void)wefti_error(WEFT_ERR_ARGUMENT, "the simulator has no launcher, no MPI and no plugins of the system");
     }
     return found->ops;
 }
