@@ -6,6 +6,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/mpi/mpi.h"
 #include "os/os.h"
@@ -146,6 +147,26 @@ static int check_alone(void)
     return 1;
 }
 
+/* By the variables of weftrun or torchrun each process is a world of its own, and another launcher, above or below it,
+ * says that there are several: which of them was meant is not known. */
+static void warn_of_others(weft_bootstrap_kind kind)
+{
+    static const wefti_env_id sizes[] = {WEFTI_ENV_WORLD_SIZE, WEFTI_ENV_PMI_SIZE, WEFTI_ENV_OMPI_SIZE,
+                                         WEFTI_ENV_SLURM_STEP_TASKS};
+    const wefti_env_id own = kind == WEFT_BOOTSTRAP_LOCAL ? WEFTI_ENV_LOCAL_PES : WEFTI_ENV_WORLD_SIZE;
+    const int is_alone = (kind == WEFT_BOOTSTRAP_LOCAL || kind == WEFT_BOOTSTRAP_ENV) && atoi(wefti_env_word(own)) == 1;
+    for (size_t i = 0; is_alone && i < sizeof sizes / sizeof *sizes; i++) {
+        if (atoi(wefti_env_word(sizes[i])) > 1) {
+            wefti_log(WEFTI_LOG_WARN,
+                      "%s is 1, so this process is a world of one, and %s is %s: if all of these are to be one world, "
+                      "unset %s, or say WEFT_BOOTSTRAP",
+                      wefti_env_entry_of(own)->name, wefti_env_entry_of(sizes[i])->name, wefti_env_word(sizes[i]),
+                      wefti_env_entry_of(kind == WEFT_BOOTSTRAP_LOCAL ? WEFTI_ENV_LOCAL_JOB : WEFTI_ENV_RANK)->name);
+            return;
+        }
+    }
+}
+
 /* What the launcher's variables say; NULL after an error. */
 static const wefti_bootstrap_ops *choose_by_launcher(const weft_world_config *config)
 {
@@ -154,6 +175,7 @@ static const wefti_bootstrap_ops *choose_by_launcher(const weft_world_config *co
     }
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (rows[i].is_meant != NULL && rows[i].is_meant()) {
+            warn_of_others(rows[i].kind);
             return ops_of(&rows[i]);
         }
     }

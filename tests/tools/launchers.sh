@@ -109,6 +109,10 @@ WEFT_BOOTSTRAP=self run 2 "$launched" world 1
 # shellcheck disable=SC2016
 run 2 sh -c 'RANK=${PMI_RANK:-$PMIX_RANK} WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29731 exec "$@"' sh \
     "$launched" world 2
+# One world each by those, of two processes, is not without a word.
+# shellcheck disable=SC2016
+run 2 sh -c 'RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29731 exec "$@"' sh "$launched" world 1 2>"$said"
+grep -q "WORLD_SIZE is 1, so this process is a world of one" "$said" || { echo "no word of worlds of one"; exit 1; }
 # Beside the launcher's MPI and OpenSHMEM.
 if [ "$launcher" = hydra ]; then
     run 3 "$launched" mpi libmpich.so.12 3

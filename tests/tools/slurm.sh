@@ -134,6 +134,11 @@ run --mpi=none -n 1 "$launched" world 1
 if [ "$(find "$root/usr/lib" -name 'libpmi.so.0' | head -n 1)" != "" ]; then
     run --mpi=none -n 4 env WEFT_BOOTSTRAP=pmi1 "$launched" world 4
     run --mpi=none -n 3 env WEFT_BOOTSTRAP=pmi1 "$shmem"
+    if WEFT_BOOTSTRAP=pmi1 "$launched" world 1 >"$said" 2>&1 || ! grep -q "not started by the launcher" "$said"; then
+        echo "without a launcher libpmi makes a world of one"
+        cat "$said"
+        exit 1
+    fi
 fi
 # torchrun's variables come first, and a launcher below srun before them.
 # shellcheck disable=SC2016

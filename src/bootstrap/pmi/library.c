@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/env.h"
 #include "base/error.h"
 #include "base/library.h"
 #include "bootstrap/pmi/store.h"
@@ -256,13 +257,20 @@ static weft_status load(wefti_pmi_store *store, library *l)
     return wefti_os_monitor_create(&l->lock);
 }
 
+/* Slurm's libpmi makes a job of one process of any that no launcher has started. */
+static int is_launched(const wefti_pmi_store *store)
+{
+    return store->size > 1 || wefti_env_is_set(WEFTI_ENV_SLURM_STEP_ID) || wefti_env_is_set(WEFTI_ENV_PMI_RANK) ||
+           wefti_env_is_set(WEFTI_ENV_PMI_SIZE);
+}
+
 static weft_status join(wefti_pmi_store *store, uint64_t until_ns)
 {
     int code = 1;
     WEFT_TRY(load(store, store->state));
     WEFT_TRY(call(store, store->version == 1 ? init_first : init_second, "its init", until_ns, &code));
     store->job[sizeof store->job - 1] = '\0';
-    if (code != 0 || store->rank < 0 || store->size <= store->rank) {
+    if (code != 0 || store->rank < 0 || store->size <= store->rank || !is_launched(store)) {
         return wefti_error(WEFT_ERR_SYSTEM,
                            "PMI-%d's library does not join this process to a job: it was not started by the launcher, "
                            "or the launcher offers no PMI (srun --mpi=pmi2)",
