@@ -71,15 +71,16 @@
  *                    two more steps of slots is kept, so that a send of slots need not wait, and for combines 8/3 rows
  *                    for each of the first 16 tokens; in groups of more than 32 ranks for one more step, and with
  *                    WEFT_EP_MASK_ON_TIMEOUT only
- *   halves           each is a launch, or two, and nothing of the call runs between them; all ranks call the halves or
- *                    all the whole. recv may be given another stream than its send: it comes after all that the send's
- *                    stream has by then; calls that follow are for the caller to order behind it.
- *                    WEFT_ERR_STATE when others have claimed all multiprocessors meanwhile, or, with a new routing of
- *                    rows that move in recv, or leave by WEFT_EP_ROWS_WITH_SEND, some of the send's: recv is still to
- *                    come. Rows of slot layouts leave with send in groups of up to 32 ranks, and recv waits for the
- *                    other ranks' sends only; those of other layouts leave so with WEFT_EP_ROWS_WITH_SEND. Else send
- *                    tells the others what comes, and rows move in recv, at the same time on all ranks: to have them
- *                    move beside other work, make the whole call on a stream of its own, with a plan's sms
+ *   halves           recv is one launch, send one or, with WEFT_EP_ROWS_WITH_SEND, two; nothing of the call runs
+ *                    between them. All ranks call the halves, or all the whole. recv may be given another stream than
+ *                    its send: it comes after all that the send's stream has by then; calls that follow are for the
+ *                    caller to order behind it. A recv is WEFT_ERR_STATE, and still to come, when others have claimed
+ *                    all multiprocessors meanwhile; after the send of a dispatch with a new routing, but where rows of
+ *                    slots left with it, already when some of the send's are claimed. Rows of slot layouts leave with
+ *                    send in groups of up to 32 ranks, and recv waits for the other ranks' sends only; those of other
+ *                    layouts leave so with WEFT_EP_ROWS_WITH_SEND. Else send tells the others what comes, and rows move
+ *                    in recv, at the same time on all ranks: to have them move beside other work, make the whole call
+ *                    on a stream of its own, with a plan's sms
  *   two pairs        (pairs_max) beside a pair that is outstanding on another stream a call, or a recv on another
  *                    stream than its send's, is WEFT_ERR_UNSUPPORTED, unless both routes have plan.sms, which the
  *                    group then claims twice, and at most half of the multiprocessors */
@@ -637,9 +638,9 @@ typedef struct weft_ep_received {
     size_t size; /* sizeof(weft_ep_received) */
     weft_ep_rows rows; /* at least N rows of the type and width sent. In the symmetric heap: written in place by the
                           senders. Elsewhere: received in the group's buffer and copied before the call returns */
-    /* Rows that rows.data holds; always enough: R * tokens_max by source, R * tokens_max * K by expert, and with an
-     * alignment that less one more for each local expert; in slot layouts N. Fewer than N is WEFT_ERR_RANGE, before
-     * anything is written, on a routing that is known; an overflow on all ranks where the dispatch agrees on it. */
+    /* Rows that rows.data holds. Always enough are R * tokens_max by source, R * tokens_max * K by expert, and with an
+     * alignment A besides A - 1 for each local expert; in slot layouts N. Fewer than N: WEFT_ERR_RANGE, before anything
+     * is written, on a routing that is known; an overflow on all ranks in a dispatch that makes the routing. */
     size_t rows_capacity;
     float *weights; /* by source [N][K], 0 where the choice is not of this rank; by expert [N] */
     int32_t *experts; /* local ids (below); by source [N][K], -1 where the choice is not of this rank; by expert [N] */
@@ -687,13 +688,17 @@ WEFT_API weft_status weft_ep_dispatch(weft_ep_route *route, const weft_ep_rows *
                                       weft_stream *stream) WEFT_MUST_CHECK;
 
 /* The halves of a dispatch, for work in between. send starts and waits for no other rank; recv does the rest. The
- * arrays of `in` and `out` (and of the choice) belong to the call until recv returns; the structs do not. A group has
- * one pair outstanding: another collective call of the group before its recv is WEFT_ERR_STATE and changes nothing, as
- * is a recv without its send. With pairs_max of 2 one more call, whole or a pair, may come before it: send A, send B,
- * recv A, recv B, or recv B first, alike on all ranks; of one kind on one route recv ends the older. WEFT_ERR_STATE: a
- * call while the pair sent before the last call waits for recv; a choice, or a call that routes or weighs, on a route
- * with an outstanding pair; any on one whose outstanding pair does. After a failure that leaves the group dead no recv
- * is to come. Collective; ranks may call halves or the whole. Errors of dispatch; a send that fails needs no recv. */
+ * arrays of `in` and `out` (and of the choice) belong to the call until recv returns; the structs do not. Collective;
+ * ranks may call halves or the whole. Errors of dispatch; a send that fails needs no recv, and after a failure that
+ * leaves the group dead none is to come.
+ *
+ * A pair is outstanding from its send to its recv. A group has one at most: another collective call of it is then
+ * WEFT_ERR_STATE and changes nothing, as is a recv without its send. With pairs_max of 2 one more call, whole or a
+ * pair, may come beside it, in the same order on all ranks: send A, send B, recv A, recv B, or recv B before recv A. Of
+ * two pairs of one kind on one route recv ends the older. WEFT_ERR_STATE is then
+ *   - a call, if the pair that was sent before the last call is outstanding;
+ *   - on the route of an outstanding pair a choice, and a call that makes the routing or brings weights for it;
+ *   - any call on that route, if the outstanding pair itself does so. */
 WEFT_API weft_status weft_ep_dispatch_send(weft_ep_route *route, const weft_ep_rows *in, const weft_ep_received *out,
                                            weft_stream *stream) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_ep_dispatch_recv(weft_ep_route *route, weft_stream *stream) WEFT_MUST_CHECK;
