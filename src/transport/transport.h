@@ -108,14 +108,43 @@ struct wefti_transport {
     void *state; /* the backend's; NULL when closed */
 };
 
-/* `self`: this PE. `map`: PEs of the link domain, by load and store. `ofi` and `ucx`: PEs of other nodes, over
- * libfabric and UCX; `plugin` (plugin/plugin.h): those, over a library that is named. `sim`: all PEs of a simulation,
- * by a network that is modelled as a whole; `messages`: those of other nodes, by the protocol of ofi and ucx over a
- * wire that is modelled. */
+/* `self`: this PE. `map`: PEs of the link domain, by load and store. */
 extern const wefti_transport_ops wefti_transport_self;
 extern const wefti_transport_ops wefti_transport_map;
-extern const wefti_transport_ops wefti_transport_ofi; /* in builds that found libfabric */
-extern const wefti_transport_ops wefti_transport_ucx; /* in builds that found UCX */
+
+/* Transports between nodes, in the order in which they are tried unless WEFT_TRANSPORT has another; this table is the
+ * only place. X(ID, name, whether this build has it): its functions are wefti_transport_NAME of transport/NAME, and
+ * WEFT_TRANSPORT says NAME. A list of networks (world/world.h) has room for three beside a library that is named. None
+ * that calls the system is in the simulator (WEFT_SIM). */
+#ifdef WEFT_HAVE_OFI
+#define WEFTI_HAS_OFI(ops) (ops)
+#else
+#define WEFTI_HAS_OFI(ops) NULL
+#endif
+#ifdef WEFT_HAVE_UCX
+#define WEFTI_HAS_UCX(ops) (ops)
+#else
+#define WEFTI_HAS_UCX(ops) NULL
+#endif
+#define WEFTI_NETWORK_TABLE(X)                                                                                         \
+    X(OFI, ofi, WEFTI_HAS_OFI)                                                                                         \
+    X(UCX, ucx, WEFTI_HAS_UCX)
+
+/* A network's number; `plugin` is the library that WEFT_TRANSPORT names by its path (plugin/plugin.h). */
+enum {
+    WEFTI_NETWORK_MAP, /* not between nodes */
+#define WEFTI_NETWORK_NUMBER(id, name, has) WEFTI_NETWORK_##id,
+    WEFTI_NETWORK_TABLE(WEFTI_NETWORK_NUMBER)
+#undef WEFTI_NETWORK_NUMBER
+        WEFTI_NETWORK_SIM,
+    WEFTI_NETWORK_PLUGIN
+};
+#define WEFTI_NETWORK_OPS(id, name, has) extern const wefti_transport_ops wefti_transport_##name;
+WEFTI_NETWORK_TABLE(WEFTI_NETWORK_OPS)
+#undef WEFTI_NETWORK_OPS
+
+/* `sim`: all PEs of a simulation, by a network that is modelled as a whole; `messages`: those of other nodes, by the
+ * protocol of ofi and ucx over a wire that is modelled. */
 #ifdef WEFT_SIM
 extern const wefti_transport_ops wefti_transport_sim;
 extern const wefti_transport_ops wefti_transport_sim_messages;

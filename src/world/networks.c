@@ -11,35 +11,18 @@
 #include "transport/plugin/plugin.h"
 #endif
 
-#ifdef WEFT_HAVE_OFI
-#define OFI &wefti_transport_ofi
-#else
-#define OFI NULL
-#endif
-#ifdef WEFT_HAVE_UCX
-#define UCX &wefti_transport_ucx
-#else
-#define UCX NULL
-#endif
-
-/* X(number, name, its functions or NULL where this build has it not), in the order in which they are tried unless
- * WEFT_TRANSPORT has another. A list has room for four numbers (world.h). */
-#define NETWORK_TABLE(X)                                                                                               \
-    X(WEFTI_NETWORK_OFI, "ofi", OFI)                                                                                   \
-    X(WEFTI_NETWORK_UCX, "ucx", UCX)
-
 /* By number. `map` is not between nodes and is always there: it may be named, and means nothing more. */
 static const struct {
     const char *name;
-    const wefti_transport_ops *ops;
-} rows[] = {{"map", NULL},
-#define ROW(number, name, ops) [number] = {name, ops},
-            NETWORK_TABLE(ROW)
+    const wefti_transport_ops *ops; /* NULL: not in this build */
+} rows[] = {[WEFTI_NETWORK_MAP] = {"map", NULL},
+#define ROW(id, name, has) [WEFTI_NETWORK_##id] = {#name, has(&wefti_transport_##name)},
+            WEFTI_NETWORK_TABLE(ROW)
 #undef ROW
 };
 static const char names[] = "map"
-#define NAME(number, name, ops) ", " name
-    NETWORK_TABLE(NAME)
+#define NAME(id, name, has) ", " #name
+    WEFTI_NETWORK_TABLE(NAME)
 #undef NAME
     ;
 #define NETWORKS ((uint32_t)(sizeof rows / sizeof *rows))
@@ -122,8 +105,8 @@ static uint32_t find(const char *name, size_t length)
 {
     uint32_t network = 0;
     for (; network < NETWORKS; network++) {
-        const char *known = rows[network].name; /* NULL: a number that is none of the table's */
-        if (known != NULL && strlen(known) == length && memcmp(known, name, length) == 0) {
+        const char *known = rows[network].name;
+        if (strlen(known) == length && memcmp(known, name, length) == 0) {
             break;
         }
     }

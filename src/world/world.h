@@ -178,11 +178,7 @@ typedef struct wefti_world_settings {
 
 /* ---- networks.c: what may connect nodes ---- */
 
-/* A list has one network a byte: the first to be tried in the lowest; 0 ends it. */
-#define WEFTI_NETWORK_OFI ((uint32_t)1)
-#define WEFTI_NETWORK_UCX ((uint32_t)2)
-#define WEFTI_NETWORK_SIM ((uint32_t)3)
-#define WEFTI_NETWORK_PLUGIN ((uint32_t)4)
+/* A list has one network (WEFTI_NETWORK_TABLE) a byte: the first to be tried in the lowest; 0 ends it. */
 /* The networks of this build, and a library that WEFT_TRANSPORT names, as far as WEFT_TRANSPORT allows them. */
 weft_status wefti_world_networks(uint32_t *networks);
 /* Its transport; NULL: not in this build, or the simulator's, which is open already. */
