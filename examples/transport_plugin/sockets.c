@@ -374,9 +374,12 @@ static void set_patience(int socket, uint64_t patience_ns)
     }
 }
 
-static int connect_to(peer *p, uint64_t patience_ns)
+static int connect_to(peer *p, uint64_t connect_ns, uint64_t patience_ns)
 {
     const int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (made >= 0) {
+        set_patience(made, connect_ns); /* for a host that is silent */
+    }
     if (made >= 0 && connect(made, (const struct sockaddr *)&p->address, sizeof p->address) == 0) {
         set_no_delay(made);
         set_alive(made);
@@ -413,7 +416,7 @@ static int exchange(const state *s, peer *p, request *asked, const void *source,
                     reply *told, int *is_late)
 {
     const size_t follow = asked->kind == GET ? 0 : asked->bytes;
-    if (p->is_gone || (p->socket < 0 && !connect_to(p, s->setup->deadline_ns))) {
+    if (p->is_gone || (p->socket < 0 && !connect_to(p, s->setup->deadline_ns, s->setup->deadline_ns))) {
         p->is_gone = 1;
         return 0;
     }
@@ -620,11 +623,13 @@ static weft_status sockets_open(const weft_transport_setup *setup, void *address
 static weft_status sockets_connect(void *state_, const void *all)
 {
     state *s = state_;
+    const uint64_t each_ns =
+        s->setup->deadline_ns / 2 / (uint64_t)s->setup->pes; /* all together in half the deadline */
     for (int pe = 0; pe < s->setup->pes; pe++) {
         memcpy(&s->peers[pe].address, (const char *)all + (size_t)pe * sizeof s->peers[pe].address,
                sizeof s->peers[pe].address);
         if (s->peers[pe].address.sin_family == AF_INET) {
-            (void)connect_to(&s->peers[pe], s->setup->deadline_ns);
+            (void)connect_to(&s->peers[pe], each_ns, s->setup->deadline_ns);
         }
     }
     s->is_accepting = start_thread(&s->acceptor, accept_all, s);

@@ -54,6 +54,7 @@ typedef struct wefti_transport_setup {
 
 typedef struct wefti_transport_ops {
     const char *name;
+    const struct wefti_transport_table *table; /* of one that is written to weft/transport.h (plugin/table.h) */
     /* Once, by the PE's creating thread. May block. One between nodes makes one exchange, which it does not leave out
      * when it fails before. On failure nothing is left behind. */
     weft_status (*open)(wefti_transport *transport, const wefti_transport_setup *setup);
