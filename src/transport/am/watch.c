@@ -36,12 +36,13 @@ struct wefti_watch {
     wefti_watch_contact *contacts; /* [pes] */
     unsigned char *fates; /* [pes]: wefti_transport_fate; atomic */
     unsigned char *tries; /* [pes]: how often it could not be connected to; TRIES_MAX: it is left alone */
-    unsigned char *is_reached; /* [pes]: this PE has connected to one of the node that this leader had first */
+    unsigned char *is_reached; /* [pes]: one of this node has connected to one of the node that this leader had first */
     uint32_t *leaders; /* [nodes]: the lowest PE of each node, in ascending order */
     int nodes;
     int node; /* this PE's */
-    uint32_t *gone; /* [pes]: who has left, or is gone, in the order in which it became known */
-    size_t gone_count;
+    uint32_t *told; /* [2 * pes]: what this PE tells, in the order in which it became known: PEs that have left or are
+                       gone, and, from `pes` on, nodes that it has connected to, by their first leaders */
+    size_t told_count;
     wefti_watch_link *links; /* [links_max] */
     struct pollfd *items; /* [ITEM_LINKS + links_max] */
     size_t links_max;
@@ -67,26 +68,49 @@ static int is_there(const wefti_watch *watch, int pe)
     return wefti_watch_fate(watch, pe) == WEFTI_FATE_THERE;
 }
 
+static int is_of_node(const wefti_watch *watch, int pe, uint32_t leader)
+{
+    return watch->contacts[pe].leader == leader;
+}
+
+/* Who of a node has refused is tried once more: that it does counts from now on. */
+static void try_again(wefti_watch *watch, uint32_t leader)
+{
+    for (int pe = 0; pe < watch->pes; pe++) {
+        if (is_of_node(watch, pe, leader) && is_there(watch, pe) && watch->tries[pe] == TRIES_MAX) {
+            watch->tries[pe] = 0;
+            watch->must_seek = 1;
+        }
+    }
+}
+
+static void note_reached(wefti_watch *watch, uint32_t leader)
+{
+    if (!watch->is_reached[leader]) {
+        watch->is_reached[leader] = 1;
+        try_again(watch, leader);
+    }
+}
+
 static void set_fate(wefti_watch *watch, int pe, wefti_transport_fate fate)
 {
     if (!is_there(watch, pe) || fate == WEFTI_FATE_THERE) {
         return; /* what became known first stays */
     }
     __atomic_store_n(&watch->fates[pe], (unsigned char)fate, __ATOMIC_RELEASE);
-    watch->gone[watch->gone_count++] = (uint32_t)pe;
+    watch->told[watch->told_count++] = (uint32_t)pe;
     watch->must_seek = 1;
     if (fate != WEFTI_FATE_LEFT) {
+        const uint32_t leader = watch->contacts[pe].leader;
+        if (watch->is_reached[leader] || is_of_node(watch, watch->pe, leader)) {
+            try_again(watch, leader);
+        }
         wefti_log(WEFTI_LOG_INFO, "PE %d: PE %d is gone: %s", watch->pe, pe,
                   fate == WEFTI_FATE_ENDED ? "its process has ended" : "its host is silent");
     }
     if (pe != watch->pe) {
         watch->setup.lost(watch->setup.context, pe, fate);
     }
-}
-
-static int is_of_node(const wefti_watch *watch, int pe, uint32_t leader)
-{
-    return watch->contacts[pe].leader == leader;
 }
 
 /* Of a silent host all PEs are unreachable. */
@@ -115,7 +139,8 @@ static void set_gone(wefti_watch *watch, int pe, int error, int is_local)
 }
 
 /* `pe` could not be connected to, or ended the connection before it said who it is. It is tried again; but it is gone
- * if it refuses, its node could be reached before, and that has lost another PE. */
+ * if it refuses, its node could be reached before, from here or by another PE of this node, and that has lost another
+ * PE. */
 static void note_unreached(wefti_watch *watch, int pe, int error, int is_local)
 {
     const uint32_t leader = watch->contacts[pe].leader;
@@ -227,6 +252,55 @@ static void seek(wefti_watch *watch)
     }
 }
 
+/* Whether this PE has begun a connection, or is about to, that neither counts nor has come to nothing. */
+static int is_connecting(const wefti_watch *watch)
+{
+    int is_so = watch->must_seek || watch->again_ns != 0;
+    for (size_t i = 0; i < watch->links_max && !is_so; i++) {
+        const wefti_watch_link *link = &watch->links[i];
+        is_so = link->is_dialled && (link->state == WEFTI_WATCH_DIALLING || link->state == WEFTI_WATCH_UNKNOWN);
+    }
+    return is_so;
+}
+
+/* ---- who leaves is replaced ---- */
+
+/* Whether a connection to `pe` counts, here and there. */
+static int is_connected(const wefti_watch *watch, int pe)
+{
+    for (size_t i = 0; i < watch->links_max; i++) {
+        const wefti_watch_link *link = &watch->links[i];
+        if (link->state == WEFTI_WATCH_KNOWN && link->pe == pe && link->sent >= sizeof link->message) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Whether a PE of this node that stays has not yet said that it does without this one, which leaves. */
+static int is_needed_by_node(const wefti_watch *watch)
+{
+    for (size_t i = 0; i < watch->links_max; i++) {
+        const wefti_watch_link *link = &watch->links[i];
+        if (link->state == WEFTI_WATCH_KNOWN && link->is_local && !link->knows_left && is_there(watch, link->pe)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Whether this PE does without `pe`, which leaves: what ends at that node from now on it sees by another connection, or
+ * nobody is there. A PE that leaves, too, is needed by others for as long as those of its node need it. */
+static int is_replaced(const wefti_watch *watch, int pe)
+{
+    int lives;
+    if (!is_there(watch, watch->pe)) {
+        return !is_needed_by_node(watch);
+    }
+    const int next = leader_now(watch, watch->contacts[pe].leader, &lives);
+    return next < 0 || (next == watch->pe ? !is_connecting(watch) : is_connected(watch, next));
+}
+
 /* ---- one connection ---- */
 
 /* What is sent of what a watch knows, and to whom. */
@@ -240,11 +314,12 @@ static wefti_watch_message message_at(const void *context, size_t number)
 {
     const report *to = context;
     const wefti_watch *watch = to->watch;
-    const uint32_t pe = number == 0 ? (uint32_t)watch->pe : watch->gone[number - 1];
+    const uint32_t pes = (uint32_t)watch->pes;
+    const uint32_t told = number == 0 ? pes + (uint32_t)watch->pe : watch->told[number - 1];
     return (wefti_watch_message){
         .proof = to->proof,
-        .pe = pe,
-        .fate = number == 0 ? WEFTI_FATE_THERE : (uint32_t)wefti_watch_fate(watch, (int)pe),
+        .pe = told < pes ? told : told - pes,
+        .fate = told < pes ? (uint32_t)wefti_watch_fate(watch, (int)told) : WEFTI_FATE_THERE,
     };
 }
 
@@ -254,9 +329,24 @@ static int may_send(const wefti_watch_link *link)
     return link->state == WEFTI_WATCH_KNOWN || (link->state == WEFTI_WATCH_UNKNOWN && link->is_dialled);
 }
 
+/* How many messages may go out by now. Who leaves is told that this PE knows it once it is replaced, and ends the
+ * connection then; so an end that comes before is that of this PE. */
+static size_t messages_due(const wefti_watch *watch, const wefti_watch_link *link)
+{
+    size_t count = 1 + watch->told_count;
+    if (link->state == WEFTI_WATCH_KNOWN && wefti_watch_fate(watch, link->pe) == WEFTI_FATE_LEFT &&
+        !is_replaced(watch, link->pe)) {
+        while (watch->told[count - 2] != (uint32_t)link->pe) {
+            count--;
+        }
+        count--;
+    }
+    return count;
+}
+
 static int has_to_send(const wefti_watch *watch, const wefti_watch_link *link)
 {
-    return may_send(link) && link->sent < (1 + watch->gone_count) * sizeof(wefti_watch_message);
+    return may_send(link) && link->sent < messages_due(watch, link) * sizeof(wefti_watch_message);
 }
 
 /* To a PE whose host was silent and may be back. It has missed others meanwhile, so what it says is not believed; it is
@@ -273,7 +363,7 @@ static void send_gone(wefti_watch *watch)
         if (has_to_send(watch, link)) {
             const report to = {watch,
                                wefti_watch_proof(watch->setup.world->world, (uint32_t)watch->pe, (uint32_t)link->pe)};
-            wefti_watch_link_send(link, message_at, &to, 1 + watch->gone_count);
+            wefti_watch_link_send(link, message_at, &to, messages_due(watch, link));
         }
         if (is_given_up(watch, link) && !has_to_send(watch, link)) {
             wefti_watch_link_close(link);
@@ -295,10 +385,14 @@ static void end_link(wefti_watch *watch, wefti_watch_link *link, int error)
 }
 
 /* Who has given this PE's host up is as good as silent for it. */
-static void take_fate(wefti_watch *watch, const wefti_watch_link *link, int pe, wefti_transport_fate fate)
+static void take_fate(wefti_watch *watch, wefti_watch_link *link, int pe, wefti_transport_fate fate)
 {
     if (pe == watch->pe && fate == WEFTI_FATE_SILENT && !link->is_local) {
         set_node_silent(watch, watch->contacts[link->pe].leader);
+    } else if (pe == watch->pe && fate == WEFTI_FATE_LEFT) {
+        link->knows_left = 1;
+    } else if (fate == WEFTI_FATE_THERE && link->is_local) {
+        note_reached(watch, watch->contacts[pe].leader);
     } else if (pe != watch->pe && !is_given_up(watch, link)) {
         set_fate(watch, pe, fate);
     }
@@ -342,13 +436,17 @@ static void receive(wefti_watch *watch, wefti_watch_link *link)
     }
 }
 
+/* The others of this node are told which nodes it reaches: one that leads it later can tell a PE that has ended from
+ * one that a firewall hides. */
 static void connected(wefti_watch *watch, wefti_watch_link *link)
 {
     const int error = wefti_watch_link_outcome(link, watch->setup.world->silence_ns);
+    const uint32_t leader = watch->contacts[link->pe].leader;
     if (error != 0) {
         end_link(watch, link, error);
-    } else if (!link->is_local) {
-        watch->is_reached[watch->contacts[link->pe].leader] = 1;
+    } else if (!link->is_local && !watch->is_reached[leader]) {
+        note_reached(watch, leader);
+        watch->told[watch->told_count++] = (uint32_t)watch->pes + leader;
     }
 }
 
@@ -453,7 +551,8 @@ static void await_events(wefti_watch *watch, uint64_t wait_ns)
     for (int i = 0; i < LISTENERS; i++) {
         watch->items[i] = (struct pollfd){.fd = watch->listeners[i], .events = POLLIN};
     }
-    watch->items[ITEM_WAKE] = (struct pollfd){.fd = watch->bell, .events = POLLIN};
+    const int has_rung = !is_there(watch, watch->pe); /* who leaves has been woken, and the bell goes on ringing */
+    watch->items[ITEM_WAKE] = (struct pollfd){.fd = has_rung ? -1 : watch->bell, .events = POLLIN};
     for (size_t i = 0; i < watch->links_max; i++) {
         const wefti_watch_link *link = &watch->links[i];
         const int writes = link->state == WEFTI_WATCH_DIALLING || has_to_send(watch, link);
@@ -479,18 +578,44 @@ static void serve_links(wefti_watch *watch)
 /* Whether every connection that this PE has begun counts, or has come to nothing: who creates the world is told. */
 static int settle(wefti_watch *watch)
 {
-    int is_open = watch->must_seek || watch->again_ns != 0;
-    for (size_t i = 0; i < watch->links_max && !is_open; i++) {
-        const wefti_watch_link *link = &watch->links[i];
-        is_open = link->is_dialled && (link->state == WEFTI_WATCH_DIALLING || link->state == WEFTI_WATCH_UNKNOWN);
-    }
-    if (!is_open) {
+    const int is_settled = !is_connecting(watch);
+    if (is_settled) {
         wefti_os_monitor_enter(watch->lock);
         watch->is_settled = 1;
         wefti_os_monitor_notify_all(watch->lock);
         wefti_os_monitor_leave(watch->lock);
     }
-    return !is_open;
+    return is_settled;
+}
+
+/* Whether somebody has not yet said that it does without this PE, which leaves. */
+static int is_needed(const wefti_watch *watch)
+{
+    for (size_t i = 0; i < watch->links_max; i++) {
+        if (watch->links[i].state == WEFTI_WATCH_KNOWN && !watch->links[i].knows_left) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void serve_all(wefti_watch *watch, uint64_t wait_ns)
+{
+    await_events(watch, wait_ns);
+    serve_links(watch);
+    accept_all(watch);
+}
+
+/* Say that this PE leaves. Those that it is connected to connect to who takes its place first; whoever ends meanwhile
+ * still ends here, and the others are told. */
+static void hand_over(wefti_watch *watch, uint64_t until_ns)
+{
+    uint64_t now_ns;
+    set_fate(watch, watch->pe, WEFTI_FATE_LEFT);
+    while ((now_ns = wefti_os_now_ns()) < until_ns && is_needed(watch)) {
+        send_gone(watch);
+        serve_all(watch, until_ns - now_ns);
+    }
 }
 
 /* What a PE still says is read, else the system would take back what it has been told; it ends the connection once it
@@ -518,7 +643,7 @@ static void send_leaving(wefti_watch *watch)
     accept_all(watch);
     await_events(watch, 0);
     serve_links(watch);
-    set_fate(watch, watch->pe, WEFTI_FATE_LEFT);
+    hand_over(watch, until_ns);
     while (is_left && wefti_os_now_ns() < until_ns) {
         is_left = 0;
         send_gone(watch);
@@ -549,9 +674,7 @@ static void run(void *argument)
         const uint64_t wait_ns = expire(watch); /* of what has just begun, too */
         send_gone(watch);
         is_settled = is_settled || settle(watch);
-        await_events(watch, wait_ns);
-        serve_links(watch);
-        accept_all(watch);
+        serve_all(watch, wait_ns);
     }
     send_leaving(watch);
 }
@@ -640,7 +763,7 @@ static void watch_free(wefti_watch *watch)
     }
     wefti_free(watch->items);
     wefti_free(watch->links);
-    wefti_free(watch->gone);
+    wefti_free(watch->told);
     wefti_free(watch->leaders);
     wefti_free(watch->is_reached);
     wefti_free(watch->tries);
@@ -652,7 +775,7 @@ static void watch_free(wefti_watch *watch)
 static int has_memory(const wefti_watch *watch)
 {
     return watch->contacts != NULL && watch->fates != NULL && watch->tries != NULL && watch->is_reached != NULL &&
-           watch->leaders != NULL && watch->gone != NULL && watch->links != NULL && watch->items != NULL;
+           watch->leaders != NULL && watch->told != NULL && watch->links != NULL && watch->items != NULL;
 }
 
 static weft_status reserve(wefti_watch *watch)
@@ -664,7 +787,7 @@ static weft_status reserve(wefti_watch *watch)
     watch->tries = wefti_alloc_zeroed(pes, 1);
     watch->is_reached = wefti_alloc_zeroed(pes, 1);
     watch->leaders = wefti_alloc_zeroed(pes, sizeof *watch->leaders);
-    watch->gone = wefti_alloc_zeroed(pes, sizeof *watch->gone);
+    watch->told = wefti_alloc_zeroed(2 * pes, sizeof *watch->told);
     watch->links = wefti_alloc_zeroed(watch->links_max, sizeof *watch->links);
     watch->items = wefti_alloc_zeroed(ITEM_LINKS + watch->links_max, sizeof *watch->items);
     return has_memory(watch) ? WEFT_OK : wefti_error(WEFT_ERR_MEMORY, "no memory for what is known of %zu PEs", pes);

@@ -9,6 +9,11 @@
  * back has missed others meanwhile: what its PEs say is not believed, and whoever they are connected to tells them that
  * they are given up.
  *
+ * Who leaves says so, and ends its connections when those at their other ends have said that they know it. They say so
+ * once they are connected to who takes its place (the next leader of that node; if it is of their own node and that is
+ * them, to all that a leader is connected to), and until then it goes on telling what it finds out. So nobody ends
+ * between two connections, where no end could be seen. It waits no longer than some tenths of a second.
+ *
  * A connection counts once both sides have proved that they know the world's key. No PE is called gone for one that
  * never counted: where connections are refused, by a firewall say, nothing is found out. */
 #ifndef WEFTI_TRANSPORT_AM_WATCH_H

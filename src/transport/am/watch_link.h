@@ -8,7 +8,9 @@
 typedef struct wefti_watch_message {
     uint64_t proof; /* that the sender knows the world's key */
     uint32_t pe;
-    uint32_t fate; /* wefti_transport_fate; of the first message WEFTI_FATE_THERE, with the sender's number */
+    uint32_t
+        fate; /* wefti_transport_fate. WEFTI_FATE_THERE says, in the first message, who sends; later, to a PE of the
+                      same node, that `pe`'s node could be reached */
 } wefti_watch_message;
 _Static_assert(sizeof(wefti_watch_message) == 16, "no padding is sent");
 
@@ -29,6 +31,7 @@ typedef struct wefti_watch_link {
     int pe; /* at the other end; of one that was accepted, once it is known */
     int is_dialled; /* by this PE */
     int is_local;
+    int knows_left; /* the other end has said that this PE has left, and does without it */
     uint64_t since_ns; /* when it was dialled or accepted */
     size_t sent; /* bytes of the messages that go out */
     size_t received; /* bytes of the message that comes in */

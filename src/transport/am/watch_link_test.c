@@ -29,6 +29,7 @@
 #define SECOND_NS UINT64_C(1000000000)
 #define PATIENCE_MS 60000
 #define NOBODY 65534
+#define CLOSINGS 640
 
 typedef struct scene {
     wefti_view view;
@@ -123,6 +124,9 @@ static void test_a_port_that_is_taken_over(void **state)
     CHECK(recv(taken, &received, sizeof received, MSG_WAITALL) == sizeof received);
     CHECK(received.proof == wefti_watch_proof(WORLD, 0, 1) && received.pe == 0);
     CHECK(received.proof != WORLD && memcmp(&received.proof, &s.world.world, sizeof received.proof) != 0);
+    const uint64_t proof = received.proof;
+    CHECK(recv(taken, &received, sizeof received, MSG_WAITALL) == sizeof received); /* it has reached this node */
+    CHECK(received.proof == proof && received.pe == 1 && received.fate == WEFTI_FATE_THERE);
     for (uint32_t pe = 1; pe < PES; pe++) {
         const uint64_t proofs[] = {received.proof, WORLD, wefti_watch_proof(WORLD, 0, pe),
                                    wefti_watch_proof(WORLD, pe, pe)};
@@ -230,10 +234,26 @@ static void test_contacts_that_make_no_sense(void **state)
     (void)close(listener);
 }
 
+/* Whenever a watch is closed, its thread ends: here after 0 to 63 us. The alarm is for one that sleeps on. */
+static void test_closed_at_any_time(void **state)
+{
+    (void)state;
+    (void)alarm(PATIENCE_MS / 1000);
+    for (int round = 0; round < CLOSINGS; round++) {
+        scene s;
+        open_watch(&s, 0, 0);
+        CHECK_OK(wefti_watch_start(s.watch, s.contacts, sizeof s.contacts[0]));
+        for (uint64_t until_ns = wefti_os_now_ns() + (uint64_t)(round % 64) * 1000; wefti_os_now_ns() < until_ns;) {
+        }
+        wefti_watch_destroy(s.watch);
+    }
+    (void)alarm(0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {CHECKED_TEST(test_a_port_that_is_taken_over),
-                                       CHECKED_TEST(test_other_users_are_told_nothing),
-                                       CHECKED_TEST(test_contacts_that_make_no_sense)};
+    const struct CMUnitTest tests[] = {
+        CHECKED_TEST(test_a_port_that_is_taken_over), CHECKED_TEST(test_other_users_are_told_nothing),
+        CHECKED_TEST(test_contacts_that_make_no_sense), CHECKED_TEST(test_closed_at_any_time)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
