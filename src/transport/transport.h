@@ -48,6 +48,10 @@ typedef struct wefti_transport_setup {
     uint64_t deadline_ns; /* of what blocks, or WEFT_FOREVER */
     uint64_t silence_ns; /* after which the PEs of a host that gives no sign of life are gone, or WEFT_FOREVER */
     const wefti_transport_gpu *gpu; /* which GPU the PE will have, only while it is opened; NULL: none is known */
+    /* Asked by what blocks, by each operation from 50 ms on and about every 50 ms, with no lock held: what is not
+     * WEFT_OK ends the operation with that status. NULL: nothing does. */
+    weft_status (*check)(void *context);
+    void *check_context;
     int progress_inline; /* calls see to what comes; while there are none it may wait for some milliseconds */
     const wefti_transport_exchange *exchange; /* of a transport between nodes; only while it is opened */
 } wefti_transport_setup;

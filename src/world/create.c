@@ -727,6 +727,7 @@ static weft_status world_alloc(const wefti_world_settings *settings, weft_world 
     world->prints_counters = settings->prints_counters != 0;
     world->interrupted = settings->config.interrupted;
     world->interrupted_context = settings->config.interrupted_context;
+    world->check_call = wefti_world_check_call;
     strcpy(world->name, settings->config.name);
     return wefti_os_monitor_create(&world->heap_lock);
 }

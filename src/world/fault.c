@@ -9,6 +9,7 @@
 #include "world/world.h"
 
 #define FAULT_SET ((uint64_t)1 << 63)
+#define TELL_NS UINT64_C(500000000) /* for PEs of other nodes to take the word of an abort: one may be stopped */
 
 void wefti_world_latch(weft_world *world, weft_status status, int culprit_pe)
 {
@@ -75,6 +76,19 @@ weft_status wefti_world_check(weft_world *world, const char *call)
     return wefti_error_relay(status, text);
 }
 
+weft_status wefti_world_check_call(void *of)
+{
+    weft_world *world = of;
+    const uint64_t tells_until_ns = __atomic_load_n(&world->tells_until_ns, __ATOMIC_ACQUIRE);
+    if (!wefti_world_is_alive(world) || wefti_os_now_ns() < tells_until_ns) {
+        return WEFT_OK;
+    }
+    if (tells_until_ns == 0) {
+        WEFT_TRY(wefti_world_ask(world));
+    }
+    return wefti_world_check(world, "a call for another node");
+}
+
 weft_status weft_world_fault(const weft_world *world, int *culprit_pe)
 {
     WEFT_TRY(wefti_world_expect(world, "weft_world_fault"));
@@ -85,20 +99,27 @@ weft_status weft_world_fault(const weft_world *world, int *culprit_pe)
     return fault == 0 ? WEFT_OK : (weft_status) - (int32_t)(uint32_t)fault;
 }
 
+/* All are told before any of them is waited for. */
+static void tell_nodes(weft_world *world, uint64_t word)
+{
+    wefti_transport *network = &world->transports[world->transport_count - 1];
+    __atomic_store_n(&world->tells_until_ns, wefti_os_now_ns() + TELL_NS, __ATOMIC_RELEASE);
+    for (int pe = 0; pe < (int)world->view.pes; pe++) {
+        if (!wefti_pe_is_near(&world->view, pe)) {
+            (void)wefti_world_set_once(world, &world->control->abort, word, pe); /* a PE that is gone needs no word */
+        }
+    }
+    (void)network->ops->quiet(network);
+    __atomic_store_n(&world->tells_until_ns, 0, __ATOMIC_RELEASE);
+}
+
 weft_status weft_world_abort(weft_world *world, int code)
 {
     WEFT_TRY(wefti_world_expect(world, "weft_world_abort"));
     uint64_t word = WEFTI_ABORT_SET | (uint64_t)world->view.pe << 32 | (uint32_t)code;
     (void)wefti_cas64(&world->head->abort, 0, word);
-    for (int pe = 0; pe < (int)world->view.pes && (world->view.remote & WEFTI_REMOTE_PES) != 0; pe++) {
-        if (!wefti_pe_is_near(&world->view, pe)) {
-            (void)wefti_world_set_once(world, &world->control->abort, word, pe); /* a PE that is gone needs no word */
-        }
-    }
-    if ((world->view.remote & WEFTI_REMOTE_PES) !=
-        0) { /* all are told before any of them is waited for, as long as it takes */
-        wefti_transport *network = &world->transports[world->transport_count - 1];
-        (void)network->ops->quiet(network);
+    if ((world->view.remote & WEFTI_REMOTE_PES) != 0) {
+        tell_nodes(world, word);
     }
     (void)read_fault(world);
     return WEFT_OK;

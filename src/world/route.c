@@ -28,6 +28,8 @@ static weft_status open_one(weft_world *world, const wefti_transport_ops *ops, c
         .pes_per_core = &world->pes_per_core,
         .deadline_ns = world->deadline_ns,
         .silence_ns = world->silence_ns,
+        .check = world->check_call,
+        .check_context = world,
         .progress_inline = world->progress_inline,
         .exchange = exchange,
         .gpu = gpu,

@@ -72,6 +72,7 @@ struct weft_world {
     uint64_t late_free_count;
 
     uint64_t fault; /* 0, or the first fault: see fault.c */
+    uint64_t tells_until_ns; /* until when this PE tells others that it aborts; 0: it does not. Atomic */
 
     weft_world_phase phases[WEFTI_WORLD_PHASES_MAX];
     size_t phase_count;
@@ -83,6 +84,7 @@ struct weft_world {
     int prints_counters; /* by weft_world_destroy */
     int (*interrupted)(void *context); /* weft_world_config's */
     void *interrupted_context;
+    weft_status (*check_call)(void *world); /* wefti_world_check_call, for transports */
     struct wefti_timeline *timeline; /* NULL: not traced */
 };
 
@@ -201,6 +203,8 @@ void wefti_world_latch(weft_world *world, weft_status status, int culprit_pe);
 weft_status wefti_world_check(weft_world *world, const char *call);
 /* Ask config.interrupted, and abort the world if it says so. */
 weft_status wefti_world_ask(weft_world *world);
+/* Both, for a call that waits for other nodes (transport.h). `world` is a weft_world. */
+weft_status wefti_world_check_call(void *world);
 
 /* ---- wait.c ---- */
 

@@ -212,7 +212,10 @@ typedef struct wefti_am_wait {
     uint64_t step_ns;
     uint64_t last_ns;
     uint64_t looked_ns; /* when it last looked; 0: not yet */
+    uint64_t check_ns; /* when it asks whether the world has failed (transport.h); 0: never */
 } wefti_am_wait;
+
+#define WEFTI_AM_CHECK_NS UINT64_C(50000000) /* between two such questions */
 
 /* A call enters and leaves the lock; leave returns `status`. */
 void wefti_am_enter(wefti_am *am);
@@ -243,6 +246,8 @@ int wefti_am_may_ask(const wefti_am *am, int pe);
 weft_status wefti_am_submit(wefti_am_wait *now, wefti_am_buffer *buffer);
 /* Afterwards no reply is taken any more, however this ends. *value, unless NULL: an atomic's word before. */
 weft_status wefti_am_close_request(wefti_am_wait *now, wefti_am_request *request, uint64_t *value);
+/* Of a call that may block: until the deadline. */
+wefti_am_wait wefti_am_wait_start(wefti_am *am, int pe);
 /* A REQUEST_OUT that the wire has done with is free. */
 void wefti_am_free_out(wefti_am *am, wefti_am_buffer *buffer);
 

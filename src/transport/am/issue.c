@@ -15,17 +15,6 @@
 #define NAME_BYTES 300
 #define LOOKS_MAX 64
 
-static uint64_t limit_ns(const wefti_am *am)
-{
-    const uint64_t deadline_ns = am->setup.deadline_ns;
-    return deadline_ns == WEFT_FOREVER ? UINT64_MAX : wefti_os_now_ns() + deadline_ns;
-}
-
-static wefti_am_wait wait_start(wefti_am *am, int pe)
-{
-    return (wefti_am_wait){.am = am, .until_ns = limit_ns(am), .pe = pe};
-}
-
 static void attach(wefti_am_buffer *buffer, uint64_t offset, const void *data, size_t bytes)
 {
     buffer->header->offset = offset;
@@ -62,7 +51,7 @@ static weft_status put_parts(wefti_am_wait *now, uint64_t offset, const unsigned
 weft_status wefti_am_put(wefti_transport *transport, int pe, uint64_t offset, const void *source, size_t bytes)
 {
     wefti_am *am = transport->state;
-    wefti_am_wait now = wait_start(am, pe);
+    wefti_am_wait now = wefti_am_wait_start(am, pe);
     weft_status status = WEFT_OK;
     int is_taken = 0;
     int is_rma = 0;
@@ -104,7 +93,7 @@ weft_status wefti_am_put_signal(wefti_transport *transport, int pe, uint64_t off
                                 uint64_t signal_offset, uint64_t value, weft_signal_op op)
 {
     wefti_am *am = transport->state;
-    wefti_am_wait now = wait_start(am, pe);
+    wefti_am_wait now = wefti_am_wait_start(am, pe);
     int is_rma = 0;
     wefti_am_enter(am);
     weft_status status = wefti_am_rma_is_used(&now, offset, bytes, &is_rma);
@@ -127,7 +116,7 @@ weft_status wefti_am_put_signal(wefti_transport *transport, int pe, uint64_t off
 weft_status wefti_am_flag(wefti_transport *transport, int pe, uint64_t offset, uint64_t value)
 {
     wefti_am *am = transport->state;
-    wefti_am_wait now = wait_start(am, pe);
+    wefti_am_wait now = wefti_am_wait_start(am, pe);
     const wefti_am_header what = {.signal_offset = offset, .value = value, .op = WEFT_SIGNAL_SET};
     wefti_am_enter(am);
     am->peers[pe].flags++;
@@ -175,7 +164,7 @@ static weft_status get_parts(wefti_am_wait *now, uint64_t offset, unsigned char 
 weft_status wefti_am_get(wefti_transport *transport, int pe, uint64_t offset, void *dest, size_t bytes)
 {
     wefti_am *am = transport->state;
-    wefti_am_wait now = wait_start(am, pe);
+    wefti_am_wait now = wefti_am_wait_start(am, pe);
     int is_rma;
     wefti_am_enter(am);
     weft_status status = wefti_am_rma_is_used(&now, offset, bytes, &is_rma);
@@ -220,7 +209,7 @@ weft_status wefti_am_amo(wefti_transport *transport, int pe, uint64_t offset, we
                          uint64_t cond, uint64_t *old)
 {
     wefti_am *am = transport->state;
-    wefti_am_wait now = wait_start(am, pe);
+    wefti_am_wait now = wefti_am_wait_start(am, pe);
     const wefti_am_header what = {
         .offset = offset, .op = (uint8_t)op, .bits = (uint8_t)bits, .value = value, .cond = cond};
     wefti_am_enter(am);
@@ -289,7 +278,10 @@ static weft_status end_of_flush(const wefti_am_wait *now, weft_status status)
     if (status == WEFT_OK || (status == WEFT_ERR_PEER && has_left(now->am, now->pe))) {
         return WEFT_OK;
     }
-    return now->is_silent ? status : status == WEFT_ERR_PEER ? wefti_am_lost(now) : wefti_am_timed_out(now);
+    if (now->is_silent || (status != WEFT_ERR_PEER && status != WEFT_ERR_TIMEOUT)) {
+        return status;
+    }
+    return status == WEFT_ERR_PEER ? wefti_am_lost(now) : wefti_am_timed_out(now);
 }
 
 /* Ask whether what was sent to the PE is in its memory. *request is NULL if there is nobody left to answer. */
@@ -400,7 +392,7 @@ static weft_status close_all(flushing *f, weft_status status)
         now.pe = (int)f->asked[i].request->pe;
         now.is_silent = now.is_silent || status != WEFT_OK; /* the first is named */
         weft_status closed = close_flush(&now, f->asked[i].request);
-        end_flush(&now.am->peers[now.pe], f->asked[i].puts, closed != WEFT_ERR_TIMEOUT);
+        end_flush(&now.am->peers[now.pe], f->asked[i].puts, closed == WEFT_OK || closed == WEFT_ERR_PEER);
         status = status == WEFT_OK ? closed : status;
     }
     f->count = 0;
@@ -432,7 +424,7 @@ static weft_status flush(const wefti_am_wait *model)
 weft_status wefti_am_quiet(wefti_transport *transport)
 {
     wefti_am *am = transport->state;
-    const wefti_am_wait now = wait_start(am, -1);
+    const wefti_am_wait now = wefti_am_wait_start(am, -1);
     wefti_am_enter(am);
     return wefti_am_leave(am, flush(&now));
 }

@@ -33,6 +33,16 @@ weft_status wefti_am_leave(wefti_am *am, weft_status status)
 
 /* ---- waiting ---- */
 
+wefti_am_wait wefti_am_wait_start(wefti_am *am, int pe)
+{
+    const uint64_t deadline_ns = am->setup.deadline_ns;
+    const uint64_t now_ns = wefti_os_now_ns();
+    return (wefti_am_wait){.am = am,
+                           .until_ns = deadline_ns == WEFT_FOREVER ? UINT64_MAX : now_ns + deadline_ns,
+                           .pe = pe,
+                           .check_ns = am->setup.check == NULL ? 0 : now_ns + WEFTI_AM_CHECK_NS};
+}
+
 /* Which of several rails to the PE has not done yet what it was to do. */
 static const char *rails_of(const wefti_am_wait *now, char text[RAILS_BYTES])
 {
@@ -78,11 +88,26 @@ static void put_off(wefti_am_wait *now, uint64_t now_ns)
     }
 }
 
+/* Without the lock: who is asked may call the network, to tell others. */
+static weft_status check_world(wefti_am_wait *now, uint64_t now_ns)
+{
+    wefti_am *am = now->am;
+    if (WEFTI_LIKELY(now->check_ns == 0 || now_ns < now->check_ns)) {
+        return WEFT_OK;
+    }
+    now->check_ns = now_ns + WEFTI_AM_CHECK_NS;
+    wefti_os_monitor_leave(am->lock);
+    const weft_status status = am->setup.check(am->setup.check_context);
+    wefti_am_enter(am);
+    return status;
+}
+
 weft_status wefti_am_wait_step(wefti_am_wait *now)
 {
     wefti_am *am = now->am;
     const int happened = wefti_am_poll(am);
     const uint64_t now_ns = am->polled_ns;
+    WEFT_TRY(check_world(now, now_ns));
     put_off(now, now_ns);
     if (now_ns >= now->until_ns) { /* though others may send without end */
         if (now->has_looked) {

@@ -1,6 +1,8 @@
 /* Goal: without a deadline who waits for a PE that is gone is told so, however soon that one has ended and on whatever
- * node, and who has been silent itself is not believed; who waits for one that is only late waits on; a rank that has
- * left and cannot be asked has gone on without this one; and what a thread has only proposed does not make a heap full.
+ * node, also while those leave that would tell it; who has been silent itself is not believed; who waits for one that
+ * is only late waits on; an abort ends what is asked of who stands still; who is in another call is told of at the
+ * deadline; a rank that has left and cannot be asked has gone on without this one; and what a thread has only proposed
+ * does not make a heap full.
  * Method: simulated worlds over messages, and PEs and threads that make single steps themselves, and stop there. Each
  * test runs on several seeds, and fails on nearly all of them without what it is for; that of leaving on a third. */
 #include <setjmp.h>
@@ -233,6 +235,121 @@ static void test_who_is_late_is_waited_for(void **state)
     run(SEEDS_OF_WAITS, 3, 2, 1, leave_before_the_late);
 }
 
+/* ---- who asks something of who stands still ---- */
+
+#define STANDS_NS (900 * MS_NS)
+#define INTERRUPTED_AFTER_NS (100 * MS_NS)
+#define ENDED_NS (750 * MS_NS) /* who aborts tells others for half a second */
+
+static int interrupts; /* PE 0 itself, or PE 2 aborts */
+static int asks; /* what PE 0 asks of PE 1 */
+
+static int interrupt(void *context)
+{
+    (void)context;
+    return weft_sim_pe() == 0 && interrupts && weft_sim_now_ns() - begun_ns > INTERRUPTED_AFTER_NS ? 7 : 0;
+}
+
+static weft_status ask_who_stands(weft_world *world, uint64_t *words)
+{
+    static uint64_t many[16384];
+    uint64_t got;
+    switch (asks) {
+    case 0:
+        return weft_uint64_atomic_fetch(world, words, 1, &got);
+    case 1:
+        MUST(weft_uint64_p(world, words, 1, 1));
+        return weft_quiet(world);
+    default:
+        for (;;) { /* until there is no room for more */
+            WEFT_TRY(weft_putmem(world, words, many, sizeof many, 1));
+        }
+    }
+}
+
+/* Nodes of one, without a deadline. */
+static void wait_for_who_stands(void *argument)
+{
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    weft_world *world;
+    uint64_t *words;
+    (void)argument;
+    weft_sim_world_config(&config);
+    config.deadline_ns = WEFT_FOREVER;
+    config.interrupted = interrupt;
+    begun_ns = UINT64_MAX / 2;
+    MUST(weft_world_create(&config, &world));
+    MUST(weft_calloc(world, 16384, sizeof *words, (void **)&words));
+    turn++;
+    await_turn(weft_sim_pes());
+    if (weft_sim_pe() == 1) {
+        turn++;
+        weft_sim_stall(1, STANDS_NS);
+    }
+    await_turn(weft_sim_pes() + 1);
+    weft_sim_sleep_ns(MS_NS);
+    begun_ns = weft_sim_now_ns();
+    if (weft_sim_pe() == 0) {
+        expect(ask_who_stands(world, words), WEFT_ERR_ABORTED, "a call for who stands still");
+        if (weft_sim_now_ns() - begun_ns > ENDED_NS) {
+            weft_sim_fail("an abort is heard after %llu ms",
+                          (unsigned long long)((weft_sim_now_ns() - begun_ns) / MS_NS));
+        }
+    } else if (weft_sim_pe() == 2 && !interrupts) {
+        weft_sim_sleep_ns(INTERRUPTED_AFTER_NS);
+        MUST(weft_world_abort(world, 7));
+    }
+    while (weft_sim_pe() == 1 && weft_world_fault(world, NULL) == WEFT_OK) {
+        weft_sim_sleep_ns(MS_NS);
+        if (weft_sim_now_ns() - begun_ns > PATIENCE_NS) {
+            weft_sim_fail("who stood still is not told of an abort");
+        }
+    }
+    turn++;
+    while (turn < 2 * weft_sim_pes() + 1) { /* who leaves tells nobody any more */
+        weft_sim_sleep_ns(10 * MS_NS);
+    }
+    MUST(weft_world_destroy(world));
+}
+
+static void test_an_abort_ends_what_is_asked_of_who_stands_still(void **state)
+{
+    (void)state;
+    for (asks = 0; asks < 3; asks++) {
+        interrupts = asks != 1;
+        run(1, 3, 1, 1, wait_for_who_stands);
+    }
+}
+
+/* ---- who is in another call ---- */
+
+/* Nodes of one. PE 2 takes PE 0 for the root of a broadcast, the others PE 2: all wait, and nobody sends anything by
+ * which others could tell, so they find it out when their time is over. */
+static void call_otherwise(void *argument)
+{
+    weft_world *world = begin(DEADLINE_NS);
+    uint64_t *words;
+    (void)argument;
+    MUST(weft_calloc(world, 2, sizeof *words, (void **)&words));
+    const int root = weft_sim_pe() == 2 ? 0 : 2;
+    expect(weft_uint64_broadcast(weft_team_world(world), &words[1], words, 1, root), WEFT_ERR_MISMATCH,
+           "a broadcast of another root");
+    if (strstr(weft_last_error(), weft_sim_pe() == 1 ? "PEs 1 and 2 " : "PEs 0 and 2 ") == NULL) {
+        weft_sim_fail("others than PE 2 and this one or PE 0 are named: %s", weft_last_error());
+    }
+    turn++;
+    await_turn(weft_sim_pes());
+    MUST(weft_world_destroy(world));
+}
+
+static void test_who_is_in_another_call_is_told_of(void **state)
+{
+    (void)state;
+    begun_ns = 0;
+    run(SEEDS, 3, 1, 0, call_otherwise);
+    run(SEEDS, 3, 1, 1, call_otherwise);
+}
+
 /* ---- who cannot be asked ---- */
 
 /* Rank 1, of another node, has left: whether it had given rank 0 up nobody can tell any more. */
@@ -325,6 +442,8 @@ int main(void)
         cmocka_unit_test(test_who_leaves_tells_of_those_that_end),
         cmocka_unit_test(test_who_was_silent_is_not_believed),
         cmocka_unit_test(test_who_is_late_is_waited_for),
+        cmocka_unit_test(test_an_abort_ends_what_is_asked_of_who_stands_still),
+        cmocka_unit_test(test_who_is_in_another_call_is_told_of),
         cmocka_unit_test(test_who_cannot_be_asked_has_gone_on),
         cmocka_unit_test(test_what_is_only_proposed_is_free_soon),
     };
