@@ -2,7 +2,7 @@
  * for a barrier two on each, in one run. Built and run by scripts/bench_network.sh. Each figure is taken by both in
  * turn, round by round, in the same processes: the bare end is one of this program's own; its address goes over by
  * weft. Bare calls wait by looking: for completions and, of a put, at the word that it writes. The rate of small puts
- * is beside puts of weft's that are a message each. */
+ * is beside puts of weft's that are a message each, that of small gets beside gets of weft's that are waited for. */
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -243,6 +243,15 @@ static void own_small(bench *b, int count)
     check(weft_quiet(b->world));
 }
 
+static void own_begun_gets(bench *b, int count)
+{
+    static uint64_t values[WORDS];
+    for (int i = 0; i < count; i++) {
+        check(weft_getmem_nbi(b->world, &values[i % WORDS], b->words + 1, 8, b->other));
+    }
+    check(weft_quiet(b->world));
+}
+
 static void own_session(bench *b, int count)
 {
     check(weft_ctx_session_start(b->ctx, WEFT_SESSION_BATCH, (size_t)count));
@@ -291,6 +300,7 @@ static const row rows[] = {
     {"put_signal beside weft's put", own_signals, own_ping_pong, 1, 200, 1.2},
     {"8 B puts beside a message each", own_small, own_one_by_one, 0, 4000, 1 / 5.0},
     {"the same in a session", own_session, own_one_by_one, 0, 4000, 1 / 5.0},
+    {"8 B gets_nbi beside a get each", own_begun_gets, own_gets, 0, 4000, 1 / 1.5},
 };
 static const row barrier = {"barrier", own_barriers, bare_barriers, 1, 200, 1.5};
 

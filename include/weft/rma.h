@@ -11,7 +11,11 @@
  * before its later ones; weft_quiet completes them. A blocking put returns when its source can be reused, a blocking
  * get when the data is there; `_nbi` calls complete at weft_quiet. On a link domain both complete at once, copies of
  * device memory apart, but only weft_fence, weft_quiet and the calls with a signal order them. See
- * docs/memory-model.md. */
+ * docs/memory-model.md.
+ *
+ * Another node: a get_nbi returns once it is on its way, or waits for earlier ones where many are; a put_nbi and an
+ * atomic with a result return as those without _nbi. Once weft_quiet returns, whatever it returns, and whichever thread
+ * calls it, nothing is written to the dest of earlier ones any more; unless it fails, the data is there. */
 #ifndef WEFT_RMA_H
 #define WEFT_RMA_H
 
@@ -29,7 +33,8 @@ extern "C" {
 WEFT_INLINE weft_status weft_putmem(weft_world *world, void *dest, const void *source, size_t bytes, int pe);
 WEFT_INLINE weft_status weft_putmem_nbi(weft_world *world, void *dest, const void *source, size_t bytes, int pe);
 
-/* Copy `bytes` bytes from `source` on `pe` to `dest`, any local memory. */
+/* Copy `bytes` bytes from `source` on `pe` to `dest`, any local memory. That of a getmem_nbi is the library's until
+ * weft_quiet returns, or the call fails. */
 WEFT_INLINE weft_status weft_getmem(weft_world *world, void *dest, const void *source, size_t bytes, int pe);
 WEFT_INLINE weft_status weft_getmem_nbi(weft_world *world, void *dest, const void *source, size_t bytes, int pe);
 

@@ -19,3 +19,8 @@ int *wefti_thread_expects_error(void)
 {
     return &wefti_thread_state_own()->expects_error;
 }
+
+wefti_thread_gets *wefti_thread_own_gets(void)
+{
+    return &wefti_thread_state_own()->gets;
+}

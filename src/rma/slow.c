@@ -153,11 +153,11 @@ weft_status wefti_put_slow(weft_world *world, void *dest, const void *source, si
     return transport->ops->put(transport, pe, wefti_slot_offset(world, dest), source, bytes);
 }
 
-weft_status wefti_get_slow(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
+static weft_status get(weft_world *world, const char *call, void *dest, const void *source, size_t bytes, int pe,
+                       int nbi)
 {
-    static const char call[] = "get";
     if (device_of(world, source) != NULL) {
-        return device_get(world, call, dest, source, bytes, pe, 0);
+        return device_get(world, call, dest, source, bytes, pe, nbi);
     }
     WEFT_TRY(check(world, call, "source", source, bytes, pe));
     WEFT_TRY(wefti_rma_check_local(call, "dest", dest, bytes));
@@ -167,7 +167,14 @@ weft_status wefti_get_slow(weft_world *world, void *dest, const void *source, si
     wefti_transport *transport = wefti_world_transport(world, pe);
     WEFTI_COUNT(world, remote_gets, 1);
     WEFTI_COUNT(world, remote_get_bytes, bytes);
-    return transport->ops->get(transport, pe, wefti_slot_offset(world, source), dest, bytes);
+    const uint64_t offset = wefti_slot_offset(world, source);
+    return nbi && transport->ops->get_nbi != NULL ? transport->ops->get_nbi(transport, pe, offset, dest, bytes)
+                                                  : transport->ops->get(transport, pe, offset, dest, bytes);
+}
+
+weft_status wefti_get_slow(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
+{
+    return get(world, "get", dest, source, bytes, pe, 0);
 }
 
 static weft_status check_signal(const char *call, const uint64_t *signal, weft_signal_op op)
@@ -215,8 +222,8 @@ weft_status wefti_put_signal_slow(weft_world *world, void *dest, const void *sou
                                       wefti_slot_offset(world, signal), value, op);
 }
 
-/* No transport begins and returns yet: a source can be reused, and what is got is there. Copies of device memory are
- * begun. */
+/* Gets, and copies of device memory, are begun. Of other puts the source can be reused, and an atomic's value is there:
+ * no transport returns before yet. */
 
 weft_status wefti_put_nbi_slow(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
 {
@@ -228,10 +235,7 @@ weft_status wefti_put_nbi_slow(weft_world *world, void *dest, const void *source
 
 weft_status wefti_get_nbi_slow(weft_world *world, void *dest, const void *source, size_t bytes, int pe)
 {
-    if (device_of(world, source) != NULL) {
-        return device_get(world, "get_nbi", dest, source, bytes, pe, 1);
-    }
-    return wefti_get_slow(world, dest, source, bytes, pe);
+    return get(world, "get_nbi", dest, source, bytes, pe, 1);
 }
 
 weft_status wefti_put_signal_nbi_slow(weft_world *world, void *dest, const void *source, size_t bytes, uint64_t *signal,

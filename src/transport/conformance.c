@@ -225,7 +225,17 @@ static void test_leaves_nothing(void **state)
         (void)state;                                                                                                   \
         run_suite_test(conformance_##name);                                                                            \
     }
+#define SUITE_TEST_OF_GETS(name)                                                                                       \
+    static void test_##name(void **state)                                                                              \
+    {                                                                                                                  \
+        (void)state;                                                                                                   \
+        if (conformance_ops->get_nbi == NULL) {                                                                        \
+            skip();                                                                                                    \
+        }                                                                                                              \
+        run_suite_test(conformance_##name);                                                                            \
+    }
 CONFORMANCE_OF_MOVES(SUITE_TEST)
+CONFORMANCE_OF_GETS(SUITE_TEST_OF_GETS)
 CONFORMANCE_OF_ATOMICS(SUITE_TEST)
 
 static void test_fate(void **state)
@@ -238,7 +248,7 @@ int conformance_run(const wefti_transport_ops *ops, conformance_reach reach)
 {
 #define LISTED(name) CHECKED_TEST(test_##name),
     const struct CMUnitTest tests[] = {
-        CONFORMANCE_OF_MOVES(LISTED) CONFORMANCE_OF_ATOMICS(LISTED) CHECKED_TEST(test_fate),
+        CONFORMANCE_OF_MOVES(LISTED) CONFORMANCE_OF_GETS(LISTED) CONFORMANCE_OF_ATOMICS(LISTED) CHECKED_TEST(test_fate),
     };
     const struct CMUnitTest ends[] = {
         CHECKED_TEST(test_leaves_nothing),

@@ -130,6 +130,51 @@ void conformance_get(tester *t)
     free(dest);
 }
 
+static weft_status begin_get(tester *t, int pe, const void *source, void *dest, size_t bytes)
+{
+    return conformance_ops->get_nbi(&t->transport, pe, offset_of(t, source), dest, bytes);
+}
+
+static weft_status end_gets(tester *t)
+{
+    WEFT_TRY(conformance_ops->quiet(&t->transport));
+    return conformance_ops->end_gets(&t->transport, WEFT_OK);
+}
+
+/* All pieces of all PEs are begun before the first is waited for, each behind a put to the same place. */
+void conformance_get_nbi(tester *t)
+{
+    unsigned char *dest = malloc((size_t)t->pes * INBOX_BYTES);
+    unsigned char *source = malloc(INBOX_BYTES);
+    memset(dest, POISON, (size_t)t->pes * INBOX_BYTES);
+    memset(t->block, POISON, (size_t)t->pes * INBOX_BYTES);
+    CHECK_OK(weft_barrier(t->world));
+    for (int of = 0; of < t->pes; of++) {
+        unsigned char *to = dest + (size_t)of * INBOX_BYTES;
+        piece p = before_first;
+        while (must_reach(t->pe, of) && next_piece(&p)) {
+            pattern_fill(source, p.bytes, of, p.at);
+            CHECK_OK(put(t, of, inbox(t, t->pe) + p.at, source, p.bytes));
+            CHECK_OK(p.number % 50 == 0 ? conformance_ops->quiet(&t->transport) : WEFT_OK);
+        }
+        CHECK_OK(conformance_ops->fence(&t->transport));
+        p = before_first;
+        while (must_reach(t->pe, of) && next_piece(&p)) {
+            CHECK_OK(begin_get(t, of, inbox(t, t->pe) + p.at, to + p.at, p.bytes));
+        }
+    }
+    CHECK_OK(end_gets(t));
+    for (int of = 0; of < t->pes; of++) {
+        if (must_reach(t->pe, of)) {
+            check_pieces(dest + (size_t)of * INBOX_BYTES, of, "gets that were begun");
+        }
+    }
+    CHECK_OK(end_gets(t)); /* there is nothing to wait for */
+    CHECK_OK(weft_barrier(t->world));
+    free(source);
+    free(dest);
+}
+
 /* ---- put_signal and fence: who sees the word sees the data ---- */
 
 #define ROUNDS 60
@@ -430,4 +475,47 @@ void conformance_threads(tester *t)
         senders += must_reach(from, t->pe) ? 1 : 0;
     }
     CHECK(*t->words == senders * THREADS * puts);
+}
+
+typedef struct getters {
+    tester *t;
+    unsigned char *dest;
+} getters;
+
+static void begin_in_thread(int thread, void *context)
+{
+    const getters *g = context;
+    tester *t = g->t;
+    check_as_pe(t->pe);
+    for (int of = 0; of < t->pes; of++) {
+        for (size_t i = 0; must_reach(t->pe, of) && i < 40; i++) {
+            const size_t at = (size_t)thread * PART_BYTES + i * 1000;
+            const size_t bytes = i % 10 == 9 ? 900 : 1 + i;
+            CHECK_OK(begin_get(t, of, inbox(t, t->pe) + at, g->dest + (size_t)of * INBOX_BYTES + at, bytes));
+        }
+    }
+}
+
+/* Another thread waits for what several have begun. */
+void conformance_get_nbi_threads(tester *t)
+{
+    getters g = {.t = t, .dest = malloc((size_t)t->pes * INBOX_BYTES)};
+    memset(g.dest, POISON, (size_t)t->pes * INBOX_BYTES);
+    for (int reader = 0; reader < t->pes; reader++) {
+        pattern_fill(inbox(t, reader), INBOX_BYTES, t->pe, 0);
+    }
+    CHECK_OK(weft_barrier(t->world));
+    pes_each(THREADS, begin_in_thread, &g);
+    CHECK_OK(end_gets(t));
+    for (int of = 0; of < t->pes; of++) {
+        for (size_t i = 0; must_reach(t->pe, of) && i < (size_t)THREADS * 40; i++) {
+            const size_t at = i / 40 * PART_BYTES + i % 40 * 1000;
+            const size_t bytes = i % 10 == 9 ? 900 : 1 + i % 40;
+            const unsigned char *got = g.dest + (size_t)of * INBOX_BYTES + at;
+            pattern_check(got, bytes, of, at, "gets of several threads");
+            (void)poison_check(got + bytes, 1000 - bytes, "behind them");
+        }
+    }
+    CHECK_OK(weft_barrier(t->world));
+    free(g.dest);
 }

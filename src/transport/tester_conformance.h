@@ -45,6 +45,10 @@ typedef struct tester {
     X(few_left_alone)                                                                                                  \
     X(small_in_order)                                                                                                  \
     X(threads)
+/* The same of a transport that has get_nbi. */
+#define CONFORMANCE_OF_GETS(X)                                                                                         \
+    X(get_nbi)                                                                                                         \
+    X(get_nbi_threads)
 /* The same in atomics_conformance.c. */
 #define CONFORMANCE_OF_ATOMICS(X)                                                                                      \
     X(amo_values)                                                                                                      \
@@ -52,6 +56,7 @@ typedef struct tester {
 
 #define CONFORMANCE_DECLARE(name) void conformance_##name(tester *t);
 CONFORMANCE_OF_MOVES(CONFORMANCE_DECLARE)
+CONFORMANCE_OF_GETS(CONFORMANCE_DECLARE)
 CONFORMANCE_OF_ATOMICS(CONFORMANCE_DECLARE)
 
 static inline unsigned char *inbox(const tester *t, int from)

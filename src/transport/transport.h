@@ -74,6 +74,16 @@ typedef struct wefti_transport_ops {
     weft_status (*put)(wefti_transport *transport, int pe, uint64_t offset, const void *source, size_t bytes);
     /* The data is in `dest` on return. Blocking and statuses as put. */
     weft_status (*get)(wefti_transport *transport, int pe, uint64_t offset, void *dest, size_t bytes);
+    /* As get, but it may return before the data is in `dest`, which may be written until end_gets returns. It blocks
+     * where too much is under way, or where a puts' order asks for it. After a failure nothing of it is written any
+     * more. NULL: as get. */
+    weft_status (*get_nbi)(wefti_transport *transport, int pe, uint64_t offset, void *dest, size_t bytes);
+    /* Behind a quiet, whose status it is given: blocks until all that this PE began by get_nbi before, by whichever
+     * thread, is in its `dest`, or has failed, and is written no more. A thread that has begun some since its last call
+     * is told of all failures since; any other of those of which no thread was told yet. After a quiet that failed it
+     * returns that status, without an error text of its own, and after one that met the deadline it does not wait.
+     * Blocking and statuses as put. NULL, as get_nbi is then: there is nothing to wait for. */
+    weft_status (*end_gets)(wefti_transport *transport, weft_status of_quiet);
     /* As put, and then the 64-bit word at signal_offset is set or added to: who sees the word's new value by an acquire
      * sees the data. bytes may be 0, and then also orders all earlier puts to this PE. */
     weft_status (*put_signal)(wefti_transport *transport, int pe, uint64_t offset, const void *source, size_t bytes,
@@ -102,8 +112,8 @@ typedef struct wefti_transport_ops {
     /* What this PE issued before, by whichever thread, is delivered, at each PE, before what it issues after. Does not
      * wait for it. */
     weft_status (*fence)(wefti_transport *transport);
-    /* Blocks until all that this PE issued, by whichever thread, is visible at its targets. Blocking and statuses as
-     * put. */
+    /* Blocks until all that this PE issued, by whichever thread, is visible at its targets; what it gets is end_gets'.
+     * Blocking and statuses as put. */
     weft_status (*quiet)(wefti_transport *transport);
 } wefti_transport_ops;
 

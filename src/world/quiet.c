@@ -2,9 +2,20 @@
 #include "weft/inline/rma.h"
 #include "world/world.h"
 
-static weft_status each_transport(weft_world *world, const char *call, int quiet)
+/* Also after a failure, so that nothing is written any more to what has been got without waiting. */
+static weft_status end_gets(weft_world *world, weft_status status)
 {
-    WEFT_TRY(wefti_world_expect(world, call));
+    for (size_t i = 0; i < world->transport_count; i++) {
+        wefti_transport *transport = &world->transports[i];
+        if (transport->ops->end_gets != NULL) {
+            status = transport->ops->end_gets(transport, status);
+        }
+    }
+    return status;
+}
+
+static weft_status each_transport(weft_world *world, int quiet)
+{
     /* A fence becomes a quiet where device memory of another host is mapped: stores there would overtake what a
      * transport carries to the same PE. */
     quiet = quiet || (world->device != NULL && world->device->abroad_count > 0);
@@ -23,10 +34,12 @@ static weft_status each_transport(weft_world *world, const char *call, int quiet
 
 weft_status wefti_fence_slow(weft_world *world)
 {
-    return each_transport(world, "weft_fence", 0);
+    WEFT_TRY(wefti_world_expect(world, "weft_fence"));
+    return each_transport(world, 0);
 }
 
 weft_status wefti_quiet_slow(weft_world *world)
 {
-    return each_transport(world, "weft_quiet", 1);
+    WEFT_TRY(wefti_world_expect(world, "weft_quiet"));
+    return end_gets(world, each_transport(world, 1));
 }

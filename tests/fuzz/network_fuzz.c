@@ -1,6 +1,6 @@
 /* Goal: what comes from PEs of other nodes by the network does no harm, whatever is in it: nothing outside of the
  * slot's memory is touched, nor the word that says how much that is; an answer is not longer than a message can be, and
- * no more is counted than there are credits.
+ * no more is counted than there are credits; a get for which no call waits is over once.
  * Method: the input is a row of messages, each with a byte that says whether it is a request or a reply and two that
  * say how long it is. All but every eighth have this world's key, as those of a PE that has gone wrong would have. Half
  * of the requests have the number whose turn it is. The slot is memory of its own, of which a part has been reserved.
@@ -21,6 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes);
 static wefti_am am;
 static wefti_am_peer peers[PES];
 static unsigned char got[GOT_BYTES];
+static unsigned char got_later[GOT_BYTES]; /* by a get for which no call waits */
 
 /* ---- the wire, which takes nothing, and has a key ---- */
 
@@ -71,11 +72,22 @@ static void set_up(unsigned char *slot)
     peers[2].is_known = 1;
     am.requests[1] = (wefti_am_request){.number = 1, .pe = 1, .dest = got, .bytes = sizeof got};
     am.requests[2] = (wefti_am_request){.number = 2, .pe = 2};
+    am.requests[3] =
+        (wefti_am_request){.number = 3, .pe = 1, .get = 1, .is_left = 1, .dest = got_later, .bytes = sizeof got_later};
+    am.requests_free = WEFTI_AM_WAITING_MAX - 3;
+    am.requests_left = 1;
+    peers[1].asked = 2;
+    peers[1].gets = 1;
+    peers[2].asked = 1;
 }
 
 static void check(const wefti_am_buffer *buffer)
 {
     if (buffer->bytes > WEFTI_AM_MESSAGE_MAX) {
+        abort();
+    }
+    const uint32_t open = am.requests[3].number != 0;
+    if (am.requests_left != open || peers[1].gets != open || am.requests_free + open + 2 != WEFTI_AM_WAITING_MAX) {
         abort();
     }
     for (int pe = 0; pe < PES; pe++) {

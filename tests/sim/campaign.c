@@ -124,7 +124,7 @@ static void draw_shape(weft_sim_config *config, int pes, int *domains, uint64_t 
 /* Whether it runs over messages alone. */
 static int is_of_messages(const one_case *one)
 {
-    return strcmp(one->name, "unanswered") == 0 || strcmp(one->name, "silent") == 0;
+    return strcmp(one->name, "gets") == 0 || strcmp(one->name, "unanswered") == 0 || strcmp(one->name, "silent") == 0;
 }
 
 /* Whether the library's own messages run between link domains; seldom where PEs wait for deadlines, while which threads

@@ -24,6 +24,7 @@ typedef struct case_run {
     X(barriers, 1, 64, FAIL, "puts before a barrier are seen after it; slow PEs")                                      \
     X(signals, 2, 24, FAIL, "put_signal, fence and p, atomics, in rings and all to all")                               \
     X(threads, 2, 12, FAIL, "threads of a PE put, ask and complete at once")                                           \
+    X(gets, 2, 6, FAIL, "over messages, threads begin gets of any sizes, and any of them waits for all")               \
     X(meet, 1, 64, ADVANCE, "PEs, late ones among them, meet over bad sockets, beside strangers")                      \
     X(meet_wrong, 2, 24, ADVANCE, "a PE with another's number, size or secret: all are told whose")                    \
     X(meet_loss, 2, 24, ADVANCE, "a PE is absent, killed, stalled or cut off, or a call fails, while PEs meet")        \

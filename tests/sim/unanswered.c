@@ -42,11 +42,24 @@ typedef struct known {
     int has_put; /* a word while it stood still, since the last quiet, whatever that gave */
 } known;
 
-/* Where a get that gave up was to go. */
+/* Where a get is to go, or was to when it gave up. */
 typedef struct left {
     struct left *next;
     uint64_t words[];
 } left;
+
+/* A get that ends with the next quiet. */
+typedef struct begun {
+    struct begun *next;
+    left *dest;
+    int to;
+    size_t first;
+    size_t count;
+    struct {
+        uint64_t right;
+        int is_open;
+    } words[];
+} begun;
 
 typedef enum fate { STANDS_STILL, DIES, LEAVES } fate;
 
@@ -66,6 +79,7 @@ typedef struct late_run {
 /* Of each PE; in one place, where what a dead PE has left is found by the next run. */
 static known known_of[PES_MAX][PES_MAX];
 static left *left_of[PES_MAX];
+static begun *begun_of[PES_MAX];
 
 static const uint64_t untouched = UINT64_C(0xabababababababab);
 
@@ -156,26 +170,46 @@ static void put(late_run *l, int to, size_t first, size_t count)
     }
 }
 
-/* What has been given up is written no more: it is looked at in the end. */
-static void get(late_run *l, int to, size_t first, size_t count)
+static void clear_left(left *dest)
 {
-    const known *k = &l->of[to];
+    for (size_t i = 0; i < WORDS; i++) {
+        dest->words[i] = untouched;
+    }
+}
+
+static left *make_left(const late_run *l)
+{
     left *dest = malloc(sizeof *dest + WORDS * sizeof *dest->words);
     if (dest == NULL) {
         abort(); /* a test program without memory */
     }
+    clear_left(dest);
     dest->next = left_of[l->pe];
     left_of[l->pe] = dest;
-    for (size_t i = 0; i < WORDS; i++) {
-        dest->words[i] = untouched;
+    return dest;
+}
+
+/* It has its data, and is looked at no more. */
+static void free_left(const late_run *l, left *dest)
+{
+    left **link = &left_of[l->pe];
+    while (*link != dest) {
+        link = &(*link)->next;
     }
+    *link = dest->next;
+    free(dest);
+}
+
+/* What has been given up is written no more: it is looked at in the end. */
+static void get(late_run *l, int to, size_t first, size_t count)
+{
+    const known *k = &l->of[to];
+    left *dest = make_left(l);
     const uint64_t begun_ns = weft_sim_now_ns();
     const weft_status status =
         weft_getmem(l->world, dest->words, &l->areas[l->pe].words[first], count * sizeof *dest->words, to);
     if (!done(l, status, begun_ns, "a get")) {
-        for (size_t i = 0; i < WORDS; i++) {
-            dest->words[i] = untouched;
-        }
+        clear_left(dest);
         return;
     }
     for (size_t i = 0; i < WORDS; i++) {
@@ -186,8 +220,71 @@ static void get(late_run *l, int to, size_t first, size_t count)
                           (unsigned long long)dest->words[i], (unsigned long long)right);
         }
     }
-    left_of[l->pe] = dest->next;
-    free(dest);
+    free_left(l, dest);
+}
+
+static void begin_get(late_run *l, int to, size_t first, size_t count)
+{
+    const known *k = &l->of[to];
+    left *dest = make_left(l);
+    const uint64_t begun_ns = weft_sim_now_ns();
+    const weft_status status =
+        weft_getmem_nbi(l->world, dest->words, &l->areas[l->pe].words[first], count * sizeof *dest->words, to);
+    if (!done(l, status, begun_ns, "a get that returns at once")) {
+        clear_left(dest);
+        return;
+    }
+    begun *one = malloc(sizeof *one + count * sizeof *one->words);
+    if (one == NULL) {
+        abort(); /* a test program without memory */
+    }
+    *one = (begun){.next = begun_of[l->pe], .dest = dest, .to = to, .first = first, .count = count};
+    for (size_t i = 0; i < count; i++) {
+        one->words[i].right = k->words[first + i];
+        one->words[i].is_open = k->is_open[first + i];
+    }
+    begun_of[l->pe] = one;
+}
+
+/* Words that were put since may be the old or the new ones. */
+static void check_begun(const late_run *l, const begun *one)
+{
+    const known *k = &l->of[one->to];
+    for (size_t i = 0; i < WORDS; i++) {
+        const int is_asked = i < one->count;
+        const uint64_t right = is_asked ? one->words[i].right : untouched;
+        const int is_known = !is_asked || (!one->words[i].is_open && k->words[one->first + i] == right);
+        if (is_known && one->dest->words[i] != right) {
+            weft_sim_fail("after a quiet word %zu of %zu from PE %d is %llx, not %llx", i, one->count, one->to,
+                          (unsigned long long)one->dest->words[i], (unsigned long long)right);
+        }
+    }
+}
+
+/* Whether a get is open that who leaves will not answer, or of who leaves: then others may have gone before. */
+static int has_begun(const late_run *l)
+{
+    int has = 0;
+    for (const begun *one = begun_of[l->pe]; one != NULL; one = one->next) {
+        has |= one->to == l->late || l->pe == l->late;
+    }
+    return has;
+}
+
+/* After a quiet: all have their data, or are written no more. */
+static void end_begun(const late_run *l, int is_done)
+{
+    while (begun_of[l->pe] != NULL) {
+        begun *one = begun_of[l->pe];
+        begun_of[l->pe] = one->next;
+        if (is_done) {
+            check_begun(l, one);
+            free_left(l, one->dest);
+        } else {
+            clear_left(one->dest);
+        }
+        free(one);
+    }
 }
 
 static void add(late_run *l, int to)
@@ -216,17 +313,18 @@ static void add(late_run *l, int to)
     k->most = k->has_given_up ? k->most + 1 : before + 1;
 }
 
-/* Who leaves needs no more of what was sent to it. */
+/* Who leaves needs no more of what was sent to it, but what was asked of it is missed. */
 static void quiet(late_run *l)
 {
     const uint64_t begun_ns = weft_sim_now_ns();
     const int is_done = done(l, weft_quiet(l->world), begun_ns, "a quiet");
-    if (!is_done && l->fate == LEAVES) {
+    if (!is_done && l->fate == LEAVES && !has_begun(l)) {
         weft_sim_fail("PE %d has left, and a quiet gave: %s", l->late, weft_last_error());
     }
     if (is_done && l->late >= 0 && l->of[l->late].has_put && stands_still(l, l->late, begun_ns)) {
         weft_sim_fail("PE %d stands still, and puts to it are complete", l->late);
     }
+    end_begun(l, is_done);
     for (int to = 0; to < l->run->pes; to++) {
         l->of[to].has_given_up = is_done ? is_over(l, to) : l->of[to].has_given_up;
         l->of[to].has_put = 0; /* one that fails may have had the answers of some */
@@ -307,8 +405,13 @@ static void put_many(late_run *l, int to)
 /* More questions to a PE than can be open at once, and one to the late PE, to which old answers may still come. */
 static void ask_many(late_run *l, int to)
 {
+    const int begins = weft_sim_random(2) == 0;
     for (int i = 0; i < 64 && to != l->late; i++) {
-        add(l, to);
+        if (begins) {
+            begin_get(l, to, (size_t)weft_sim_random(100), 1 + (size_t)weft_sim_random(40));
+        } else {
+            add(l, to);
+        }
     }
     if (l->pe != l->late && l->late >= 0) {
         get(l, l->late, (size_t)weft_sim_random(100), 20);
@@ -325,7 +428,11 @@ static void call_some(late_run *l)
         (weft_sim_random(2) == 0 ? put_many : ask_many)(l, to);
         return;
     }
-    switch (weft_sim_random(8)) {
+    switch (weft_sim_random(10)) {
+    case 8:
+    case 9:
+        begin_get(l, to, first, count);
+        return;
     case 0:
     case 1:
     case 2:
@@ -482,6 +589,11 @@ static void open_world(late_run *l)
         left_of[l->pe] = first->next;
         free(first);
     }
+    while (begun_of[l->pe] != NULL) {
+        begun *first = begun_of[l->pe];
+        begun_of[l->pe] = first->next;
+        free(first);
+    }
 }
 
 /* Calls of any kind, in which the late PE is struck, or leaves: then 0. */
@@ -525,7 +637,6 @@ void case_unanswered(void *argument)
         if (l.fate == STANDS_STILL) {
             l.for_ns = 0; /* nobody is late any more */
             l.late = -1;
-            MUST(weft_quiet(l.world));
         }
         quiet(&l);
         settle(&l);

@@ -1,14 +1,16 @@
 /* transport/am/am.h: a PE's end of a network: active messages, which the target's processor applies, over a wire
  * (wire.h). All of it is behind one lock, under which the wire is called.
  *
- *   open.c      opening, closing
- *   issue.c     what this PE asks of others: the operations
- *   send.c      who may send how much, how long a call waits, which puts go in one message
- *   rma.c       large puts and gets, which the target's processor has no part in
- *   rma_state.c which of those are under way, and what of this PE's memory others access
- *   serve.c     what others ask of this PE
- *   progress.c  completions, and the thread that sees to them while nobody waits
- *   watch.c     which PEs are gone, by connections of its own (watch_link.c)
+ *   open.c       opening, closing
+ *   issue.c      what this PE asks of others: the operations
+ *   send.c       who may send how much, how long a call waits, which puts go in one message
+ *   gets.c       gets that return before their data is here
+ *   gets_state.c which of those are open
+ *   rma.c        large puts and gets, which the target's processor has no part in
+ *   rma_state.c  which of those are under way, and what of this PE's memory others access
+ *   serve.c      what others ask of this PE
+ *   progress.c   completions, and the thread that sees to them while nobody waits
+ *   watch.c      which PEs are gone, by connections of its own (watch_link.c)
  *
  * Each buffer for messages belongs to one channel and is, at any time, posted to receive, being sent, or free. A
  * request is answered in the buffer in which it came, so that answering needs no memory: a PE that cannot answer takes
@@ -37,8 +39,9 @@
 #define WEFTI_AM_SHARED_FROM ((uint64_t)4096)
 /* At most so many registrations of this PE's memory: each covers all that there was when it was made. */
 #define WEFTI_AM_RANGES_MAX 128
-/* Requests that wait for replies. */
+/* Requests that wait for replies, and how many of them may be gets for which no call waits. */
 #define WEFTI_AM_WAITING_MAX 64
+#define WEFTI_AM_GETS_MAX (WEFTI_AM_WAITING_MAX / 2)
 
 typedef enum wefti_am_role {
     WEFTI_AM_REQUEST_IN, /* posted, or being served */
@@ -56,6 +59,8 @@ struct wefti_am_buffer {
     uint64_t since_ns; /* of a buffer in which small puts are gathered: when the first came */
     wefti_am_buffer *next; /* in a list of free ones, or of those that are still to be sent */
     wefti_am_header *header; /* and the data behind it; of a write or a read: memory for its data */
+    unsigned char *dest; /* of a read that is part of a get for which no call waits */
+    uint64_t get; /* that get's number; 0: none, or it is over */
     uint8_t is_write; /* of a write or a read, as what follows */
     uint8_t is_left; /* its call has ended, so nobody waits for it */
     uint8_t is_done;
@@ -73,6 +78,8 @@ typedef struct wefti_am_range {
 typedef struct wefti_am_request {
     uint32_t number; /* 0: the place is free */
     uint32_t pe;
+    uint64_t get; /* number of the get that it is part of, once it is sent, if no call waits for that; else 0 */
+    int is_left; /* no call waits for it once it is sent */
     int is_done;
     weft_status status; /* once it is done */
     void *dest; /* of a get */
@@ -100,6 +107,7 @@ typedef struct wefti_am_peer {
     uint64_t received_ns; /* when a message last came from it */
     uint32_t sending; /* buffers that go to it */
     uint32_t asked; /* requests that wait for its replies */
+    uint32_t gets; /* those of them for which no call waits */
     uint32_t sent; /* requests to it */
     uint32_t taken; /* requests of it that have been served */
     uint32_t writes_sent; /* writes to it, where they are counted (WEFTI_WIRE_RMA_COUNTED) */
@@ -113,6 +121,14 @@ typedef struct wefti_am_peer {
     uint8_t is_silent; /* it did not answer a read_soon, and nothing came from it since */
     uint8_t is_met; /* messages have gone to it or come from it */
 } wefti_am_peer;
+
+/* Parts of gets that have failed while no call waited for them. */
+typedef struct wefti_am_failures {
+    uint64_t count;
+    uint64_t told; /* so many had failed when a call last told of them */
+    int pe; /* of the last one */
+    weft_status status;
+} wefti_am_failures;
 
 /* Of the thread: for a while, or until the wire has something. */
 enum wefti_am_sleep { WEFTI_AM_AWAKE, WEFTI_AM_RESTS, WEFTI_AM_SLEEPS };
@@ -137,6 +153,10 @@ struct wefti_am {
     wefti_am_request requests[WEFTI_AM_WAITING_MAX];
     uint32_t requests_free;
     uint32_t requests_made;
+    uint32_t requests_left; /* for which no call waits */
+    uint32_t reads_left; /* the same of reads */
+    uint64_t gets_made; /* the number of the last get for which no call waits */
+    wefti_am_failures failures;
     wefti_am_peer *peers; /* [pes] */
     wefti_watch *watch;
     wefti_os_thread *thread;
@@ -242,6 +262,19 @@ weft_status wefti_am_begin_request(wefti_am_wait *now, wefti_am_kind kind, void 
                                    wefti_am_buffer **out, wefti_am_request **request);
 /* Whether a request to the PE would not wait for another caller's. */
 int wefti_am_may_ask(const wefti_am *am, int pe);
+/* A get for which no call waits, once it is submitted: wefti_am_leave_request is to follow then. */
+weft_status wefti_am_begin_left(wefti_am_wait *now, void *dest, size_t bytes, wefti_am_buffer **out,
+                                wefti_am_request **request);
+/* Its place is free, and what comes for it is dropped. */
+static inline void wefti_am_forget_request(wefti_am *am, wefti_am_request *request)
+{
+    wefti_am_peer *peer = &am->peers[request->pe];
+    request->number = 0;
+    peer->asked--;
+    peer->gets -= request->is_left != 0;
+    am->requests_left -= request->is_left != 0;
+    am->requests_free++;
+}
 /* Hand it to the wire; if that fails, its request is closed. */
 weft_status wefti_am_submit(wefti_am_wait *now, wefti_am_buffer *buffer);
 /* Afterwards no reply is taken any more, however this ends. *value, unless NULL: an atomic's word before. */
@@ -258,6 +291,9 @@ weft_status wefti_am_rma_is_used(wefti_am_wait *now, uint64_t offset, size_t byt
 /* The source can be reused on return; a message behind it comes behind it. */
 weft_status wefti_am_rma_put(wefti_am_wait *now, uint64_t offset, const unsigned char *source, size_t bytes);
 weft_status wefti_am_rma_get(wefti_am_wait *now, uint64_t offset, unsigned char *dest, size_t bytes);
+/* The reads are those of get number `get`, for which no call waits. */
+weft_status wefti_am_rma_begin_get(wefti_am_wait *now, uint64_t offset, unsigned char *dest, size_t bytes,
+                                   uint64_t get);
 
 /* ---- send.c: small puts that are gathered; under the lock ----
  *
@@ -276,6 +312,29 @@ weft_status wefti_am_send_gathered(wefti_am_wait *now);
 /* Send what was gathered before `before_ns`, as far as the wire takes it; does not wait. */
 void wefti_am_try_gathered(wefti_am *am, uint64_t before_ns);
 
+/* ---- gets_state.c: which gets, for which no call waits, are open; under the lock ----
+ *
+ * What comes is written to the caller's memory by whoever sees to it, and the place is free at once. What fails, or is
+ * given up, gives its place back, too, and is written no more: a reply to a number that is forgotten is dropped, and a
+ * read goes on into memory of this PE's own. */
+
+/* Submitted: no call waits for it from now on. */
+void wefti_am_leave_request(wefti_am_request *request, uint64_t get);
+void wefti_am_leave_read(wefti_am *am, wefti_am_buffer *op, uint64_t get, unsigned char *dest, size_t bytes);
+/* A read of those is over. */
+void wefti_am_take_left_read(wefti_am *am, wefti_am_buffer *op, int has_failed);
+/* `pe` is lost, and with it what is open there. */
+void wefti_am_lose_gets(wefti_am *am, uint32_t pe);
+/* What is open of the gets number `first` to `last` is given up; `status`: failures with that, unless WEFT_OK. */
+void wefti_am_give_up_gets(wefti_am *am, uint64_t first, uint64_t last, weft_status status);
+
+/* ---- gets.c: who waits for them, and who is told of failures; under the lock ---- */
+
+/* The thread begins one, so it is told of those that fail from now on. */
+void wefti_am_note_getter(const wefti_am *am);
+/* Wait for all that are open, and give up those that do not end. */
+weft_status wefti_am_close_gets(wefti_am_wait *now);
+
 /* ---- open.c: the operations (transport.h) that begin and end, and those that tell ---- */
 
 weft_status wefti_am_open(wefti_transport *transport, const wefti_transport_setup *setup, const wefti_wire_ops *wire);
@@ -289,6 +348,8 @@ void wefti_am_pause(wefti_transport *transport, uint64_t sleep_ns);
 
 weft_status wefti_am_put(wefti_transport *transport, int pe, uint64_t offset, const void *source, size_t bytes);
 weft_status wefti_am_get(wefti_transport *transport, int pe, uint64_t offset, void *dest, size_t bytes);
+weft_status wefti_am_get_nbi(wefti_transport *transport, int pe, uint64_t offset, void *dest, size_t bytes);
+weft_status wefti_am_end_gets(wefti_transport *transport, weft_status of_quiet); /* gets.c */
 weft_status wefti_am_put_signal(wefti_transport *transport, int pe, uint64_t offset, const void *source, size_t bytes,
                                 uint64_t signal_offset, uint64_t value, weft_signal_op op);
 weft_status wefti_am_flag(wefti_transport *transport, int pe, uint64_t offset, uint64_t value);
@@ -310,9 +371,10 @@ void wefti_am_send_leave(wefti_am *am, uint64_t until_ns);
 #define WEFTI_AM_OPS(name_of_it, open_of_it)                                                                           \
     {                                                                                                                  \
         .name = (name_of_it), .open = (open_of_it), .close = wefti_am_close, .reaches = wefti_am_reaches,              \
-        .describe = wefti_am_describe, .put = wefti_am_put, .get = wefti_am_get, .put_signal = wefti_am_put_signal,    \
-        .flag = wefti_am_flag, .amo = wefti_am_amo, .pause = wefti_am_pause, .read_soon = wefti_am_read_soon,          \
-        .find_silent = wefti_am_find_silent, .fate = wefti_am_fate, .fence = wefti_am_fence, .quiet = wefti_am_quiet,  \
+        .describe = wefti_am_describe, .put = wefti_am_put, .get = wefti_am_get, .get_nbi = wefti_am_get_nbi,          \
+        .end_gets = wefti_am_end_gets, .put_signal = wefti_am_put_signal, .flag = wefti_am_flag, .amo = wefti_am_amo,  \
+        .pause = wefti_am_pause, .read_soon = wefti_am_read_soon, .find_silent = wefti_am_find_silent,                 \
+        .fate = wefti_am_fate, .fence = wefti_am_fence, .quiet = wefti_am_quiet,                                       \
     }
 
 #endif

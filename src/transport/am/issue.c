@@ -174,6 +174,42 @@ weft_status wefti_am_get(wefti_transport *transport, int pe, uint64_t offset, vo
     return wefti_am_leave(am, status);
 }
 
+/* ---- gets for which no call waits ---- */
+
+static weft_status begin_parts(wefti_am_wait *now, uint64_t offset, unsigned char *dest, size_t bytes, uint64_t get)
+{
+    wefti_am_buffer *buffer;
+    wefti_am_request *request;
+    for (size_t at = 0; at < bytes; at += WEFTI_AM_DATA_MAX) {
+        const size_t part = bytes - at < WEFTI_AM_DATA_MAX ? bytes - at : WEFTI_AM_DATA_MAX;
+        WEFT_TRY(wefti_am_begin_left(now, dest + at, part, &buffer, &request));
+        buffer->header->offset = offset + at;
+        buffer->header->bytes = (uint32_t)part;
+        WEFT_TRY(wefti_am_submit(now, buffer));
+        wefti_am_leave_request(request, get);
+    }
+    return WEFT_OK;
+}
+
+weft_status wefti_am_get_nbi(wefti_transport *transport, int pe, uint64_t offset, void *dest, size_t bytes)
+{
+    wefti_am *am = transport->state;
+    wefti_am_wait now = wefti_am_wait_start(am, pe);
+    int is_rma;
+    wefti_am_enter(am);
+    const uint64_t get = ++am->gets_made;
+    wefti_am_note_getter(am);
+    weft_status status = wefti_am_rma_is_used(&now, offset, bytes, &is_rma);
+    if (status == WEFT_OK) {
+        status = is_rma ? wefti_am_rma_begin_get(&now, offset, dest, bytes, get)
+                        : begin_parts(&now, offset, dest, bytes, get);
+    }
+    if (status != WEFT_OK) {
+        wefti_am_give_up_gets(am, get, get, WEFT_OK); /* what had begun; this call tells of it */
+    }
+    return wefti_am_leave(am, status);
+}
+
 /* ---- atomics ---- */
 
 static void describe_amo(wefti_am_header *header, const wefti_am_header *what)
@@ -537,6 +573,7 @@ void wefti_am_send_leave(wefti_am *am, uint64_t until_ns)
     }
     while (flush(&now) == WEFT_ERR_PEER) {
     }
+    (void)wefti_am_close_gets(&now);
     tell_all(am, until_ns);
     while (is_under_way(am) && wefti_am_wait_step(&now) == WEFT_OK) {
     }

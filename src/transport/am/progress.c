@@ -99,11 +99,12 @@ void wefti_am_lose(wefti_am *am, uint32_t pe)
     am->peers[pe].is_lost = 1;
     for (size_t i = 0; i < WEFTI_AM_WAITING_MAX; i++) {
         wefti_am_request *request = &am->requests[i];
-        if (request->number != 0 && !request->is_done && request->pe == pe) {
+        if (request->number != 0 && request->get == 0 && !request->is_done && request->pe == pe) {
             request->status = WEFT_ERR_PEER;
             request->is_done = 1;
         }
     }
+    wefti_am_lose_gets(am, pe);
 }
 
 void wefti_am_note_left(wefti_am *am, uint32_t pe)

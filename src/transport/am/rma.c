@@ -319,3 +319,19 @@ weft_status wefti_am_rma_get(wefti_am_wait *now, uint64_t offset, unsigned char 
     }
     return status;
 }
+
+/* Each piece has a place until it is here: the call waits for those that it finds taken. */
+weft_status wefti_am_rma_begin_get(wefti_am_wait *now, uint64_t offset, unsigned char *dest, size_t bytes, uint64_t get)
+{
+    const move m = move_of(bytes);
+    WEFT_TRY(await_puts(now));
+    for (size_t i = 0; i < m.pieces; i++) {
+        wefti_wire_piece what = {.bytes = piece_bytes(&m, i)};
+        wefti_am_buffer *op = NULL;
+        WEFT_TRY(begin(now, &op));
+        what.local = op->header;
+        WEFT_TRY(submit(now, op, &what, offset + i * WEFTI_AM_RMA_BYTES));
+        wefti_am_leave_read(now->am, op, get, dest + i * WEFTI_AM_RMA_BYTES, what.bytes);
+    }
+    return WEFT_OK;
+}

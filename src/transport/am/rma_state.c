@@ -61,6 +61,9 @@ void wefti_am_rma_take(wefti_am *am, wefti_am_buffer *op, int has_failed)
     am->peers[op->pe].writes -= op->is_write;
     op->is_done = 1;
     op->has_failed = has_failed != 0;
+    if (op->get != 0) {
+        wefti_am_take_left_read(am, op, has_failed);
+    }
     if (op->is_left) {
         wefti_am_rma_free(am, op);
     }

@@ -169,13 +169,6 @@ weft_status wefti_am_wait_for_room(wefti_am_wait *now)
 
 /* ---- messages ---- */
 
-static void forget_request(wefti_am *am, wefti_am_request *request)
-{
-    request->number = 0;
-    am->peers[request->pe].asked--;
-    am->requests_free++;
-}
-
 static int takes_credit(wefti_am_kind kind)
 {
     return kind != WEFTI_AM_LEAVE; /* who leaves waits for nobody */
@@ -228,7 +221,7 @@ void wefti_am_free_out(wefti_am *am, wefti_am_buffer *buffer)
 static void give_up(wefti_am *am, wefti_am_buffer *buffer)
 {
     if (buffer->header->request != 0) {
-        forget_request(am, &am->requests[buffer->header->request % WEFTI_AM_WAITING_MAX]);
+        wefti_am_forget_request(am, &am->requests[buffer->header->request % WEFTI_AM_WAITING_MAX]);
     }
     am->peers[buffer->pe].credits += takes_credit((wefti_am_kind)buffer->header->kind) ? 1 : 0;
     wefti_am_free_out(am, buffer);
@@ -384,17 +377,46 @@ static weft_status open_request(wefti_am_wait *now, void *dest, size_t bytes, we
     return WEFT_OK;
 }
 
-weft_status wefti_am_begin_request(wefti_am_wait *now, wefti_am_kind kind, void *dest, size_t bytes,
-                                   wefti_am_buffer **out, wefti_am_request **request)
+/* A buffer for a request that is open; if there is none, it is closed. */
+static weft_status begin_open(wefti_am_wait *now, wefti_am_kind kind, wefti_am_buffer **out, wefti_am_request **request)
 {
-    WEFT_TRY(open_request(now, dest, bytes, request));
     weft_status status = wefti_am_begin(now, kind, out);
     if (status != WEFT_OK) {
-        forget_request(now->am, *request);
+        wefti_am_forget_request(now->am, *request);
         return status;
     }
     (*out)->header->request = (*request)->number;
     return WEFT_OK;
+}
+
+weft_status wefti_am_begin_request(wefti_am_wait *now, wefti_am_kind kind, void *dest, size_t bytes,
+                                   wefti_am_buffer **out, wefti_am_request **request)
+{
+    WEFT_TRY(open_request(now, dest, bytes, request));
+    return begin_open(now, kind, out, request);
+}
+
+/* Those that are open end as their answers come, so it waits for the oldest of them, or for a caller's. */
+static int may_leave(const wefti_am *am, int pe)
+{
+    return may_take(am->peers[pe].gets, WEFTI_AM_GETS_MAX - am->requests_left) && wefti_am_may_ask(am, pe);
+}
+
+weft_status wefti_am_begin_left(wefti_am_wait *now, void *dest, size_t bytes, wefti_am_buffer **out,
+                                wefti_am_request **request)
+{
+    wefti_am *am = now->am;
+    while (!may_leave(am, now->pe)) {
+        if (am->peers[now->pe].is_lost) {
+            return wefti_am_lost(now);
+        }
+        WEFT_TRY(wefti_am_wait_for_room(now));
+    }
+    WEFT_TRY(open_request(now, dest, bytes, request));
+    (*request)->is_left = 1;
+    am->peers[now->pe].gets++;
+    am->requests_left++;
+    return begin_open(now, WEFTI_AM_GET, out, request);
 }
 
 weft_status wefti_am_close_request(wefti_am_wait *now, wefti_am_request *request, uint64_t *value)
@@ -409,6 +431,6 @@ weft_status wefti_am_close_request(wefti_am_wait *now, wefti_am_request *request
     if (status == WEFT_OK && value != NULL) {
         *value = request->value;
     }
-    forget_request(now->am, request);
+    wefti_am_forget_request(now->am, request);
     return status;
 }

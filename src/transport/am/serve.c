@@ -354,6 +354,10 @@ void wefti_am_take_reply(wefti_am *am, const wefti_am_header *reply, size_t byte
         }
         memcpy(request->dest, reply + 1, request->bytes);
     }
+    if (request->get != 0) { /* nobody waits for this one */
+        wefti_am_forget_request(am, request);
+        return;
+    }
     request->value = reply->value;
     request->status = WEFT_OK;
     request->is_done = 1;
