@@ -175,6 +175,81 @@ void conformance_get_nbi(tester *t)
     free(dest);
 }
 
+/* ---- aligned words: stored whole ---- */
+
+#ifdef WEFT_SIM
+#define WHOLE_ROUNDS 20 /* each a look of all at all words; few schedules differ */
+#else
+#define WHOLE_ROUNDS 5000
+#endif
+#define WHOLE_NS UINT64_C(500000000) /* a sender's rounds; slow providers make fewer */
+
+/* PEs whose turn is over; told past the transport. */
+static uint64_t whole_turns;
+
+/* The word of that width, at an address that divides by it and by no larger one. */
+static unsigned char *word_at(const tester *t, int from, size_t bytes)
+{
+    return inbox(t, from) + 64 * bytes + bytes;
+}
+
+static uint64_t load(const void *at, size_t bytes)
+{
+    void *word = (void *)(uintptr_t)at;
+    return bytes == 1   ? wefti_ld8(word, WEFTI_RELAXED)
+           : bytes == 2 ? wefti_ld16(word, WEFTI_RELAXED)
+           : bytes == 4 ? wefti_ld32(word, WEFTI_RELAXED)
+                        : wefti_ld64(word, WEFTI_RELAXED);
+}
+
+static void alternate_words(tester *t)
+{
+    const uint64_t until_ns = wefti_os_now_ns() + WHOLE_NS;
+    for (uint64_t round = 0; round < WHOLE_ROUNDS && wefti_os_now_ns() < until_ns; round++) {
+        const uint64_t value = round % 2 == 0 ? UINT64_MAX : 0;
+        for (int to = 0; to < t->pes; to++) {
+            for (size_t bytes = 1; bytes <= sizeof value && must_reach(t->pe, to); bytes *= 2) {
+                CHECK_OK(put(t, to, word_at(t, t->pe, bytes), &value, bytes));
+            }
+        }
+        CHECK_OK(round % 8 == 0 ? conformance_ops->quiet(&t->transport) : conformance_ops->fence(&t->transport));
+    }
+}
+
+static void look_at_words(const tester *t, int from)
+{
+    int are_whole = 1;
+    while (wefti_ld64(&whole_turns, WEFTI_ACQUIRE) == (uint64_t)from) {
+        for (size_t bytes = 1; bytes <= sizeof(uint64_t); bytes *= 2) {
+            const uint64_t value = load(word_at(t, from, bytes), bytes);
+            are_whole &= value == 0 || value == UINT64_MAX >> (64 - 8 * bytes);
+        }
+    }
+    CHECK_SAY(are_whole, "a word that PE %d put was stored in pieces", from);
+}
+
+/* One PE puts, all ones and all zeroes by turns, and the others look without a call. Not by `map`: what puts words into
+ * memory that it shares is inline, and stores them itself (weft/inline/rma.h). */
+void conformance_whole_words(tester *t)
+{
+    if (conformance_ops == &wefti_transport_map) {
+        return;
+    }
+    memset(t->block, 0, (size_t)t->pes * INBOX_BYTES);
+    wefti_st64(&whole_turns, 0, WEFTI_RELEASE);
+    CHECK_OK(weft_barrier(t->world));
+    for (int from = 0; from < t->pes; from++) {
+        if (t->pe == from) {
+            alternate_words(t);
+            CHECK_OK(conformance_ops->quiet(&t->transport));
+            (void)wefti_add64(&whole_turns, 1);
+        } else {
+            look_at_words(t, from);
+        }
+        CHECK_OK(weft_barrier(t->world));
+    }
+}
+
 /* ---- put_signal and fence: who sees the word sees the data ---- */
 
 #define ROUNDS 60

@@ -34,6 +34,7 @@ typedef struct tester {
     X(reaches)                                                                                                         \
     X(put)                                                                                                             \
     X(get)                                                                                                             \
+    X(whole_words)                                                                                                     \
     X(signal_set)                                                                                                      \
     X(signal_add)                                                                                                      \
     X(empty_signal)                                                                                                    \
