@@ -166,8 +166,8 @@ static void check_world(const scene *s)
     }
 }
 
-/* Creation fails everywhere, soon, alike, naming PEs `a` and `b` and saying `why`. */
-static void check_divided(const scene *s, int a, int b, const char *why)
+/* Creation fails everywhere, before `soon_ns`, alike, naming PEs `a` and `b` and saying `why`. */
+static void check_divided_before(const scene *s, uint64_t soon_ns, int a, int b, const char *why)
 {
     report reports[PES] = {0};
     play(s, reports);
@@ -175,10 +175,15 @@ static void check_divided(const scene *s, int a, int b, const char *why)
         const report *r = &reports[pe];
         CHECK_SAY(r->is_done && r->status == WEFT_ERR_UNREACHABLE, "%s: PE %d: %s: %s", s->name, pe,
                   weft_status_name(r->status), r->text);
-        CHECK_SAY(r->ns < SOON_NS, "%s: PE %d: after %.1f s", s->name, pe, (double)r->ns / (double)S);
+        CHECK_SAY(r->ns < soon_ns, "%s: PE %d: after %.1f s", s->name, pe, (double)r->ns / (double)S);
         CHECK_SAY(text_names_pe(r->text, a) && text_names_pe(r->text, b), "%s: PE %d: %s", s->name, pe, r->text);
         CHECK_SAY(strstr(r->text, why) != NULL, "%s: PE %d: no \"%s\" in: %s", s->name, pe, why, r->text);
     }
+}
+
+static void check_divided(const scene *s, int a, int b, const char *why)
+{
+    check_divided_before(s, SOON_NS, a, b, why);
 }
 
 static void pass_round(weft_world *world)
@@ -596,6 +601,28 @@ static void enter_wired_late(int pe)
     }
 }
 
+/* PE 0 tells UCX's address of an interface that PE 1 has a way to, and where nobody answers it. */
+static void enter_wired_to_nobody(int pe)
+{
+    enter_wired(pe);
+    enter_or_give_up(CLONE_NEWNS, "enter a namespace of mounts");
+    if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount("sysfs", "/sys", "sysfs", 0, NULL) != 0) {
+        give_up("mount");
+    }
+    if (pe == 0) {
+        run_ip("link add weft8 type veth peer name weft9");
+        run_ip("link set weft8 up");
+        run_ip("addr add 10.213.96.1/24 dev weft9");
+        run_ip("link set weft9 up");
+    } else {
+        run_ip("route add 10.213.96.0/24 dev weft1");
+        run_ip("neigh add 10.213.96.1 lladdr 02:00:00:00:00:01 dev weft1 nud permanent");
+    }
+    (void)setenv("UCX_TLS", "tcp", 1);
+    (void)setenv("UCX_NET_DEVICES", pe == 0 ? "weft9" : "weft1", 1);
+    (void)setenv("WEFT_TRANSPORT", "ucx", 1);
+}
+
 /* In a namespace of this test's own, so that the system's has nothing of it at any time. */
 static void make_wire(const pid_t *pids)
 {
@@ -692,6 +719,23 @@ static void test_two_containers_over_a_network(void **state)
     (void)munmap((void *)wired, sizeof *wired);
 }
 
+/* UCX by itself waits for such a host for as long as the system does, two minutes. */
+static void test_a_host_that_does_not_answer(void **state)
+{
+    (void)state;
+#ifndef WEFT_HAVE_UCX
+    skip();
+#endif
+    if (geteuid() != 0 || system("ip -V >/dev/null 2>&1") != 0) { /* NOLINT: a fixed command */
+        print_message("two containers need root and iproute2\n");
+        skip();
+    }
+    wired = forked_share(sizeof *wired);
+    check_divided_before(&(scene){"UCX to nobody", 2, enter_wired_to_nobody, live, config_of_env, make_wire},
+                         DEADLINE_NS / 4 * 3, 0, 1, "UCX"); /* on a machine in use half of the deadline */
+    (void)munmap((void *)wired, sizeof *wired);
+}
+
 /* ---- whether there are namespaces ---- */
 
 static int can_have_namespaces(void)
@@ -719,6 +763,7 @@ int main(void)
         CHECKED_TEST(test_a_wrong_identity_is_found_out),
         CHECKED_TEST(test_a_wrong_user_is_found_out),
         CHECKED_TEST(test_two_containers),
+        CHECKED_TEST(test_a_host_that_does_not_answer),
         cmocka_unit_test_setup_teardown(test_a_network_that_leads_nowhere, check_begin, end_with_network),
         cmocka_unit_test_setup_teardown(test_users_over_a_network, check_begin, end_with_network),
         cmocka_unit_test_setup_teardown(test_two_containers_over_a_network, check_begin, end_with_network),

@@ -20,6 +20,7 @@
     X(worker_query, ucp_worker_query)                                                                                  \
     X(worker_release_address, ucp_worker_release_address)                                                              \
     X(worker_progress, ucp_worker_progress)                                                                            \
+    X(worker_flush, ucp_worker_flush_nbx)                                                                              \
     X(worker_arm, ucp_worker_arm)                                                                                      \
     X(worker_get_efd, ucp_worker_get_efd)                                                                              \
     X(set_am_recv_handler, ucp_worker_set_am_recv_handler)                                                             \
@@ -41,5 +42,9 @@ typedef struct wefti_ucx_library {
  * itself and does not redirect the process's calls that map memory, unless its variables in the environment say
  * otherwise; a copy that is in the process already stays as it is. WEFT_ERR_UNREACHABLE if there is none. */
 weft_status wefti_ucx_load(const wefti_ucx_library **library);
+
+/* The library's function; its workers wait for no host that they connect to, unless the environment says otherwise. */
+ucs_status_t wefti_ucx_create_worker(ucp_context_h context, const ucp_worker_params_t *parameters,
+                                     ucp_worker_h *worker);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "os/os.h"
 #include "os/socket.h"
 #include "transport/am/am.h"
@@ -85,6 +86,7 @@ typedef struct wire_state {
     uint32_t closing; /* endpoints that are still being closed */
     int happened; /* something went up */
     int is_stopping;
+    int is_stuck; /* at the end something was still on its way to a PE that does not take it */
 } wire_state;
 
 static ucx_state *ucx_state_of(wefti_am_buffer *buffer)
@@ -413,7 +415,7 @@ static weft_status open_worker(wire_state *state)
     const ucp_worker_params_t parameters = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
                                             .thread_mode = UCS_THREAD_MODE_SERIALIZED};
     ucp_worker_attr_t attributes = {.field_mask = UCP_WORKER_ATTR_FIELD_THREAD_MODE};
-    ucs_status_t status = state->lib->worker_create(state->context, &parameters, &state->worker);
+    ucs_status_t status = wefti_ucx_create_worker(state->context, &parameters, &state->worker);
     if (status != UCS_OK) {
         state->worker = NULL;
         return failed(state, "an interface", status);
@@ -554,6 +556,39 @@ static weft_status ucx_connect(wefti_wire *wire, int pe, const void *mine, const
     return WEFT_OK;
 }
 
+static void drop_held(peer *at)
+{
+    for (uint32_t i = 0; i < WINDOW; i++) {
+        if (at->held[i].data != NULL) {
+            at->state->lib->am_data_release(at->state->worker, at->held[i].data);
+            at->held[i].data = NULL;
+        }
+    }
+}
+
+static void progress(const wire_state *state)
+{
+    if (state->lib->worker_progress(state->worker) == 0) {
+        wefti_os_yield();
+    }
+}
+
+/* Of endpoints that the library has made for who connects, too. Whether all has gone its way. */
+static int flush(const wire_state *state, uint64_t until_ns)
+{
+    const ucp_request_param_t none = {0};
+    ucs_status_ptr_t request = state->lib->worker_flush(state->worker, &none);
+    if (!UCS_PTR_IS_PTR(request)) {
+        return 1;
+    }
+    while (state->lib->request_check_status(request) == UCS_INPROGRESS && wefti_os_now_ns() < until_ns) {
+        progress(state);
+    }
+    const int is_done = state->lib->request_check_status(request) != UCS_INPROGRESS;
+    state->lib->request_free(request);
+    return is_done;
+}
+
 /* What has been given to the library is still sent, to those that are there. */
 static void ucx_stop(wefti_wire *wire)
 {
@@ -562,29 +597,31 @@ static void ucx_stop(wefti_wire *wire)
     state->is_stopping = 1;
     for (int pe = 0; pe < state->pes; pe++) {
         peer *at = &state->peers[pe];
-        for (uint32_t i = 0; i < WINDOW; i++) {
-            if (at->held[i].data != NULL) {
-                state->lib->am_data_release(state->worker, at->held[i].data);
-                at->held[i].data = NULL;
-            }
-        }
+        drop_held(at);
         if (at->endpoint != NULL) {
             close_endpoint(at, at->has_failed || wire->am->peers[pe].is_lost ? UCP_EP_CLOSE_FLAG_FORCE : 0);
         }
     }
     while (state->closing > 0 && wefti_os_now_ns() < until_ns) {
-        if (state->lib->worker_progress(state->worker) == 0) {
-            wefti_os_yield();
-        }
+        progress(state);
         end_closing(state, 0);
     }
+    state->is_stuck = state->closing > 0 || !flush(state, until_ns);
     end_closing(state, 1);
 }
 
+/* Debian's UCX 1.13 ends the process (an assertion) where a worker is destroyed while an answer to a PE that connects,
+ * and is stopped meanwhile, waits: such a one stays, with what its callbacks use. */
 static void ucx_close(wefti_wire *wire)
 {
-    state_free(wire->state);
+    wire_state *state = wire->state;
     wire->state = NULL;
+    if (state->is_stuck) {
+        wefti_log(WEFTI_LOG_INFO, "a PE does not take what UCX still has for it: its worker is left until the end of "
+                                  "the process");
+        return;
+    }
+    state_free(state);
 }
 
 /* ---- words ---- */
