@@ -53,11 +53,13 @@ class Networks(unittest.TestCase):
 
     def test_none_is_left(self):
         self.check_fails("ofi: ", "variable FI_PROVIDER", "ucx: ", "UCX_TLS is none", "this host has lo",
-                         FI_PROVIDER="none", UCX_TLS="none")
-        self.check_fails("variable FI_PROVIDER", WEFT_TRANSPORT="ofi", FI_PROVIDER="none")
+                         WEFT_TRANSPORT="ofi,ucx", FI_PROVIDER="none", UCX_TLS="none")
+        self.check_fails("variable FI_PROVIDER is none", "it has ", "tcp, ", "this host has lo", WEFT_TRANSPORT="ofi",
+                         FI_PROVIDER="none")
+        self.check_fails("FI_TCP_IFACE is wrong0", "this host has lo", WEFT_TRANSPORT="ofi", FI_TCP_IFACE="wrong0")
         self.check_fails("UCX_NET_DEVICES none", "this host has lo", WEFT_TRANSPORT="ucx", UCX_NET_DEVICES="none")
-        self.check_fails("cannot open an endpoint", "FI_PROVIDER is tcp, FI_TCP_IFACE wrong0; this host has lo",
-                         WEFT_TRANSPORT="ofi", FI_PROVIDER="tcp", FI_TCP_IFACE="wrong0", STRICT_CLOSED="1",
+        self.check_fails("cannot open an endpoint", "FI_PROVIDER is tcp, FI_TCP_IFACE lo; this host has lo",
+                         WEFT_TRANSPORT="ofi", FI_PROVIDER="tcp", FI_TCP_IFACE="lo", STRICT_CLOSED="1",
                          LD_LIBRARY_PATH=STRICT)
         self.check_fails('WEFT_TRANSPORT names "none"', "map, ofi, ucx", WEFT_TRANSPORT="none")
         names = re.search("a list of (.*?) or the", self.run_with(WEFT_TRANSPORT="none").stderr).group(1)

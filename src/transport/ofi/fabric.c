@@ -1,6 +1,9 @@
 #include "transport/ofi/fabric.h"
 
+#include <net/if.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -16,6 +19,7 @@
 #define VERSION FI_VERSION(1, 14)
 #define COMPLETIONS 1024
 #define LINKS_BYTES 160
+#define PROVIDERS_BYTES 160
 
 /* Everything else is called through what these open. */
 typedef struct library {
@@ -57,7 +61,8 @@ static weft_status load(void)
                                              "package libfabric1");
 }
 
-const char *wefti_fabric_error(int error)
+/* The library's words for an error number. */
+static const char *words_of(int error)
 {
     return lib.strerror(error < 0 ? -error : error);
 }
@@ -99,6 +104,53 @@ static weft_status choose(wefti_fabric *fabric, const struct fi_info *offered, c
     return WEFT_OK;
 }
 
+/* Those that the library has, whatever FI_PROVIDER leaves of them; "ofi_rxm" and such are added to others. */
+static void list_providers(char *text, size_t bytes)
+{
+    struct fi_info *all = NULL;
+    size_t used = 0;
+    text[0] = '\0';
+    if (lib.getinfo(VERSION, NULL, NULL, FI_PROV_ATTR_ONLY, NULL, &all) != 0) {
+        return;
+    }
+    for (const struct fi_info *one = all; one != NULL && used < bytes; one = one->next) {
+        const char *name = one->fabric_attr->prov_name;
+        const int is_added = strncmp(name, "ofi_", 4) == 0 || strncmp(name, "off_", 4) == 0;
+        const int wrote = is_added ? 0 : snprintf(text + used, bytes - used, "%s%s", used > 0 ? ", " : "", name);
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+    lib.freeinfo(all);
+}
+
+static weft_status none_offered(int error)
+{
+    char providers[PROVIDERS_BYTES];
+    char links[LINKS_BYTES];
+    list_providers(providers, sizeof providers);
+    wefti_os_link_list(links, sizeof links);
+    return wefti_error(WEFT_ERR_UNREACHABLE,
+                       "libfabric offers no provider of reliable datagrams: %s (the variable FI_PROVIDER is %s; it has "
+                       "%s; this host has %s)",
+                       words_of(error), wefti_env_foreign("FI_PROVIDER"), providers, links);
+}
+
+/* libfabric 1 takes another interface where FI_TCP_IFACE names none, without a word. */
+static weft_status check_interface(const struct fi_info *chosen)
+{
+    const char *name = getenv("FI_TCP_IFACE");
+    const char *provider = chosen->fabric_attr->prov_name;
+    char links[LINKS_BYTES];
+    if (name == NULL || strncmp(provider, "tcp", 3) != 0 || if_nametoindex(name) != 0) {
+        return WEFT_OK;
+    }
+    wefti_os_link_list(links, sizeof links);
+    return wefti_error(
+        WEFT_ERR_UNREACHABLE,
+        "FI_TCP_IFACE is %s, by which libfabric's provider %s would be given an interface, and this host "
+        "has %s (FI_PROVIDER is %s)",
+        wefti_env_foreign("FI_TCP_IFACE"), provider, links, wefti_env_foreign("FI_PROVIDER"));
+}
+
 static weft_status find_provider(wefti_fabric *fabric, const wefti_topo_pe *pe)
 {
     struct fi_info *offered = NULL;
@@ -108,14 +160,11 @@ static weft_status find_provider(wefti_fabric *fabric, const wefti_topo_pe *pe)
         lib.freeinfo(hints);
     }
     if (error != 0 || offered == NULL) {
-        return wefti_error(WEFT_ERR_UNREACHABLE,
-                           "libfabric has no provider of reliable datagrams here: %s; look at fi_info "
-                           "and at the variable FI_PROVIDER",
-                           wefti_fabric_error(error));
+        return none_offered(error);
     }
     weft_status status = choose(fabric, offered, pe);
     lib.freeinfo(offered);
-    return status;
+    return status == WEFT_OK ? check_interface(fabric->rails[0].info) : status;
 }
 
 /* ---- whether it reads and writes by itself ---- */
@@ -362,7 +411,6 @@ static void unmap_all(wefti_fabric_rail *rail)
 
 /* ---- opening ---- */
 
-/* From libfabric 2 on the provider tcp offers itself where FI_TCP_IFACE names no interface, and cannot be opened. */
 static weft_status failed(const wefti_fabric_rail *rail, const char *what, int error)
 {
     char links[LINKS_BYTES];
@@ -370,9 +418,8 @@ static weft_status failed(const wefti_fabric_rail *rail, const char *what, int e
     return wefti_error(WEFT_ERR_UNREACHABLE,
                        "libfabric's provider %s, on %s, cannot open %s: %s (FI_PROVIDER is %s, FI_TCP_IFACE %s; this "
                        "host has %s)",
-                       rail->info->fabric_attr->prov_name, rail->info->domain_attr->name, what,
-                       wefti_fabric_error(error), wefti_env_foreign("FI_PROVIDER"), wefti_env_foreign("FI_TCP_IFACE"),
-                       links);
+                       rail->info->fabric_attr->prov_name, rail->info->domain_attr->name, what, words_of(error),
+                       wefti_env_foreign("FI_PROVIDER"), wefti_env_foreign("FI_TCP_IFACE"), links);
 }
 
 static weft_status open_domain(wefti_fabric_rail *rail)

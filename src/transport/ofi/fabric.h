@@ -116,7 +116,4 @@ int wefti_fabric_share_rings(wefti_fabric *fabric, int which, void *memory, size
 /* Make a key for this rail of a long one (FI_MR_RAW), until the rail is closed. Whether the provider has taken it. */
 int wefti_fabric_map(wefti_fabric_rail *rail, const wefti_wire_told *told, uint64_t *key);
 
-/* The library's words for an error number. */
-const char *wefti_fabric_error(int error);
-
 #endif
