@@ -249,6 +249,20 @@ static void does_not_choke_on_output(void **state)
     forget(&r);
 }
 
+/* weftrun is stopped while its PEs fill their pipes and end: what they left is more than a sink takes at once, and a
+ * file takes all of that before weftrun looks again. */
+static void reads_what_ended_processes_left(void **state)
+{
+    (void)state;
+    run r;
+    RUN(&r, "-n", "1", "--raw", "sh", "-c",
+        "f=$(mktemp); " WEFTRUN " -n 8 sh -c 'sleep 1; seq 1 11000; printf end' > $f & p=$!; sleep 0.5; kill -STOP $p; "
+        "sleep 1.5; kill -CONT $p; wait $p; wc -l < $f; grep -c '[]] end$' $f; rm $f");
+    assert_int_equal(r.code, 0);
+    assert_string_equal(r.out.bytes, "88008\n8\n");
+    forget(&r);
+}
+
 static void breaks_no_long_line(void **state)
 {
     (void)state;
@@ -552,18 +566,31 @@ static void starts_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prefixes_lines),          cmocka_unit_test(leaves_lines_as_they_are),
-        cmocka_unit_test(leaves_raw_output_alone), cmocka_unit_test(does_not_choke_on_output),
-        cmocka_unit_test(breaks_no_long_line),     cmocka_unit_test(gives_input_to_the_first),
-        cmocka_unit_test(stops_when_nobody_reads), cmocka_unit_test(says_that_output_is_lost),
-        cmocka_unit_test(runs_without_outputs),    cmocka_unit_test(tells_the_job),
-        cmocka_unit_test(pins_to_cores),           cmocka_unit_test(pins_equal_shares_unasked),
-        cmocka_unit_test(ends_all_when_one_fails), cmocka_unit_test(names_the_signal),
-        cmocka_unit_test(kills_who_does_not_end),  cmocka_unit_test(lets_others_go_on),
-        cmocka_unit_test(keeps_its_time),          cmocka_unit_test(says_what_cannot_start),
-        cmocka_unit_test(explains_usage),          cmocka_unit_test(passes_signals_on),
-        cmocka_unit_test(ends_when_told_to),       cmocka_unit_test(ends_what_pes_left),
-        cmocka_unit_test(is_not_outlived),         cmocka_unit_test(starts_many),
+        cmocka_unit_test(prefixes_lines),
+        cmocka_unit_test(leaves_lines_as_they_are),
+        cmocka_unit_test(leaves_raw_output_alone),
+        cmocka_unit_test(does_not_choke_on_output),
+        cmocka_unit_test(breaks_no_long_line),
+        cmocka_unit_test(gives_input_to_the_first),
+        cmocka_unit_test(reads_what_ended_processes_left),
+        cmocka_unit_test(stops_when_nobody_reads),
+        cmocka_unit_test(says_that_output_is_lost),
+        cmocka_unit_test(runs_without_outputs),
+        cmocka_unit_test(tells_the_job),
+        cmocka_unit_test(pins_to_cores),
+        cmocka_unit_test(pins_equal_shares_unasked),
+        cmocka_unit_test(ends_all_when_one_fails),
+        cmocka_unit_test(names_the_signal),
+        cmocka_unit_test(kills_who_does_not_end),
+        cmocka_unit_test(lets_others_go_on),
+        cmocka_unit_test(keeps_its_time),
+        cmocka_unit_test(says_what_cannot_start),
+        cmocka_unit_test(explains_usage),
+        cmocka_unit_test(passes_signals_on),
+        cmocka_unit_test(ends_when_told_to),
+        cmocka_unit_test(ends_what_pes_left),
+        cmocka_unit_test(is_not_outlived),
+        cmocka_unit_test(starts_many),
     };
     (void)signal(SIGPIPE, SIG_IGN);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {

@@ -240,26 +240,6 @@ static void serve(run_job *job)
     check_time(job);
 }
 
-/* Whether something a PE wrote has not been written out. Only what is there now counts: a process that left its group
- * may keep a pipe open for ever. */
-static int has_output_left(run_job *job)
-{
-    for (int i = 0; i < 2 * job->started; i++) {
-        run_source_read(&job->sources[i]);
-    }
-    run_sink_flush(&job->out);
-    run_sink_flush(&job->err);
-    return !run_sink_is_empty(&job->out) || !run_sink_is_empty(&job->err);
-}
-
-/* Write out last lines that no newline ends: no process is left to end them. */
-static void finish_lines(run_job *job)
-{
-    for (int i = 0; i < 2 * job->started; i++) {
-        run_source_finish(&job->sources[i]);
-    }
-}
-
 /* A job whose output is lost, for example on a full disk, has failed. */
 static void report_lost_output(run_job *job)
 {
@@ -277,11 +257,9 @@ static void run_to_end(run_job *job)
         wait_for_any(job);
         serve(job);
     }
-    while (has_output_left(job)) {
-        wait_for_any(job);
-        serve(job);
+    for (int i = 0; i < 2 * job->started; i++) {
+        run_source_drain(&job->sources[i]);
     }
-    finish_lines(job);
     while (!run_sink_is_empty(&job->out) || !run_sink_is_empty(&job->err)) {
         wait_for_any(job);
         serve(job);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define SINK_FULL_BYTES (256 * 1024)
@@ -157,11 +158,12 @@ static void split(run_source *source, const char *bytes, size_t count)
     }
 }
 
-void run_source_finish(run_source *source)
+static void finish(run_source *source)
 {
     if (source->used > 0) {
         finish_line(source, "", 0, last_end(source));
     }
+    stop(source);
 }
 
 void run_source_read(run_source *source)
@@ -176,10 +178,27 @@ void run_source_read(run_source *source)
         if (got > 0) {
             split(source, bytes, (size_t)got);
         } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
-            run_source_finish(source);
-            stop(source);
+            finish(source);
         } else if (errno == EAGAIN) {
             return;
         }
     }
+}
+
+void run_source_drain(run_source *source)
+{
+    char bytes[READ_BYTES];
+    int left = 0;
+    if (source->descriptor < 0 || ioctl(source->descriptor, FIONREAD, &left) != 0) {
+        left = 0;
+    }
+    while (left > 0) {
+        ssize_t got = read(source->descriptor, bytes, (size_t)left < sizeof bytes ? (size_t)left : sizeof bytes);
+        if (got <= 0) {
+            break;
+        }
+        split(source, bytes, (size_t)got);
+        left -= (int)got;
+    }
+    finish(source);
 }

@@ -39,7 +39,8 @@ void run_source_fini(run_source *source);
 /* Read what there is and move whole lines to the sink. At the end of the pipe, or when the sink's reader is gone, the
  * descriptor is closed; a last line without its end gets one, unless lines go out as they are. */
 void run_source_read(run_source *source);
-/* No more will come: move a last line without its end to the sink, as at the end of the pipe. */
-void run_source_finish(run_source *source);
+/* No process of the job is left: move what the pipe holds now to the sink, however full that is, end the last line as
+ * above and close the descriptor. A process that left its group may write to the pipe for ever. */
+void run_source_drain(run_source *source);
 
 #endif
