@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "testing/sim/coroutine.h"
 
 #define STACK_BYTES ((size_t)128 << 10)
-#define GUARD_EVERY 16 /* threads: grids of 128 PEs have more than a process may have mappings */
+/* Of one PE's stacks: each costs two mappings, and a process of 128 PEs may have 65,530. */
+#define GUARDS_MAX 128
 #define STORES_MAX 64 /* of a thread, not yet done */
 
 typedef struct fake_store {
@@ -51,8 +53,16 @@ typedef struct fake_grid {
     wefti_coroutine launcher;
 } fake_grid;
 
+/* What a launch needs for each of its threads. It is kept for the next one: to map and clear it anew would take a third
+ * of a short kernel's time. */
+typedef struct fake_kept {
+    wefti_stacks stacks;
+    fake_thread *threads;
+    fake_warp *warps;
+} fake_kept;
+
 static __thread fake_thread *self;
-static __thread wefti_stacks stacks; /* kept for the next launch */
+static __thread fake_kept kept;
 static __thread unsigned drawn = 1; /* the last random number */
 
 static void fail(const char *what)
@@ -136,7 +146,13 @@ static void start(fake_grid *grid, unsigned blocks)
     for (unsigned i = 0; i < count; i++) {
         fake_thread *thread = &grid->all[i];
         thread->grid = grid;
-        wefti_coroutine_init(&thread->coroutine, wefti_stacks_at(&stacks, i), STACK_BYTES, thread_main, thread);
+        thread->turn = 0;
+        thread->stores_count = 0;
+        thread->groups = 0;
+        wefti_coroutine_init(&thread->coroutine, wefti_stacks_at(&kept.stacks, i), STACK_BYTES, thread_main, thread);
+    }
+    for (unsigned i = 0; i < count / FAKE_WARP; i++) {
+        grid->warps[i].arrived = 0;
     }
     for (unsigned i = 0; i < count; i++) {
         let_run(grid, &grid->all[(i + turn) % count]);
@@ -170,6 +186,29 @@ static void *take(size_t count, size_t bytes)
     return memory;
 }
 
+static void *map(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory != MAP_FAILED ? memory : NULL;
+}
+
+/* For `count` threads in place of fewer. */
+static void keep(size_t count)
+{
+    if (kept.stacks.count > 0) {
+        munmap(kept.threads, kept.stacks.count * sizeof *kept.threads);
+        munmap(kept.warps, kept.stacks.count / FAKE_WARP * sizeof *kept.warps);
+    }
+    wefti_stacks_fini(&kept.stacks);
+    kept.threads = map(count * sizeof *kept.threads);
+    kept.warps = map(count / FAKE_WARP * sizeof *kept.warps);
+    if (kept.threads == NULL || kept.warps == NULL ||
+        !wefti_stacks_init(&kept.stacks, count, STACK_BYTES, 1 + count / GUARDS_MAX)) {
+        fprintf(stderr, "fake GPU: no memory for %zu threads\n", count);
+        abort();
+    }
+}
+
 static unsigned running; /* kernels of this process */
 
 void fake_kernels_count(int more)
@@ -186,16 +225,17 @@ void fake_grid_run(void (*body)(const void *args), const void *args, unsigned bl
                    size_t shared_bytes)
 {
     size_t count = (size_t)blocks * threads;
-    fake_grid grid = {.body = body, .args = args, .threads = threads, .left = blocks * threads};
-    if (stacks.count < count) {
-        wefti_stacks_fini(&stacks);
-        if (!wefti_stacks_init(&stacks, count, STACK_BYTES, GUARD_EVERY)) {
-            fprintf(stderr, "fake GPU: no stacks for %zu threads\n", count);
-            abort();
-        }
+    if (kept.stacks.count < count) {
+        keep(count);
     }
-    grid.all = take(count, sizeof *grid.all);
-    grid.warps = take(count / FAKE_WARP, sizeof *grid.warps);
+    fake_grid grid = {
+        .body = body,
+        .args = args,
+        .threads = threads,
+        .all = kept.threads,
+        .warps = kept.warps,
+        .left = blocks * threads,
+    };
     grid.arrived = take(blocks, sizeof *grid.arrived);
     grid.shared = take(blocks, FAKE_FIXED_SHARED + (shared_bytes + 127) / 128 * 128);
     place_all(&grid, blocks, shared_bytes);
@@ -208,8 +248,6 @@ void fake_grid_run(void (*body)(const void *args), const void *args, unsigned bl
     for (size_t i = 0; i < count; i++) {
         wefti_coroutine_fini(&grid.all[i].coroutine);
     }
-    free(grid.all);
-    free(grid.warps);
     free(grid.arrived);
     free(grid.shared);
 }
@@ -287,6 +325,9 @@ void fake_stores_wait(unsigned groups_left)
     while (done < self->stores_count && self->stores[done].group + groups_left < self->groups) {
         memcpy(self->stores[done].to, self->stores[done].from, self->stores[done].bytes);
         done++;
+    }
+    if (done == 0) {
+        return;
     }
     memmove(self->stores, self->stores + done, (self->stores_count - done) * sizeof *self->stores);
     self->stores_count -= done;
