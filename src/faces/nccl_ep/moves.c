@@ -364,49 +364,106 @@ static ncclResult_t apply_recipe(const struct ncclEpHandle *handle, dispatch_arg
                       a->config.round_scales ? WEFT_EP_SCALE_F32_POW2 : WEFT_EP_SCALE_F32, &a->out.rows);
 }
 
-/* HT: what comes with the rows may have room for more of them, which stays as it was. Only its elements count. */
-static size_t room_for(const struct ncclEpHandle *handle, const ncclEpTensor_t *tensor, size_t rows, size_t per_row)
+/* In HT a group whose most rows are given wants them received in as many at least, whatever comes. */
+static ncclResult_t check_room(const char *name, const struct ncclEpGroup *group, size_t rows)
 {
-    const size_t least = rows * per_row;
+    const size_t most = group->config.max_recv_tokens_per_rank;
+    if (!nep_is_ll(group) && most != NCCL_EP_AUTO && rows < most) {
+        return nep_fail(ncclInvalidArgument,
+                        DISPATCH ": tensor '%s' has %zu rows; give at least the group's "
+                                 "max_recv_tokens_per_rank, %zu",
+                        name, rows, most);
+    }
+    return ncclSuccess;
+}
+
+/* How many rows' weights or ids, `per_row` of each, a tensor holds: of any shape, its elements count. Rows that there
+ * are not have none, on all ranks alike: one that refuses leaves the others waiting. */
+static ncclResult_t count_rows(const char *call, const char *name, const ncclEpTensor_t *tensor, size_t per_row,
+                               size_t tokens, size_t *rows)
+{
     size_t elements = 1;
     for (unsigned i = 0; i < tensor->ndim; i++) {
         elements *= tensor->sizes[i];
     }
-    return !nep_is_ll(handle->group) && elements >= least && elements % per_row == 0 ? elements : least;
+    *rows = elements / per_row;
+    if (elements % per_row != 0 || (*rows == 0) != (tokens == 0)) {
+        return nep_fail(ncclInvalidArgument,
+                        "%s: tensor '%s' has %zu elements beside %zu rows of tokens; give %zu for each row, and none "
+                        "where there are no rows",
+                        call, name, elements, tokens, per_row);
+    }
+    return ncclSuccess;
 }
 
-static ncclResult_t read_received(const struct ncclEpHandle *handle, dispatch_arguments *a)
+/* What comes with the rows: in LL there are as many as slots. In HT tensors may have room for more rows than others,
+ * and as many come as all hold. */
+static ncclResult_t array_of_rows(const char *name, const struct ncclEpHandle *handle, const ncclEpTensor_t *tensor,
+                                  size_t per_row, size_t tokens, weft_ep_received *out, void **data)
 {
-    const struct ncclEpGroup *group = handle->group;
-    weft_ep_layout layout = handle->plan.layout;
-    size_t per_row = layout == WEFT_EP_EXPERT_MAJOR ? 1 : (size_t)handle->plan.topk;
-    size_t count = a->out.rows_capacity * per_row;
-    ncclEpTensor_t tensor;
-    NEP_TRY(nep_read_tensor(DISPATCH, "outputs.topk_weights", a->outputs.topk_weights, &tensor));
-    if (tensor.magic != 0 && layout != WEFT_EP_SLOTS_EXPERT) {
-        NEP_TRY(nep_floats_of(DISPATCH, "outputs.topk_weights", group, &tensor,
-                              room_for(handle, &tensor, a->out.rows_capacity, per_row), &a->out.weights));
-        a->weight_bytes = count * sizeof(float);
+    size_t rows = out->rows_capacity;
+    if (!nep_is_ll(handle->group)) {
+        NEP_TRY(count_rows(DISPATCH, name, tensor, per_row, tokens, &rows));
+        NEP_TRY(check_room(name, handle->group, rows));
     }
+    out->rows_capacity = rows < out->rows_capacity ? rows : out->rows_capacity;
+    return nep_array_of(DISPATCH, name, handle->group, tensor, tensor->datatype, rows * per_row, data);
+}
+
+static ncclResult_t read_received_weights(const struct ncclEpHandle *handle, size_t per_row, size_t tokens,
+                                          dispatch_arguments *a)
+{
+    ncclEpTensor_t tensor;
+    void *weights = NULL;
+    NEP_TRY(nep_read_tensor(DISPATCH, "outputs.topk_weights", a->outputs.topk_weights, &tensor));
+    if (tensor.magic == 0 || handle->plan.layout == WEFT_EP_SLOTS_EXPERT) {
+        return ncclSuccess;
+    }
+    if (tensor.datatype != ncclFloat32) {
+        return nep_fail(ncclInvalidArgument, DISPATCH ": tensor 'outputs.topk_weights' has type %d; give ncclFloat32",
+                        (int)tensor.datatype);
+    }
+    NEP_TRY(array_of_rows("outputs.topk_weights", handle, &tensor, per_row, tokens, &a->out, &weights));
+    a->out.weights = weights;
+    return ncclSuccess;
+}
+
+static ncclResult_t read_received_ids(const struct ncclEpHandle *handle, size_t per_row, size_t tokens,
+                                      dispatch_arguments *a)
+{
+    weft_ep_layout layout = handle->plan.layout;
+    ncclEpTensor_t tensor;
+    void *ids = NULL;
     NEP_TRY(nep_read_tensor(DISPATCH, "outputs.topk_idx", a->outputs.topk_idx, &tensor));
     if (tensor.magic == 0) {
         return ncclSuccess;
     }
     if (layout == WEFT_EP_EXPERT_MAJOR || layout == WEFT_EP_SLOTS_EXPERT) {
-        return nep_fail(ncclInvalidArgument, DISPATCH ": outputs.topk_idx is not of expert-major layouts");
+        return nep_fail(ncclInvalidArgument,
+                        DISPATCH ": outputs.topk_idx is not of expert-major layouts; leave it NULL");
     }
     if (tensor.datatype != ncclInt32 && tensor.datatype != ncclInt64) {
         return nep_fail(ncclInvalidArgument, DISPATCH ": outputs.topk_idx has type %d; give ncclInt64 or ncclInt32",
                         (int)tensor.datatype);
     }
-    void *ids = NULL;
-    NEP_TRY(nep_array_of(DISPATCH, "outputs.topk_idx", group, &tensor, tensor.datatype,
-                         room_for(handle, &tensor, a->out.rows_capacity, per_row), &ids));
+    NEP_TRY(array_of_rows("outputs.topk_idx", handle, &tensor, per_row, tokens, &a->out, &ids));
     a->out.experts = ids;
     a->out.expert_type = tensor.datatype == ncclInt64 ? WEFT_EP_INT64 : WEFT_EP_INT32;
     a->out.experts_are_global = a->info.recv_topk_idx_kind == NCCL_EP_EXPERT_ID_GLOBAL ||
                                 (a->info.recv_topk_idx_kind == NCCL_EP_EXPERT_ID_AUTO && handle->ids_are_global);
-    a->id_bytes = count * (tensor.datatype == ncclInt64 ? 8 : 4);
+    return ncclSuccess;
+}
+
+static ncclResult_t read_received(const struct ncclEpHandle *handle, dispatch_arguments *a)
+{
+    size_t per_row = handle->plan.layout == WEFT_EP_EXPERT_MAJOR ? 1 : (size_t)handle->plan.topk;
+    size_t tokens = a->out.rows_capacity;
+    NEP_TRY(read_received_weights(handle, per_row, tokens, a));
+    NEP_TRY(read_received_ids(handle, per_row, tokens, a));
+    a->scales_out.rows_capacity = a->out.rows_capacity;
+    size_t count = a->out.rows_capacity * per_row;
+    a->weight_bytes = a->out.weights != NULL ? count * sizeof(float) : 0;
+    a->id_bytes = a->out.experts != NULL ? count * (a->out.expert_type == WEFT_EP_INT64 ? 8 : 4) : 0;
     return ncclSuccess;
 }
 
@@ -424,19 +481,6 @@ static ncclResult_t empty_received(const struct ncclEpHandle *handle, const disp
     if (error != 0) {
         return nep_fail(ncclUnhandledCudaError, DISPATCH ": outputs cannot be written on the stream: CUDA error %d",
                         error);
-    }
-    return ncclSuccess;
-}
-
-/* In HT a group whose most rows are given wants them received in as many at least, whatever comes. */
-static ncclResult_t check_room(const struct ncclEpGroup *group, size_t rows)
-{
-    const size_t most = group->config.max_recv_tokens_per_rank;
-    if (!nep_is_ll(group) && most != NCCL_EP_AUTO && rows < most) {
-        return nep_fail(ncclInvalidArgument,
-                        DISPATCH ": tensor 'outputs.tokens' has %zu rows; give at least the group's "
-                                 "max_recv_tokens_per_rank, %zu",
-                        rows, most);
     }
     return ncclSuccess;
 }
@@ -524,7 +568,7 @@ static ncclResult_t prepare_dispatch(struct ncclEpHandle *handle, dispatch_argum
     a->out = (weft_ep_received)WEFT_EP_RECEIVED_INIT;
     NEP_TRY(rows_of(DISPATCH, "outputs.tokens", group, a->outputs.tokens, &a->out.rows, &a->out.rows_capacity));
     NEP_TRY(check_slots(DISPATCH, "outputs.tokens", handle, a->out.rows_capacity));
-    NEP_TRY(check_room(group, a->out.rows_capacity));
+    NEP_TRY(check_room("outputs.tokens", group, a->out.rows_capacity));
     NEP_TRY(check_window(DISPATCH, "outputs.tokens", group, a->outputs.tokens));
     NEP_TRY(apply_recipe(handle, a));
     NEP_TRY(read_weights(handle, a));
@@ -688,6 +732,7 @@ static ncclResult_t read_combine(struct ncclEpHandle *handle, combine_arguments 
 {
     const struct ncclEpGroup *group = handle->group;
     size_t rows_out = 0;
+    size_t rows = 0;
     size_t per_row = handle->plan.layout == WEFT_EP_EXPERT_MAJOR ? 1 : (size_t)handle->plan.topk;
     ncclEpTensor_t tensor;
     NEP_TRY(check_combine(handle, a));
@@ -699,7 +744,9 @@ static ncclResult_t read_combine(struct ncclEpHandle *handle, combine_arguments 
     NEP_TRY(check_window(COMBINE, "inputs.tokens", group, a->inputs.tokens));
     if (a->inputs.topk_weights != NULL) {
         NEP_TRY(nep_read_tensor(COMBINE, "inputs.topk_weights", a->inputs.topk_weights, &tensor));
-        NEP_TRY(nep_floats_of(COMBINE, "inputs.topk_weights", group, &tensor, a->rows_in * per_row, &a->weights_in));
+        NEP_TRY(count_rows(COMBINE, "inputs.topk_weights", &tensor, per_row, a->rows_in, &rows));
+        rows = rows > a->rows_in ? rows : a->rows_in; /* those behind the rows of tokens are not read */
+        NEP_TRY(nep_floats_of(COMBINE, "inputs.topk_weights", group, &tensor, rows * per_row, &a->weights_in));
         a->weights_in = or_any(a->weights_in, handle);
     }
     if (uses_weights(handle, a)) {

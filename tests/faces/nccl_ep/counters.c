@@ -1,11 +1,34 @@
 /* Goal: what HT counts when the routing changes is right, in counters of either type, with room to spare, and in groups
- * that drop rows; ranks that receive nothing, in buffers of no rows, hold nobody up.
+ * that drop rows or, where too many come, move none; ranks that receive nothing, in buffers of no rows, hold nobody up.
  *
  * Method: as steps.c; the counts are made from all ranks' choices, which follow from a seed. Usage: counters RANKS. */
 #include <stdio.h>
 #include <string.h>
 
 #include "faces/nccl_ep/step.h"
+
+/* Weights of no rows beside rows, and of a row beside none: refused on every rank, so that nobody waits for another. */
+static void uneven_received(rig *r, step *s, ncclEpHandle_t handle)
+{
+    static float weights[TOPK];
+    size_t sizes[2] = {r->rank != 0, TOPK};
+    ncclEpTensor_t row_weights = tensor(weights, ncclFloat32, s->layout == NCCL_EP_LAYOUT_EXPERT_MAJOR ? 1 : 2, sizes);
+    ncclEpTensor_t weights_back = tensor(r->weights_back, ncclFloat32, 2, s->choice_sizes);
+    ncclEpDispatchInputs_t inputs = NCCL_EP_DISPATCH_INPUTS_INIT;
+    ncclEpDispatchOutputs_t outputs = NCCL_EP_DISPATCH_OUTPUTS_INIT;
+    ncclEpCombineInputs_t back = NCCL_EP_COMBINE_INPUTS_INIT;
+    ncclEpCombineOutputs_t grads = NCCL_EP_COMBINE_OUTPUTS_INIT;
+    ncclEpCombineConfig_t config = NCCL_EP_COMBINE_CONFIG_INIT;
+    inputs.tokens = &s->x;
+    inputs.topk_weights = &s->weights;
+    outputs.tokens = back.tokens = &s->rows;
+    outputs.topk_weights = back.topk_weights = &row_weights;
+    grads.tokens = &s->y;
+    grads.topk_weights = &weights_back;
+    config.pass_direction = NCCL_EP_BWD_PASS;
+    EXPECT(ncclEpDispatch(handle, &inputs, &outputs, NULL, NULL, NULL), ncclInvalidArgument, "'outputs.topk_weights'");
+    EXPECT(ncclEpCombine(handle, &back, &grads, &config, NULL), ncclInvalidArgument, "'inputs.topk_weights'");
+}
 
 /* All tokens to the first two experts: the other ranks receive nothing, in buffers of no rows at NULL, forward and
  * backward. */
@@ -26,24 +49,30 @@ static void nothing_received(rig *r, ncclEpLayout_t layout)
         r->ids[t][1] = 1;
     }
     OK(ncclEpCreateHandle(&handle, r->group, layout, &s.ids, NULL, NULL, NULL));
+    uneven_received(r, &s, handle);
     dispatch(r, &s, handle);
     backward(r, &s, handle);
     OK(ncclEpHandleDestroy(handle));
 }
 
-/* How many rows come to this rank, if all do. */
-static int wanted_rows(const rig *r, ncclEpLayout_t layout, unsigned seed)
+/* How many rows come to a rank, if all do. */
+static int wanted_rows_of(const rig *r, int rank, ncclEpLayout_t layout, unsigned seed)
 {
     int rows = 0;
     for (int source = 0; source < r->ranks; source++) {
         for (unsigned t = 0; t < MOST - (unsigned)source; t++) {
             int64_t first = choice_of(r, seed, source, t, 0);
             int64_t second = choice_of(r, seed, source, t, 1);
-            int here = (first / LOCAL == r->rank) + (second >= 0 && second / LOCAL == r->rank);
+            int here = (first / LOCAL == rank) + (second >= 0 && second / LOCAL == rank);
             rows += layout == NCCL_EP_LAYOUT_FLAT ? here != 0 : here;
         }
     }
     return rows;
+}
+
+static int wanted_rows(const rig *r, ncclEpLayout_t layout, unsigned seed)
+{
+    return wanted_rows_of(r, r->rank, layout, seed);
 }
 
 /* Counters of either type, with room for one more, which is left alone. */
@@ -167,6 +196,98 @@ static void dropped(rig *r, ncclEpLayout_t layout)
     OK(ncclEpGroupDestroy(r->group));
 }
 
+/* Where more rows come to any rank than it may have, none move on any: all calls succeed, and write nothing. */
+static void check_trapped(rig *r, step *s, ncclEpHandle_t handle)
+{
+    static const unsigned char untouched[sizeof r->received] = {0};
+    int is_over = 0;
+    for (int rank = 0; rank < r->ranks; rank++) {
+        is_over |= wanted_rows_of(r, rank, s->layout, 3) > MOST;
+    }
+    memset(r->received, 0, sizeof r->received);
+    memset(r->y, 0, sizeof r->y);
+    dispatch(r, s, handle);
+    combine(r, s, handle);
+    if (is_over &&
+        (memcmp(r->received, untouched, sizeof r->received) != 0 || memcmp(r->y, untouched, sizeof r->y) != 0)) {
+        (void)fprintf(stderr, "rank %d: rows have moved\n", r->rank);
+        r->failures++;
+    }
+}
+
+/* A group that takes MOST rows: the total tells how many would have come. The next routing is as if that had not been:
+ * each token stays where it is. */
+static void trapped(rig *r, ncclEpLayout_t layout)
+{
+    size_t one = 1;
+    size_t local = LOCAL;
+    ncclEpGroupConfig_t config = config_of(r, NCCL_EP_ALGO_HIGH_THROUGHPUT);
+    ncclEpTensor_t total = tensor(&r->total, ncclInt32, 1, &one);
+    ncclEpTensor_t padded = tensor(r->padded, ncclInt32, 1, &local);
+    ncclEpTensor_t offsets = tensor(r->offsets, ncclInt32, 1, &local);
+    ncclEpLayoutInfo_t info = NCCL_EP_LAYOUT_INFO_INIT;
+    ncclEpHandleConfig_t of_handle = NCCL_EP_HANDLE_CONFIG_INIT;
+    ncclEpHandle_t handle = NULL;
+    step s = step_of(r, layout, 0);
+    fill_tensors(r, &s);
+    config.max_recv_tokens_per_rank = MOST;
+    config.overflow_policy = NCCL_EP_OVERFLOW_TRAP;
+    of_handle.dispatch_output_per_expert_alignment = 4;
+    info.recv_total_counter = &total;
+    info.expert_counters = &padded;
+    info.expert_offsets = &offsets;
+    OK(ncclEpCreateGroup(&r->group, r->comm, &config));
+    choose(r, 3);
+    OK(ncclEpCreateHandle(&handle, r->group, layout, &s.ids, &info, &of_handle, NULL));
+    const int wanted = wanted_rows(r, layout, 3);
+    r->failures += r->total < wanted || r->total > wanted + LOCAL * 3;
+    check_trapped(r, &s, handle);
+    for (unsigned t = 0; t < MOST; t++) {
+        r->ids[t][0] = (int64_t)r->rank * LOCAL;
+        r->ids[t][1] = -1;
+    }
+    OK(ncclEpUpdateHandle(handle, &s.ids, &info, NULL));
+    one_step(r, &s, handle, __LINE__);
+    OK(ncclEpHandleDestroy(handle));
+    OK(ncclEpGroupDestroy(r->group));
+}
+
+/* In a group without a limit, buffers of a row fewer than come: likewise. In larger ones the same routing goes on. */
+static void too_short(rig *r, ncclEpLayout_t layout)
+{
+    static const unsigned char untouched[sizeof r->received] = {0};
+    size_t one = 1;
+    size_t local = LOCAL;
+    ncclEpGroupConfig_t config = config_of(r, NCCL_EP_ALGO_HIGH_THROUGHPUT);
+    ncclEpTensor_t total = tensor(&r->total, ncclInt32, 1, &one);
+    ncclEpTensor_t padded = tensor(r->padded, ncclInt32, 1, &local);
+    ncclEpTensor_t offsets = tensor(r->offsets, ncclInt32, 1, &local);
+    ncclEpLayoutInfo_t info = NCCL_EP_LAYOUT_INFO_INIT;
+    ncclEpHandleConfig_t of_handle = NCCL_EP_HANDLE_CONFIG_INIT;
+    ncclEpHandle_t handle = NULL;
+    step s = step_of(r, layout, 0);
+    fill_tensors(r, &s);
+    config.max_recv_tokens_per_rank = NCCL_EP_AUTO;
+    of_handle.dispatch_output_per_expert_alignment = 4;
+    info.recv_total_counter = &total;
+    info.expert_counters = &padded;
+    info.expert_offsets = &offsets;
+    OK(ncclEpCreateGroup(&r->group, r->comm, &config));
+    choose(r, 3);
+    OK(ncclEpCreateHandle(&handle, r->group, layout, &s.ids, &info, &of_handle, NULL));
+    s.row_sizes[0] = s.place_sizes[0] = (size_t)r->total - 1;
+    memset(r->received, 0, sizeof r->received);
+    dispatch(r, &s, handle);
+    if (memcmp(r->received, untouched, sizeof r->received) != 0) {
+        (void)fprintf(stderr, "rank %d: rows have moved\n", r->rank);
+        r->failures++;
+    }
+    s.row_sizes[0] = s.place_sizes[0] = ROWS;
+    one_step(r, &s, handle, __LINE__);
+    OK(ncclEpHandleDestroy(handle));
+    OK(ncclEpGroupDestroy(r->group));
+}
+
 #define SPARE 3 /* rows */
 
 /* Received weights and ids with room for more rows than the tokens have, which stay as they were; and, of layout_info,
@@ -211,6 +332,71 @@ static void spare_room(rig *r, ncclEpLayout_t layout)
     OK(ncclEpHandleDestroy(handle));
 }
 
+/* Tokens with room for more rows than weights and ids have; and weights that go back with more rows than tokens. */
+static void spare_rows(rig *r, ncclEpLayout_t layout, int is_bounded)
+{
+    size_t one = 1;
+    size_t local = LOCAL;
+    ncclEpGroupConfig_t group = config_of(r, NCCL_EP_ALGO_HIGH_THROUGHPUT);
+    ncclEpTensor_t total = tensor(&r->total, ncclInt32, 1, &one);
+    ncclEpTensor_t padded = tensor(r->padded, ncclInt32, 1, &local);
+    ncclEpTensor_t offsets = tensor(r->offsets, ncclInt32, 1, &local);
+    ncclEpLayoutInfo_t info = NCCL_EP_LAYOUT_INFO_INIT;
+    ncclEpHandleConfig_t config = NCCL_EP_HANDLE_CONFIG_INIT;
+    ncclEpHandle_t handle = NULL;
+    step s = step_of(r, layout, 0);
+    s.place_sizes[0] -= SPARE;
+    fill_tensors(r, &s);
+    group.max_recv_tokens_per_rank = is_bounded ? ROWS - SPARE : NCCL_EP_AUTO;
+    config.dispatch_output_per_expert_alignment = 4;
+    info.recv_total_counter = &total;
+    info.expert_counters = &padded;
+    info.expert_offsets = &offsets;
+    OK(ncclEpCreateGroup(&r->group, r->comm, &group));
+    choose(r, 3);
+    OK(ncclEpCreateHandle(&handle, r->group, layout, &s.ids, &info, &config, NULL));
+    memset(r->wide_ids, 0xff, sizeof r->wide_ids); /* as work() wants those behind the last row */
+    dispatch(r, &s, handle);
+    s.row_sizes[0] -= SPARE;
+    s.place_sizes[0] += SPARE; /* more weights than rows */
+    backward(r, &s, handle);
+    work(r, &s);
+    combine(r, &s, handle);
+    check_result(r, __LINE__);
+    OK(ncclEpHandleDestroy(handle));
+    OK(ncclEpGroupDestroy(r->group));
+}
+
+/* Nobody asks for weights or ids of what comes, and choices are of int32; experts do nothing. */
+static void bare(rig *r, ncclEpLayout_t layout)
+{
+    int32_t narrow[MOST][TOPK];
+    ncclEpDispatchInputs_t inputs = NCCL_EP_DISPATCH_INPUTS_INIT;
+    ncclEpDispatchOutputs_t outputs = NCCL_EP_DISPATCH_OUTPUTS_INIT;
+    ncclEpHandle_t handle = NULL;
+    step s = step_of(r, layout, 0);
+    fill_tensors(r, &s);
+    s.ids.datatype = ncclInt32;
+    s.ids.data = narrow;
+    inputs.tokens = &s.x;
+    inputs.topk_weights = &s.weights;
+    outputs.tokens = &s.rows;
+    choose(r, 3);
+    for (unsigned t = 0; t < MOST; t++) {
+        narrow[t][0] = (int32_t)r->ids[t][0];
+        narrow[t][1] = (int32_t)r->ids[t][1];
+    }
+    OK(ncclEpCreateHandle(&handle, r->group, layout, &s.ids, NULL, NULL, NULL));
+    OK(ncclEpDispatch(handle, &inputs, &outputs, NULL, NULL, NULL));
+    combine(r, &s, handle);
+    for (size_t t = 0; t < r->tokens; t++) {
+        const int64_t *ids = r->ids[t];
+        int is_twice = ids[1] >= 0 && (layout != NCCL_EP_LAYOUT_FLAT || ids[0] / LOCAL != ids[1] / LOCAL);
+        r->failures += r->y[t][HIDDEN - 1] != (float)(1 + is_twice) * r->x[t][HIDDEN - 1];
+    }
+    OK(ncclEpHandleDestroy(handle));
+}
+
 static void in_one_group(rig *r)
 {
     ncclEpGroupConfig_t config = config_of(r, NCCL_EP_ALGO_HIGH_THROUGHPUT);
@@ -220,6 +406,8 @@ static void in_one_group(rig *r)
     nothing_received(r, NCCL_EP_LAYOUT_EXPERT_MAJOR);
     spare_room(r, NCCL_EP_LAYOUT_FLAT);
     spare_room(r, NCCL_EP_LAYOUT_EXPERT_MAJOR);
+    bare(r, NCCL_EP_LAYOUT_FLAT);
+    bare(r, NCCL_EP_LAYOUT_EXPERT_MAJOR);
     OK(ncclEpGroupDestroy(r->group));
 }
 
@@ -232,6 +420,14 @@ static void all(rig *r)
     counted(r, NCCL_EP_LAYOUT_EXPERT_MAJOR, ncclInt64, ncclInt64);
     dropped(r, NCCL_EP_LAYOUT_FLAT);
     dropped(r, NCCL_EP_LAYOUT_EXPERT_MAJOR);
+    trapped(r, NCCL_EP_LAYOUT_FLAT);
+    trapped(r, NCCL_EP_LAYOUT_EXPERT_MAJOR);
+    too_short(r, NCCL_EP_LAYOUT_FLAT);
+    too_short(r, NCCL_EP_LAYOUT_EXPERT_MAJOR);
+    spare_rows(r, NCCL_EP_LAYOUT_FLAT, 0);
+    spare_rows(r, NCCL_EP_LAYOUT_FLAT, 1);
+    spare_rows(r, NCCL_EP_LAYOUT_EXPERT_MAJOR, 0);
+    spare_rows(r, NCCL_EP_LAYOUT_EXPERT_MAJOR, 1);
     in_one_group(r);
     r->tokens = r->rank == r->ranks - 1 ? 0 : r->tokens; /* a rank without any, or nobody has one */
     in_one_group(r);

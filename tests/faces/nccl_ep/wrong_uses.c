@@ -501,7 +501,7 @@ static const use uses[] = {
     {dispatch_ht, odd_rows, 0, ncclInvalidArgument, "aligned to 16"},
     {dispatch_ht, no_weights, 0, ncclInvalidArgument, "topk_weights is needed"},
     {dispatch_ht, half_weights, 0, ncclInvalidArgument, "ncclFloat32"},
-    {dispatch_ht, few_weights, 0, ncclInvalidArgument, "elements, not"},
+    {dispatch_ht, few_weights, 0, ncclInvalidArgument, "'outputs.topk_weights' has 23 rows"},
     {dispatch_ht, float_row_ids, 0, ncclInvalidArgument, "ncclInt64 or ncclInt32"},
     {dispatch_ht, send_only, 0, ncclInvalidUsage, "send_only is of LL"},
     {dispatch_ht, rounded, 0, ncclInvalidArgument, "round_scales"},
