@@ -20,6 +20,10 @@ static int find(void *library, const char *name, void *function)
 static int find_cuda(void *library)
 {
     return find(library, "cuCtxGetDevice", (void *)&cuda.ctx_get_device) &&
+           find(library, "cuCtxGetCurrent", (void *)&cuda.ctx_get_current) &&
+           find(library, "cuCtxSetCurrent", (void *)&cuda.ctx_set_current) &&
+           find(library, "cuCtxSynchronize", (void *)&cuda.ctx_synchronize) &&
+           find(library, "cuDevicePrimaryCtxRetain", (void *)&cuda.primary_ctx_retain) &&
            find(library, "cuDeviceGetAttribute", (void *)&cuda.device_get_attribute) &&
            find(library, "cuMemAlloc_v2", (void *)&cuda.mem_alloc) &&
            find(library, "cuMemFree_v2", (void *)&cuda.mem_free) &&
@@ -34,6 +38,7 @@ static int find_cuda(void *library)
 static int find_nccl(void *library)
 {
     (void)find(library, "ncclWinGetUserPtr", (void *)&nccl.window_pointer);
+    (void)find(library, "ncclCommCuDevice", (void *)&nccl.comm_device);
     return find(library, "ncclCommCount", (void *)&nccl.comm_count) &&
            find(library, "ncclCommUserRank", (void *)&nccl.comm_rank) &&
            find(library, "ncclAllGather", (void *)&nccl.all_gather);

@@ -48,6 +48,10 @@ ncclResult_t nep_read_tensor(const char *call, const char *name, const ncclEpTen
 /* CUDA's driver, as far as the face calls it. Addresses are CUdeviceptr, errors CUresult. */
 typedef struct nep_cuda {
     int (*ctx_get_device)(int *device);
+    int (*ctx_get_current)(void **context);
+    int (*ctx_set_current)(void *context);
+    int (*ctx_synchronize)(void);
+    int (*primary_ctx_retain)(void **context, int device);
     int (*device_get_attribute)(int *value, int attribute, int device);
     int (*mem_alloc)(uint64_t *at, size_t bytes);
     int (*mem_free)(uint64_t at);
@@ -62,6 +66,7 @@ typedef struct nep_cuda {
 typedef struct nep_nccl {
     ncclResult_t (*comm_count)(ncclComm_t comm, int *count);
     ncclResult_t (*comm_rank)(ncclComm_t comm, int *rank);
+    ncclResult_t (*comm_device)(ncclComm_t comm, int *device); /* NULL: NCCL does not say */
     ncclResult_t (*all_gather)(const void *send, void *receive, size_t count, ncclDataType_t type, ncclComm_t comm,
                                cudaStream_t stream);
     ncclResult_t (*window_pointer)(ncclComm_t comm, ncclWindow_t window, void **pointer); /* NULL before 2.29.2 */
@@ -87,6 +92,7 @@ struct ncclEpGroup {
     weft_world *world;
     weft_ep *ep;
     ncclComm_t comm;
+    void *context; /* of its GPU */
     int rank;
     int ranks;
     int local_experts;
@@ -107,8 +113,12 @@ struct ncclEpGroup {
     int *mask; /* [ranks], copied from by ncclEpMaskQuery, which may run on several threads and streams */
 };
 
-/* Check that the group is one that lives. */
+/* Check that the group is one that lives. In a thread where no GPU is current its own becomes so. */
 ncclResult_t nep_check_group(const char *call, const struct ncclEpGroup *group);
+void nep_have_gpu(const char *call, void *context);
+
+/* The communicator's GPU becomes the thread's, as there; where NCCL does not tell it, the thread's is taken. */
+ncclResult_t nep_take_gpu(const char *call, const nep_cuda *cuda, const nep_nccl *nccl, ncclComm_t comm, int *device);
 
 /* nep_result_of, and remember that a call met its deadline. */
 ncclResult_t nep_group_result(struct ncclEpGroup *group, weft_status status);

@@ -25,12 +25,23 @@ ncclResult_t nep_check_group(const char *call, const struct ncclEpGroup *group)
     while (at != NULL && at != group) {
         at = at->next;
     }
+    void *context = at != NULL ? at->context : NULL;
     (void)pthread_mutex_unlock(&lock);
     if (at == NULL) {
         return nep_fail(ncclInvalidArgument, "%s: the group is %s", call,
                         group == NULL ? "NULL" : "none, or was destroyed");
     }
+    nep_have_gpu(call, context);
     return ncclSuccess;
+}
+
+void nep_have_gpu(const char *call, void *context)
+{
+    const nep_cuda *cuda = nep_load_cuda(call);
+    void *current = NULL;
+    if (cuda->ctx_get_current(&current) == 0 && current == NULL) {
+        (void)cuda->ctx_set_current(context);
+    }
 }
 
 int nep_is_ll(const struct ncclEpGroup *group)
@@ -244,6 +255,36 @@ static unsigned topk_of(const ncclEpGroupConfig_t *config)
     return is_bounded ? TOPK_DEFAULT : TOPK_DEFAULT_WORST;
 }
 
+ncclResult_t nep_take_gpu(const char *call, const nep_cuda *cuda, const nep_nccl *nccl, ncclComm_t comm, int *device)
+{
+    int told = -1;
+    void *context = NULL;
+    int has_one = cuda->ctx_get_device(device) == 0;
+    int is_told = nccl->comm_device != NULL && nccl->comm_device(comm, &told) == ncclSuccess;
+    if (!is_told && !has_one) {
+        return nep_fail(ncclUnhandledCudaError, "%s: no device is current in this thread; call cudaSetDevice first",
+                        call);
+    }
+    if (is_told && (!has_one || *device != told) &&
+        (cuda->primary_ctx_retain(&context, told) != 0 || cuda->ctx_set_current(context) != 0)) {
+        return nep_fail(ncclUnhandledCudaError, "%s: device %d, the communicator's, cannot be made current", call,
+                        told);
+    }
+    *device = is_told ? told : *device;
+    return ncclSuccess;
+}
+
+static ncclResult_t take_gpu(struct ncclEpGroup *group, const nep_cuda *cuda, const nep_nccl *nccl)
+{
+    int device = 0;
+    NEP_TRY(nep_take_gpu(CALL, cuda, nccl, group->comm, &device));
+    if (cuda->ctx_get_current(&group->context) != 0 ||
+        cuda->device_get_attribute(&group->capability_major, CAPABILITY_MAJOR, device) != 0) {
+        return nep_fail(ncclUnhandledCudaError, CALL ": device %d does not tell its compute capability", device);
+    }
+    return ncclSuccess;
+}
+
 static ncclResult_t fill_group(struct ncclEpGroup *group, const nep_cuda *cuda, const nep_nccl *nccl)
 {
     meeting at = {.cuda = cuda, .nccl = nccl, .comm = group->comm, .ranks = group->ranks};
@@ -256,14 +297,9 @@ static ncclResult_t fill_group(struct ncclEpGroup *group, const nep_cuda *cuda, 
     if (result != ncclSuccess) {
         return result;
     }
+    NEP_TRY(take_gpu(group, cuda, nccl));
     if (cuda->stream_create(&at.stream, 1, 0) != 0) { /* 1: CU_STREAM_NON_BLOCKING */
-        return nep_fail(ncclUnhandledCudaError, CALL ": no stream can be made; is a device current in this thread?");
-    }
-    int device = 0;
-    if (cuda->ctx_get_device(&device) != 0 ||
-        cuda->device_get_attribute(&group->capability_major, CAPABILITY_MAJOR, device) != 0) {
-        (void)cuda->stream_destroy(at.stream);
-        return nep_fail(ncclUnhandledCudaError, CALL ": the current device does not tell its compute capability");
+        return nep_fail(ncclUnhandledCudaError, CALL ": no stream can be made on the group's GPU");
     }
     weft_status status = make_world(group, &at, told_ns);
     (void)cuda->stream_destroy(at.stream);

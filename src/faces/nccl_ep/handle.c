@@ -16,11 +16,13 @@ ncclResult_t nep_check_handle(const char *call, const struct ncclEpHandle *handl
     while (at != NULL && at != handle) {
         at = at->next;
     }
+    void *context = at != NULL && at->group != NULL ? at->group->context : NULL;
     (void)pthread_mutex_unlock(&lock);
     if (at == NULL) {
         return nep_fail(ncclInvalidArgument, "%s: the handle is %s", call,
                         handle == NULL ? "NULL" : "none, or was destroyed");
     }
+    nep_have_gpu(call, context);
     return ncclSuccess;
 }
 

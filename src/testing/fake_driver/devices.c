@@ -234,6 +234,11 @@ FAKE CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *
     return CUDA_SUCCESS;
 }
 
+int fake_has_context(void)
+{
+    return depth != 0 || getenv("WEFT_FAKE_CONTEXTS") == NULL;
+}
+
 FAKE CUresult cuCtxGetCurrent(CUcontext *context)
 {
     *context = depth == 0 ? NULL : stack[depth - 1];

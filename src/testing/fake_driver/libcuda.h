@@ -14,8 +14,11 @@
 
 #define FAKE __attribute__((visibility("default")))
 
-/* devices.c: take so many bytes of a device's memory; 0: it has less left. Device -1: memory of another process, which
- * counts it. */
+/* devices.c: with WEFT_FAKE_CONTEXTS, whether the calling thread has a current context, without which drivers neither
+ * copy, fill nor allocate; else 1, since tests do so anywhere. */
+int fake_has_context(void);
+/* Take so many bytes of a device's memory; 0: it has less left. Device -1: memory of another process, which counts
+ * it. */
 int fake_memory_take(CUdevice device, size_t bytes);
 void fake_memory_give(CUdevice device, size_t bytes);
 int fake_has_fabric_handles(void);

@@ -286,6 +286,9 @@ FAKE CUresult cuMemAlloc(CUdeviceptr *at, size_t bytes)
 {
     CUdevice device = -1;
     fake_count_wait_or_take();
+    if (!fake_has_context()) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
     (void)cuCtxGetDevice(&device);
     if (getenv("WEFT_FAKE_NO_MEMORY") != NULL || !fake_memory_take(device, bytes)) {
         return CUDA_ERROR_OUT_OF_MEMORY;

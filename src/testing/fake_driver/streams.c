@@ -83,12 +83,12 @@ typedef struct late_copy {
 static pthread_mutex_t late_lock = PTHREAD_MUTEX_INITIALIZER;
 static late_copy *late; /* oldest first */
 
-void fake_catch_up(CUstream stream)
+static void catch_up(CUstream stream, int of_all)
 {
     pthread_mutex_lock(&late_lock);
     for (late_copy **place = &late; *place != NULL;) {
         late_copy *next = *place;
-        if (next->stream != stream) {
+        if (!of_all && next->stream != stream) {
             place = &next->next;
             continue;
         }
@@ -97,6 +97,11 @@ void fake_catch_up(CUstream stream)
         free(next);
     }
     pthread_mutex_unlock(&late_lock);
+}
+
+void fake_catch_up(CUstream stream)
+{
+    catch_up(stream, 0);
 }
 
 static CUresult be_late(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
@@ -119,6 +124,9 @@ static CUresult be_late(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream
 
 FAKE CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
+    if (!fake_has_context()) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
     fake_wait_for_freeing();
     unsigned long long start = now_ns();
     CUresult result = getenv("WEFT_FAKE_LATE") != NULL ? be_late(to, from, bytes, stream) : copy(to, from, bytes);
@@ -151,6 +159,9 @@ static void fill_again(const void *args)
 
 FAKE CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t bytes, CUstream stream)
 {
+    if (!fake_has_context()) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
     fake_catch_up(stream);
     if (fake_is_recorded()) {
         *(filling *)fake_record(fill_again, sizeof(filling)) = (filling){at, bytes, value};
@@ -195,6 +206,16 @@ FAKE CUresult cuStreamDestroy(CUstream stream)
 FAKE CUresult cuStreamSynchronize(CUstream stream)
 {
     fake_catch_up(stream);
+    fake_count_wait_or_take();
+    return CUDA_SUCCESS;
+}
+
+FAKE CUresult cuCtxSynchronize(void)
+{
+    if (!fake_has_context()) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    catch_up(NULL, 1);
     fake_count_wait_or_take();
     return CUDA_SUCCESS;
 }

@@ -4,7 +4,9 @@
  * memory that has moved meanwhile; then the group is made again, of another size.
  *
  * Method: two PEs as threads, with the stand-in for NCCL and the fake driver, whose device memory is this machine's.
- * Experts multiply rows by their weights; weights are powers of two, so that sums are exact. */
+ * Experts multiply rows by their weights; weights are powers of two, so that sums are exact. With the argument
+ * "threads" the communicator tells its GPU, while none or another one is current, and all calls of a round and the
+ * destroying ones come from threads of their own, which have none: the fake driver refuses their own calls of it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -34,6 +36,8 @@ typedef struct layer {
 typedef struct rig {
     int rank;
     int failures;
+    int is_threaded;
+    int round;
     ncclComm_t comm;
     ncclEpGroup_t group;
     size_t tokens;
@@ -202,6 +206,42 @@ static void refuse(rig *r, layer *l)
     EXPECT(ncclEpCombine(l->handle, &inputs, &outputs, NULL, NULL), ncclInvalidUsage, "no routing of 1 tokens");
 }
 
+static int turn(void *argument)
+{
+    rig *r = argument;
+    for (int i = 0; i < LAYERS; i++) {
+        prepare(r, &r->layers[i], r->round);
+    }
+    for (int i = 0; i < LAYERS; i++) {
+        forward(r, &r->layers[i]);
+    }
+    for (int i = LAYERS - 1; i >= 0; i--) {
+        relocate(r, &r->layers[i]);
+        backward(r, &r->layers[i]);
+    }
+    relocate(r, &r->layers[1]);
+    forward(r, &r->layers[1]);
+    refuse(r, &r->layers[0]);
+    return 0;
+}
+
+static int destroy(void *argument)
+{
+    rig *r = argument;
+    for (int i = 0; i < LAYERS; i++) {
+        OK(ncclEpHandleDestroy(r->layers[i].handle));
+        free(r->layers[i].memory);
+        r->layers[i].handle = NULL;
+    }
+    OK(ncclEpGroupDestroy(r->group));
+    return 0;
+}
+
+static void run_on_thread(rig *r, int (*body)(void *rig))
+{
+    (void)(r->is_threaded ? run_rank_threads(1, body, r, sizeof *r) : body(r));
+}
+
 static void train(rig *r, size_t most, size_t hidden)
 {
     ncclEpGroupConfig_t config = NCCL_EP_GROUP_CONFIG_INIT;
@@ -218,32 +258,28 @@ static void train(rig *r, size_t most, size_t hidden)
         r->x[i] = (float)(1 + (i + (size_t)r->rank) % 5);
     }
     OK(ncclEpCreateGroup(&r->group, r->comm, &config));
-    for (int round = 0; round < 2 && r->group != NULL; round++) {
-        for (int i = 0; i < LAYERS; i++) {
-            prepare(r, &r->layers[i], round);
-        }
-        for (int i = 0; i < LAYERS; i++) {
-            forward(r, &r->layers[i]);
-        }
-        for (int i = LAYERS - 1; i >= 0; i--) {
-            relocate(r, &r->layers[i]);
-            backward(r, &r->layers[i]);
-        }
-        relocate(r, &r->layers[1]);
-        forward(r, &r->layers[1]);
-        refuse(r, &r->layers[0]);
+    CHECK(standin_current_gpu() == r->rank);
+    for (r->round = 0; r->round < 2 && r->group != NULL; r->round++) {
+        run_on_thread(r, turn);
     }
-    for (int i = 0; i < LAYERS; i++) {
-        OK(ncclEpHandleDestroy(r->layers[i].handle));
-        free(r->layers[i].memory);
-        r->layers[i].handle = NULL;
-    }
-    OK(ncclEpGroupDestroy(r->group));
+    run_on_thread(r, destroy);
+}
+
+/* Of a communicator that tells its GPU; none is current on rank 0, and another one on the next. */
+static int run_on_threads(rig *r)
+{
+    standin_tell_gpu(r->comm, r->rank);
+    CHECK(r->rank == 0 || standin_choose_gpu(r->rank - 1));
+    train(r, MOST, HIDDEN);
+    return r->failures;
 }
 
 static int run(void *argument)
 {
     rig *r = argument;
+    if (r->is_threaded) {
+        return run_on_threads(r);
+    }
     if (!standin_choose_gpu(r->rank)) {
         (void)fprintf(stderr, "rank %d: no fake driver\n", r->rank);
         r->failures++;
@@ -254,7 +290,7 @@ static int run(void *argument)
     return r->failures;
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
     static const layer kinds[LAYERS] = {{.topk = 1, .alignment = 1, .is_counted = 1},
                                         {.topk = 2, .alignment = 4, .is_counted = 1},
@@ -265,6 +301,7 @@ int main(void)
     for (int i = 0; i < RANKS; i++) {
         rigs[i].rank = i;
         rigs[i].comm = comms[i];
+        rigs[i].is_threaded = count > 1 && strcmp(arguments[1], "threads") == 0;
         memcpy(rigs[i].layers, kinds, sizeof kinds);
     }
     return run_rank_threads(RANKS, run, rigs, sizeof rigs[0]) != 0;

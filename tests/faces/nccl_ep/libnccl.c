@@ -20,6 +20,7 @@ struct ncclComm {
     meeting *at;
     int rank;
     int gathers;
+    int device_and_1; /* 0: not told */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -65,6 +66,17 @@ int standin_choose_gpu(int device)
     return retain != NULL && push != NULL && retain(&context, device) == 0 && push(context) == 0;
 }
 
+int standin_current_gpu(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    int (*get)(int *device) = NULL;
+    int device = -1;
+    if (library != NULL) {
+        *(void **)&get = dlsym(library, "cuCtxGetDevice");
+    }
+    return get != NULL && get(&device) == 0 ? device : -1;
+}
+
 cudaStream_t standin_stream(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -74,6 +86,11 @@ cudaStream_t standin_stream(void)
         *(void **)&create = dlsym(library, "cuStreamCreateWithPriority");
     }
     return create != NULL && create(&stream, 1, 0) == 0 ? stream : NULL;
+}
+
+void standin_tell_gpu(ncclComm_t comm, int device)
+{
+    comm->device_and_1 = device + 1;
 }
 
 int standin_gathers(ncclComm_t comm)
@@ -106,6 +123,12 @@ ncclResult_t ncclCommUserRank(ncclComm_t comm, int *rank)
 {
     *rank = comm->rank;
     return ncclSuccess;
+}
+
+ncclResult_t ncclCommCuDevice(ncclComm_t comm, int *device)
+{
+    *device = comm->device_and_1 - 1;
+    return comm->device_and_1 > 0 ? ncclSuccess : ncclInvalidUsage;
 }
 
 ncclResult_t ncclAllGather(const void *send, void *receive, size_t count, ncclDataType_t type, ncclComm_t comm,

@@ -151,8 +151,8 @@ typedef struct {
 
 typedef struct ncclEpGroup *ncclEpGroup_t;
 
-/* Collective over the communicator, whose allgather is used here and nowhere else. The group is of the device that is
- * current in the calling thread. */
+/* Collective over the communicator, whose allgather is used here and nowhere else. The group is of the communicator's
+ * GPU, which becomes current in the calling thread. */
 ncclResult_t ncclEpCreateGroup(ncclEpGroup_t *ep_group, ncclComm_t comm, const ncclEpGroupConfig_t *config);
 /* Collective. Its handles must be destroyed first: ncclInvalidUsage. */
 ncclResult_t ncclEpGroupDestroy(ncclEpGroup_t ep_group);
