@@ -99,7 +99,6 @@ struct ncclEpGroup {
     int topk_max;
     int capability_major; /* compute capability of the group's GPU */
     int scale_bytes_max; /* the most bytes of scales that move with a row */
-    int handles; /* how many of the group's handles live */
     int has_timed_out;
     uint64_t *known; /* ceil(R / 64) words of ranks that are known to be masked: others were by calls that timed out */
     nep_routed *routed;
@@ -127,7 +126,8 @@ ncclResult_t nep_group_result(struct ncclEpGroup *group, weft_status status);
 
 struct ncclEpHandle {
     struct ncclEpHandle *next; /* of all that live */
-    struct ncclEpGroup *group;
+    struct ncclEpGroup *group; /* NULL: it was destroyed */
+    int is_left; /* it was, and has had its part of the handle */
     weft_ep_plan plan; /* topk 0: not known before the first routing */
     weft_ep_route *route; /* NULL: likewise */
     void *memory; /* of the route, then ids */
@@ -164,8 +164,8 @@ void nep_agreed(struct ncclEpHandle *handle);
  * one that is in its memory, if the group has had such a one. */
 ncclResult_t nep_have_routing(const char *call, struct ncclEpHandle *handle, size_t tokens);
 
-/* How many handles of the group live. Any thread. */
-int nep_handles_of(const struct ncclEpGroup *group);
+/* The group ends: its handles have nothing of it any more, and wait but for their own end. */
+ncclResult_t nep_leave_handles(const struct ncclEpGroup *group);
 
 ncclResult_t nep_check_handle(const char *call, const struct ncclEpHandle *handle);
 int nep_is_ll(const struct ncclEpGroup *group);

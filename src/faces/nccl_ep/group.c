@@ -64,9 +64,6 @@ ncclResult_t nep_group_result(struct ncclEpGroup *group, weft_status status)
 
 static ncclResult_t check_config(const ncclEpGroupConfig_t *config, int ranks)
 {
-    if (config->version == 0) {
-        return nep_fail(ncclInvalidArgument, CALL ": config.version is 0; start from NCCL_EP_GROUP_CONFIG_INIT");
-    }
     if (config->algorithm != NCCL_EP_ALGO_LOW_LATENCY && config->algorithm != NCCL_EP_ALGO_HIGH_THROUGHPUT) {
         return nep_fail(ncclInvalidArgument, CALL ": config.algorithm is %d", (int)config->algorithm);
     }
@@ -104,7 +101,7 @@ static ncclResult_t check_config(const ncclEpGroupConfig_t *config, int ranks)
                         config->max_num_sms);
     }
     if ((config->alloc.alloc_fn == NULL) != (config->alloc.free_fn == NULL)) {
-        return nep_fail(ncclInvalidArgument, CALL ": config.alloc has one function; give both or neither");
+        return nep_fail(ncclInvalidUsage, CALL ": config.alloc has one function; give both or neither");
     }
     return ncclSuccess;
 }
@@ -372,14 +369,25 @@ static ncclResult_t unlist(const struct ncclEpGroup *group)
     return is_there ? ncclSuccess : nep_check_group("ncclEpGroupDestroy", group);
 }
 
+/* Calls that run have memory of the group's, which ends without waiting for them. */
+static void wait_for_gpu(const struct ncclEpGroup *group)
+{
+    const nep_cuda *cuda = nep_load_cuda("ncclEpGroupDestroy");
+    void *current = NULL;
+    (void)cuda->ctx_get_current(&current);
+    (void)cuda->ctx_set_current(group->context);
+    (void)cuda->ctx_synchronize();
+    (void)cuda->ctx_set_current(current);
+}
+
 ncclResult_t ncclEpGroupDestroy(ncclEpGroup_t ep_group)
 {
-    NEP_TRY(nep_check_group("ncclEpGroupDestroy", ep_group));
-    int handles = nep_handles_of(ep_group);
-    if (handles != 0) {
-        return nep_fail(ncclInvalidUsage, "ncclEpGroupDestroy: %d handles of the group live; destroy them first",
-                        handles);
+    if (ep_group == NULL) {
+        return ncclSuccess;
     }
+    NEP_TRY(nep_check_group("ncclEpGroupDestroy", ep_group));
+    wait_for_gpu(ep_group);
+    NEP_TRY(nep_leave_handles(ep_group));
     NEP_TRY(unlist(ep_group));
     ncclResult_t result = nep_result_of(weft_ep_destroy(ep_group->ep));
     free_group(ep_group);

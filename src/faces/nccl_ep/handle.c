@@ -17,21 +17,17 @@ ncclResult_t nep_check_handle(const char *call, const struct ncclEpHandle *handl
         at = at->next;
     }
     void *context = at != NULL && at->group != NULL ? at->group->context : NULL;
+    int is_left = at != NULL && at->group == NULL;
     (void)pthread_mutex_unlock(&lock);
     if (at == NULL) {
         return nep_fail(ncclInvalidArgument, "%s: the handle is %s", call,
                         handle == NULL ? "NULL" : "none, or was destroyed");
     }
+    if (is_left) {
+        return nep_fail(ncclInvalidUsage, "%s: the handle's group was destroyed; destroy the handle, too", call);
+    }
     nep_have_gpu(call, context);
     return ncclSuccess;
-}
-
-int nep_handles_of(const struct ncclEpGroup *group)
-{
-    (void)pthread_mutex_lock(&lock);
-    int count = group->handles;
-    (void)pthread_mutex_unlock(&lock);
-    return count;
 }
 
 /* ---- plans ---- */
@@ -150,16 +146,53 @@ static ncclResult_t take_memory(const char *call, struct ncclEpHandle *handle, c
     return ncclSuccess;
 }
 
-static void free_handle(struct ncclEpHandle *handle)
+/* What a handle has of its group. */
+static void release(struct ncclEpHandle *handle, const ncclEpAllocConfig_t *alloc)
 {
-    const ncclEpAllocConfig_t *alloc = &handle->group->config.alloc;
     (void)weft_ep_route_destroy(handle->route);
     if (handle->is_own_memory && alloc->free_fn != NULL) {
         (void)alloc->free_fn(handle->memory, alloc->context);
     } else if (handle->is_own_memory) {
         (void)nep_load_cuda("ncclEpHandleDestroy")->mem_free((uintptr_t)handle->memory);
     }
+}
+
+static void free_handle(struct ncclEpHandle *handle)
+{
+    release(handle, &handle->group->config.alloc);
     free(handle);
+}
+
+/* Take one of the group's handles from it, which stays on the list: of none; NULL: there is none, or one that has an
+ * open half, *is_open. */
+static struct ncclEpHandle *leave(const struct ncclEpGroup *group, int *is_open)
+{
+    (void)pthread_mutex_lock(&lock);
+    struct ncclEpHandle *found = NULL;
+    *is_open = 0;
+    for (struct ncclEpHandle *at = handles; at != NULL; at = at->next) {
+        found = at->group == group ? at : found;
+        *is_open |= at->group == group && at->has_sent;
+    }
+    found = *is_open ? NULL : found;
+    if (found != NULL) {
+        found->group = NULL;
+    }
+    (void)pthread_mutex_unlock(&lock);
+    return found;
+}
+
+ncclResult_t nep_leave_handles(const struct ncclEpGroup *group)
+{
+    int is_open = 0;
+    for (struct ncclEpHandle *handle = leave(group, &is_open); handle != NULL; handle = leave(group, &is_open)) {
+        release(handle, &group->config.alloc);
+        (void)pthread_mutex_lock(&lock);
+        handle->is_left = 1;
+        (void)pthread_mutex_unlock(&lock);
+    }
+    return is_open ? nep_fail(ncclInvalidUsage, "ncclEpGroupDestroy: ncclEpComplete of a handle is still to come")
+                   : ncclSuccess;
 }
 
 void nep_agreed(struct ncclEpHandle *handle)
@@ -320,7 +353,6 @@ static ncclResult_t make_handle(const char *call, ncclEpHandle_t *out, struct nc
     (void)pthread_mutex_lock(&lock);
     handle->next = handles;
     handles = handle;
-    group->handles++;
     (void)pthread_mutex_unlock(&lock);
     *out = handle;
     return ncclSuccess;
@@ -339,27 +371,38 @@ ncclResult_t ncclEpInitHandle(ncclEpHandle_t *handle, ncclEpGroup_t ep_group, nc
     return make_handle(call, handle, ep_group, &plan, handle_mem);
 }
 
-ncclResult_t ncclEpHandleDestroy(ncclEpHandle_t handle)
+/* One whose group is gone, or one whose group is there: of two threads that destroy it, or its group, one does. */
+static int unlist(const struct ncclEpHandle *handle, int is_left)
 {
-    NEP_TRY(nep_check_handle("ncclEpHandleDestroy", handle));
-    if (handle->has_sent) {
-        return nep_fail(ncclInvalidUsage, "ncclEpHandleDestroy: ncclEpComplete of the handle is still to come");
-    }
     (void)pthread_mutex_lock(&lock);
     struct ncclEpHandle **at = &handles;
     while (*at != NULL && *at != handle) {
         at = &(*at)->next;
     }
-    int is_there = *at != NULL; /* of two threads that destroy it one does */
+    int is_there = *at != NULL && (is_left ? handle->is_left : handle->group != NULL);
     if (is_there) {
         *at = handle->next;
-        handle->group->handles--;
     }
     (void)pthread_mutex_unlock(&lock);
-    if (is_there) {
+    return is_there;
+}
+
+ncclResult_t ncclEpHandleDestroy(ncclEpHandle_t handle)
+{
+    int is_mine = handle == NULL || unlist(handle, 1);
+    if (is_mine) {
+        free(handle);
+        return ncclSuccess;
+    }
+    NEP_TRY(nep_check_handle("ncclEpHandleDestroy", handle));
+    if (handle->has_sent) {
+        return nep_fail(ncclInvalidUsage, "ncclEpHandleDestroy: ncclEpComplete of the handle is still to come");
+    }
+    is_mine = unlist(handle, 0);
+    if (is_mine) {
         free_handle(handle);
     }
-    return is_there ? ncclSuccess : nep_check_handle("ncclEpHandleDestroy", handle);
+    return is_mine ? ncclSuccess : nep_check_handle("ncclEpHandleDestroy", handle);
 }
 
 /* ---- routings ---- */

@@ -5,6 +5,7 @@
  * Method: PEs as threads (step.h), with the stand-in for NCCL and the fake driver (src/testing/fake_driver), whose
  * device memory is this machine's. Usage: steps RANKS. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "faces/nccl_ep/libnccl.h"
@@ -180,7 +181,6 @@ static void ht_layout(rig *r, ncclEpLayout_t layout)
     backward(r, &s, handle); /* which has the weights of the step before */
     padded.datatype = ncclInt64;
     EXPECT(ncclEpUpdateHandle(handle, &s.ids, &info, NULL), ncclInvalidArgument, "two types");
-    EXPECT(ncclEpGroupDestroy(r->group), ncclInvalidUsage, "1 handles");
     OK(ncclEpHandleDestroy(handle));
     EXPECT(ncclEpHandleDestroy(handle), ncclInvalidArgument, "was destroyed");
 }

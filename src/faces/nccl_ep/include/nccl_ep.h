@@ -120,7 +120,7 @@ typedef struct {
 typedef struct {
     unsigned int size;
     unsigned int magic;
-    unsigned int version; /* NCCL_EP_API_VERSION */
+    unsigned int version; /* NCCL_EP_API_VERSION; not looked at */
     ncclEpAlgorithm_t algorithm;
     unsigned int num_experts; /* a multiple of the ranks */
     unsigned int max_dispatch_tokens_per_rank; /* at least 1, equal on all ranks */
@@ -154,7 +154,7 @@ typedef struct ncclEpGroup *ncclEpGroup_t;
 /* Collective over the communicator, whose allgather is used here and nowhere else. The group is of the communicator's
  * GPU, which becomes current in the calling thread. */
 ncclResult_t ncclEpCreateGroup(ncclEpGroup_t *ep_group, ncclComm_t comm, const ncclEpGroupConfig_t *config);
-/* Collective. Its handles must be destroyed first: ncclInvalidUsage. */
+/* Collective; waits for the GPU. Its handles have still to be destroyed, and take nothing else. NULL is allowed. */
 ncclResult_t ncclEpGroupDestroy(ncclEpGroup_t ep_group);
 
 /* ---- what the moves take ----------------------------------------------------------------------------------------- */
@@ -266,7 +266,7 @@ ncclResult_t ncclEpUpdateHandle(ncclEpHandle_t handle, const ncclEpTensor_t *top
 ncclResult_t ncclEpCreateHandle(ncclEpHandle_t *handle, ncclEpGroup_t ep_group, ncclEpLayout_t layout,
                                 const ncclEpTensor_t *topk_idx, const ncclEpLayoutInfo_t *layout_info,
                                 const ncclEpHandleConfig_t *config, cudaStream_t stream);
-/* Its calls are complete. */
+/* Its calls are complete. NULL is allowed. */
 ncclResult_t ncclEpHandleDestroy(ncclEpHandle_t handle);
 
 /* ---- moves ------------------------------------------------------------------------------------------------------- */
@@ -293,7 +293,7 @@ typedef struct {
     unsigned int magic;
     unsigned int send_only; /* LL: the first half; ncclEpComplete is the second */
     unsigned int round_scales; /* of DS_FP8E3M4: scales are powers of two */
-    ncclEpPassDir_t pass_direction; /* HT; in LL not looked at */
+    ncclEpPassDir_t pass_direction; /* in LL NCCL_EP_FWD_PASS */
     union {
         ncclEpDispQuant_t quant_recipe;
         ncclEpDispatchQuantizationRecipe_t quantization_recipe;
@@ -317,7 +317,7 @@ typedef struct {
     unsigned int size;
     unsigned int magic;
     unsigned int send_only;
-    ncclEpPassDir_t pass_direction; /* HT; in LL not looked at */
+    ncclEpPassDir_t pass_direction; /* in LL NCCL_EP_FWD_PASS */
     union {
         ncclEpCombQuant_t quant_recipe;
         ncclEpCombineQuantizationRecipe_t quantization_recipe;
