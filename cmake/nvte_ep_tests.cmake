@@ -78,9 +78,8 @@ if(TARGET fake_cuda)
     foreach(ranks 1 2 3)
         add_test(NAME nvte_ep.steps.${ranks} COMMAND nvte_ep_steps ${ranks})
         weft_describe_test(nvte_ep.steps.${ranks} "nvte_ep;cuda;fake")
-        weft_set_processors(nvte_ep.steps.${ranks} 12)
         set_property(TEST nvte_ep.steps.${ranks} APPEND PROPERTY ENVIRONMENT
-            "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/fake;WEFT_FAKE_SMS=2;WEFT_FAKE_GPUS=3;WEFT_LOG=none;WEFT_DEVICE_HEAP_MAX=67108864")
+            "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/fake;WEFT_FAKE_SMS=2;WEFT_FAKE_GPUS=3;WEFT_LOG=none;WEFT_DEVICE_HEAP_MAX=67108864;WEFT_FAKE_CONTEXTS=1")
     endforeach()
 endif()
 

@@ -21,16 +21,42 @@ typedef struct device_groups {
 static device_groups devices[DEVICES] = {[0 ... DEVICES - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
 static _Thread_local weft_nvte_group *selected; /* may be gone */
 
+/* The device that has all groups of the process; -1: none or several have some. */
+static int only_device(void)
+{
+    int only = -1;
+    int devices_with = 0;
+    for (int device = 0; device < DEVICES; device++) {
+        int has_some = 0;
+        (void)pthread_mutex_lock(&devices[device].lock);
+        for (int number = 1; number < NVTE_NUMBERS; number++) {
+            has_some |= devices[device].of_number[number] != NULL;
+        }
+        (void)pthread_mutex_unlock(&devices[device].lock);
+        only = has_some ? device : only;
+        devices_with += has_some;
+    }
+    return devices_with == 1 ? only : -1;
+}
+
+static weft_status check_device(const char *call, int device)
+{
+    return device >= 0 && device < DEVICES
+               ? WEFT_OK
+               : nvte_fail(WEFT_ERR_STATE, "%s: no device is current in this thread; call cudaSetDevice first", call);
+}
+
+/* Of a thread that has none: the one that the groups are of. */
 static weft_status current_device(const char *call, int *device)
 {
     const nep_cuda *cuda = nep_load_cuda(call);
     if (cuda == NULL) {
         return WEFT_ERR_SYSTEM;
     }
-    if (cuda->ctx_get_device(device) != 0 || *device < 0 || *device >= DEVICES) {
-        return nvte_fail(WEFT_ERR_STATE, "%s: no device is current in this thread; call cudaSetDevice first", call);
+    if (cuda->ctx_get_device(device) != 0) {
+        *device = only_device();
     }
-    return WEFT_OK;
+    return check_device(call, *device);
 }
 
 /* ---- who has the names ---- */
@@ -137,9 +163,11 @@ static weft_status read_config(const char *call, const NVTEEpGroupConfig *theirs
 
 /* ---- creation and end ---- */
 
-static weft_status check_ranks(const char *call, void *ep_comm, int ep_size)
+/* Also the device of its groups, which becomes current. */
+static weft_status check_comm(const char *call, void *ep_comm, int ep_size, int *device)
 {
-    const nep_nccl *nccl = nep_load_nccl(call);
+    const nep_cuda *cuda = nep_load_cuda(call);
+    const nep_nccl *nccl = cuda != NULL ? nep_load_nccl(call) : NULL;
     int ranks = 0;
     if (nccl == NULL) {
         return WEFT_ERR_SYSTEM;
@@ -153,7 +181,8 @@ static weft_status check_ranks(const char *call, void *ep_comm, int ep_size)
                          "%s: group_config.ep_size is %d and the communicator has %d ranks; give that of the group",
                          call, ep_size, ranks);
     }
-    return WEFT_OK;
+    return nep_take_gpu(call, cuda, nccl, ep_comm, device) == ncclSuccess ? check_device(call, *device)
+                                                                          : WEFT_ERR_STATE;
 }
 
 /* The next free number: ranks that make the same groups take the same. */
@@ -233,8 +262,7 @@ static weft_status create(const char *call, void *ep_comm, const NVTEEpGroupConf
     int device = 0;
     WEFT_TRY(read_config(call, theirs, &config, &copy));
     WEFT_TRY(check_names(call));
-    WEFT_TRY(current_device(call, &device));
-    WEFT_TRY(check_ranks(call, ep_comm, copy.ep_size));
+    WEFT_TRY(check_comm(call, ep_comm, copy.ep_size, &device));
     WEFT_TRY(list_group(call, device, NULL, is_default));
     nvte_find_accessors();
     weft_nvte_group *group = calloc(1, sizeof *group);
@@ -345,6 +373,7 @@ static weft_status lock_group(const char *call, int number, weft_nvte_group **ou
                          number == 0 ? "there is no group" : "handle_mem is of a group that has ended, or is not",
                          device, number == 0 ? "call nvte_ep_initialize first" : "ask nvte_ep_handle_mem_size again");
     }
+    nep_have_gpu(call, group->nccl->context);
     *out = group;
     return WEFT_OK;
 }

@@ -762,6 +762,15 @@ static void wrong_uses(rig *r)
 
 /* ---- threads ---- */
 
+/* On a thread without a device: that of the groups is taken, where all are of one. */
+static int elsewhere(void *argument)
+{
+    rig *r = argument;
+    step(r, &r->layers[0], 6);
+    backward(r, &r->layers[0]);
+    return 0;
+}
+
 static void all(rig *r)
 {
     NVTEEpGroupConfig config = group_config(r);
@@ -797,6 +806,9 @@ static void all(rig *r)
     EXPECT(nvte_ep_prepare(NULL, &l->idx, NULL, NULL, NULL, NULL), WEFT_ERR_ARGUMENT, "NULL");
     step(r, l, 6);
     backward(r, l);
+    if (r->ranks == 1) {
+        (void)run_rank_threads(1, elsewhere, r, sizeof *r);
+    }
     close_layer(l);
     OK(nvte_ep_shutdown());
 }
@@ -806,10 +818,13 @@ static int run(void *argument)
     rig *r = argument;
     NVTEEpGroupConfig config = group_config(r);
     EXPECT(nvte_ep_initialize(r->comm, &config), WEFT_ERR_STATE, "no device is current");
-    if (!standin_choose_gpu(r->rank)) {
-        fail(r, __LINE__, "the fake driver has devices");
+    standin_tell_gpu(r->comm, r->rank);
+    OK(nvte_ep_initialize(r->comm, &config)); /* its GPU becomes current */
+    if (standin_current_gpu() != r->rank) {
+        fail(r, __LINE__, "the communicator's GPU is current");
         return r->failures;
     }
+    OK(nvte_ep_shutdown());
     all(r);
     return r->failures;
 }

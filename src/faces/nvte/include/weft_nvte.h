@@ -15,8 +15,8 @@ typedef struct weft_nvte_group weft_nvte_group;
 /* The status of the calling thread's last call of nvte_ep_* or of this header; WEFT_OK before the first. */
 weft_status weft_nvte_status(void);
 
-/* A further group of the current device, as nvte_ep_initialize makes the default one. Collective over the communicator.
- * A device has at most 63 groups, the default one included. */
+/* A further group of the communicator's device, as nvte_ep_initialize makes the default one. Collective over the
+ * communicator. A device has at most 63 groups, the default one included. */
 weft_status weft_nvte_group_create(void *ep_comm, const NVTEEpGroupConfig *config,
                                    weft_nvte_group **group) WEFT_MUST_CHECK;
 /* End a group. Collective. Memory of its layers names no group from then on. NULL is allowed. */
