@@ -1,6 +1,6 @@
 #!/bin/sh
 # Compile mpi.c by Open MPI's mpicc, link libnccl_ep by that name, and run it by mpirun on the fake driver.
-# Usage: mpi.sh BUILD_DIR SOURCE_DIR RANKS. Exit 77: mpicc or mpirun is not here, or not Open MPI's.
+# Usage: mpi.sh BUILD_DIR SOURCE_DIR RANKS. Exit 77: mpicc, mpi.h or mpirun is not here, or not Open MPI's.
 set -eu
 build=$1
 source=$2
@@ -9,6 +9,10 @@ ranks=$3
 if ! command -v mpicc >/dev/null || ! mpirun --version 2>/dev/null | grep -q 'Open MPI' ||
     ! mpicc --showme:version >/dev/null 2>&1; then
     echo "no Open MPI here"
+    exit 77
+fi
+if ! echo '#include <mpi.h>' | mpicc -E -x c - >/dev/null 2>&1; then
+    echo "no mpi.h here (Debian: libopenmpi-dev)"
     exit 77
 fi
 
