@@ -437,4 +437,24 @@ WEFTI_DEVICE_SLOW int wefti_far_p(const weft_dev *dev, wefti_u64 dest, wefti_u64
     return wefti_far_p_here(dev, dest, bits, bytes, pe);
 }
 
+WEFTI_DEVICE int wefti_far_g_here(const weft_dev *dev, wefti_u64 source, wefti_u64 *bits, wefti_u32 bytes, int pe)
+{
+    const wefti_u64 place = wefti_far_place_here(dev, source, bytes, pe);
+    const wefti_u64 ticket = place == 0 ? WEFTI_NO_TICKET : wefti_far_claim(dev);
+    if (ticket == WEFTI_NO_TICKET) {
+        return place == 0 ? wefti_dev_latch_here(dev, WEFT_ERR_RANGE, pe) : weft_dev_fault(*dev);
+    }
+    wefti_dev_entry *entry = wefti_far_entry(dev, ticket);
+    wefti_far_fill(entry, WEFTI_DEV_REQUEST_GET, place, bytes);
+    wefti_far_post(entry, ticket, pe);
+    int status = wefti_far_answer_here(dev, ticket);
+    if (status == WEFT_OK) {
+        *bits = wefti_ld_relaxed((const wefti_u64 *)entry->request.data); /* the low bytes come first */
+    } else {
+        status = wefti_dev_latch_here(dev, status, pe);
+    }
+    wefti_far_take(dev, ticket);
+    return status;
+}
+
 #endif

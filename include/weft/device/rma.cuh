@@ -61,24 +61,22 @@ template <class T> WEFTI_DEVICE int weft_dev_p(const weft_dev &dev, T *dest, T v
     return wefti_dev_p_slow(&dev, (wefti_u64)dest, bits, sizeof bits, pe);
 }
 
-/* From memory that is not in a plain heap. What comes from far goes by memory of this function's: *value can stay in a
- * register. */
-template <class T> WEFTI_DEVICE int wefti_dev_g_slow(const weft_dev &dev, const T *source, int pe, T *value)
+/* From memory that is not in a plain heap: the element's bits, in the low bytes of *bits. */
+WEFTI_DEVICE_SLOW int wefti_dev_g_slow(const weft_dev *dev, wefti_u64 source, wefti_u64 *bits, wefti_u32 bytes, int pe)
 {
-    typedef typename wefti_access<sizeof(T)>::type word;
-    const wefti_u64 from = wefti_dev_peer_slow(&dev, (wefti_u64)source, sizeof(T), pe);
-    word bits = 0;
-    if (from != 0) {
-        bits = wefti_ld_relaxed((const word *)from);
-    } else {
-        word far = 0;
-        const int status = wefti_far_get(weft_thread(), &dev, (wefti_u64)&far, (wefti_u64)source, sizeof far, pe);
-        if (status != WEFT_OK) {
-            return status;
-        }
-        bits = far;
+    const wefti_u64 from = wefti_dev_peer_here(dev, source, bytes, pe);
+    if (from == 0) {
+        return wefti_far_g_here(dev, source, bits, bytes, pe);
     }
-    memcpy(value, &bits, sizeof bits);
+    if (bytes == 8) {
+        *bits = wefti_ld_relaxed((const wefti_u64 *)from);
+    } else if (bytes == 4) {
+        *bits = wefti_ld_relaxed((const wefti_u32 *)from);
+    } else if (bytes == 2) {
+        *bits = wefti_ld_relaxed((const unsigned short *)from);
+    } else {
+        *bits = wefti_ld_relaxed((const unsigned char *)from);
+    }
     return WEFT_OK;
 }
 
@@ -92,7 +90,13 @@ template <class T> WEFTI_DEVICE int weft_dev_g(const weft_dev &dev, const T *sou
         memcpy(value, &bits, sizeof bits);
         return WEFT_OK;
     }
-    return wefti_dev_g_slow(dev, source, pe, value);
+    wefti_u64 bits = 0;
+    const int status = wefti_dev_g_slow(&dev, (wefti_u64)source, &bits, sizeof(T), pe);
+    if (status == WEFT_OK) {
+        const word own = (word)bits;
+        memcpy(value, &own, sizeof own);
+    }
+    return status;
 }
 
 /* ---- bytes; called by all threads of the scope ---- */

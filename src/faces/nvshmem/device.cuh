@@ -162,10 +162,33 @@ template <> struct wefti_nv_element<16> {
     wefti_u64 word[2];
 };
 
+/* The same value, but for the compiler, which keeps it in a register through a loop instead of computing it again. */
+WEFTI_DEVICE wefti_u64 wefti_nv_kept(wefti_u64 value)
+{
+#if !defined(WEFT_DEVICE_ON_HOST)
+    asm("mov.b64 %0, %0;" : "+l"(value));
+#endif
+    return value;
+}
+
+/* By way of the multiprocessor's cache, as gets are: in a loop its answer takes little longer than two additions, so
+ * that what depends on the PE alone is computed once. */
 template <class T> WEFTI_DEVICE T wefti_nv_g(const T *source, int pe)
 {
-    T value = T();
-    (void)weft_dev_g(wefti_nv_world(), source, pe, &value);
+    typedef typename wefti_access<sizeof(T)>::type word;
+    const weft_dev &dev = wefti_nv_world();
+    const wefti_u64 apart = wefti_nv_kept(wefti_dev_plain(dev, 0, pe));
+    const wefti_u64 plain_bytes = wefti_dev_is_plain(dev, dev.heap, 0, pe) ? dev.plain_bytes : 0;
+    word bits;
+    if (__builtin_expect((wefti_u64)source - dev.heap < plain_bytes, 1)) {
+        wefti_get_side::move(&bits, (const word *)((wefti_u64)source + apart));
+    } else {
+        wefti_u64 other = 0; /* what fails is latched, and gives 0 */
+        (void)wefti_dev_g_slow(&dev, (wefti_u64)source, &other, sizeof(T), pe);
+        bits = (word)other;
+    }
+    T value;
+    memcpy(&value, &bits, sizeof value);
     return value;
 }
 
