@@ -107,6 +107,23 @@ __global__ void get_trips(unsigned char *dest, const unsigned char *source, size
     }
 }
 
+/* As many threads as the block has fetch `count` elements, again and again. */
+__global__ void g_trips(int *dest, const int *source, int count, int pe, u64 *ns)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        u64 start = time_ns();
+        for (int i = 0; i < TRIPS; i++) {
+            for (int j = threadIdx.x; j < count; j += blockDim.x) {
+                dest[j] = nvshmem_int_g(source + j, 1 - pe);
+            }
+            __syncthreads();
+        }
+        if (threadIdx.x == 0) {
+            ns[round] = time_ns() - start;
+        }
+    }
+}
+
 __global__ void fetch_add_trips(uint64_t *word, int pe, u64 *ns)
 {
     uint64_t value = 1;
@@ -311,6 +328,23 @@ static void gets(bench *b)
     }
 }
 
+/* Elements, one by one; again the same. */
+static void elements(bench *b)
+{
+    static const int counts[] = {1, 32, 1024};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        const int count = counts[i];
+        STEP(
+            b, if (b->pe == 0) {
+                (g_trips<<<1, count, 0, b->stream>>>((int *)b->data, (const int *)b->other, count, b->pe, b->ns));
+            });
+        if (b->pe == 0) {
+            figure("g", "nvshmem", 2, 4 * (size_t)count, ns_of(b->ns, TRIPS) / 1000, "us", ROUNDS - 1,
+                   ", \"scope\": \"thread\", \"threads\": %d", count);
+        }
+    }
+}
+
 static void barriers(bench *b)
 {
     for (int which = 0; which < 4; which++) {
@@ -449,6 +483,7 @@ int main()
     create(&b);
     trips(&b);
     gets(&b);
+    elements(&b);
     barriers(&b);
     allocations(&b);
     rates(&b);
