@@ -13,7 +13,10 @@ from weft import ep
 @dataclasses.dataclass(eq=False)
 class EPHandle:
     """What a dispatch leaves for its combine, and for dispatches with the same routing. The tensors of _LATER, if they are not given,
-    are made of `seen` when a program first looks at one, which few do: on the stream that is current then, behind the dispatch."""
+    are made of `seen` when a program first looks at one, which few do: on the stream that is current then, behind the dispatch.
+
+    A program that adds up a token's expanded rows itself says so in recv_src_metadata, as it may with DeepEP: columns 2 and on
+    name the rows of a combine's x, -1 none."""
 
     do_expand: bool
     num_experts: int
@@ -57,6 +60,27 @@ class EPHandle:
     def route(self):
         return self.lease.route
 
+    def names_rows(self, count):
+        """Whether recv_src_metadata may name other rows of an x [count][H] than those of the dispatch: it is another tensor, or
+        torch has written to it, or x has another number of rows (what other kernels write to it is not seen by itself)."""
+        meta, made = self.__dict__.get("recv_src_metadata"), self.seen.metadata
+        if not self.do_expand or meta is None:
+            return False
+        is_made = made is not None and meta.data_ptr() == made.data_ptr() and _version(meta) == self.seen.version
+        return not is_made or count != self.num_expanded_tokens or count == meta.shape[0]
+
+    def by_dispatch(self, x, weights):
+        """x and weights, whose rows recv_src_metadata names, where the dispatch had the token's: the rows of x in any of its places,
+        since they are added up, weights in those of their choices; the others 0."""
+        if self.seen.places is None:
+            self.seen.fields(self)
+        places, named = self.seen.places, self.recv_src_metadata[:, 2:].to(torch.int64)
+        if not x.is_cuda and named.numel() > 0:
+            most = int(torch.where(self.seen.source_rank.unsqueeze(1) >= 0, named, -1).max())
+            assert most < x.shape[0], f"recv_src_metadata names row {most} of an x of {x.shape[0]} rows"
+        moved = _moved(x, _valid_first(places), _valid_first(named), self.num_expanded_tokens)
+        return moved, None if weights is None else _moved(weights, places, named, self.num_expanded_tokens)
+
     def tensors(self):
         return self.topk_idx, *self.seen.tensors(), *(self.__dict__.get(name) for name in self._LATER)
 
@@ -70,6 +94,7 @@ class _Seen:
         ints = torch.empty(count * (k + 2), dtype=torch.int32, device=device)
         self.source_rank, self.source_token, experts = ints.split((count, count, count * k))
         self.experts, self._all = experts.view(count, k), None if is_exact else ints
+        self.places = self.metadata = self.version = None  # of the expanded rows [N][K], and recv_src_metadata as it was made
 
     def clear(self):
         """Nothing is known of any token; where their number is known all of it will be written."""
@@ -107,7 +132,9 @@ class _Seen:
             expert = flat[order_of].clamp(max=local - 1)
             place = torch.arange(flat.numel(), device=device) - first[expert] + starts[expert]
             rows = torch.empty_like(place).scatter_(0, order_of, place)
-            meta[:, 2:] = torch.where(self.experts >= 0, rows.view(count, k), -1).to(torch.int32)
+            self.places = torch.where(self.experts >= 0, rows.view(count, k), -1)
+            meta[:, 2:] = self.places
+        self.metadata, self.version = meta, _version(meta)
         psum_experts = (starts + counts if handle.do_expand else ends).to(torch.int32)
         return psum, psum_experts, counts.to(torch.int32), meta, self._slots(handle.topk_idx, local, most)
 
@@ -118,6 +145,26 @@ class _Seen:
         slots = torch.cumsum(in_rank, 0) - 1 + self.rank * most
         is_first = (target.unsqueeze(2) == target.unsqueeze(1)).int().argmax(2) == torch.arange(k, device=chosen.device)
         return torch.where((chosen >= 0) & is_first, slots.gather(1, target.long()), -1).to(torch.int32)
+
+
+def _version(tensor):
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def _valid_first(places):
+    """Each row's entries, the negative ones last."""
+    return places.gather(1, torch.argsort((places < 0).to(torch.int8), dim=1, stable=True))
+
+
+def _moved(x, places, named, count):
+    """[count] rows: those of x that are named where `places` says, and 0; waits for no GPU."""
+    row_of = torch.full((count + 1,), -1, dtype=torch.int64, device=x.device)  # the last is of what has no place
+    row_of.scatter_(0, torch.where(places >= 0, places, count).flatten(), named.flatten())
+    row_of = row_of[:count]
+    if x.shape[0] == 0:
+        return x.new_zeros(count, *x.shape[1:])
+    rows = x.index_select(0, row_of.clamp(0, x.shape[0] - 1))
+    return rows.masked_fill_((row_of < 0).view(-1, *[1] * (x.dim() - 1)), 0)
 
 
 def _aligned(count, alignment):
@@ -347,6 +394,9 @@ class ElasticBuffer:
                 if topk_weights is not None:
                     summed = torch.empty(tokens, k, dtype=torch.float32, device=x.device)
             topk_weights = None if topk_weights is None else topk_weights.contiguous()
+            if handle.names_rows(x.shape[0]):
+                given = *given, handle.recv_src_metadata, handle.seen.places
+                x, topk_weights = handle.by_dispatch(x, topk_weights)
             after(previous_event_before_epilogue)
             (handle if handle.by_choice is None else handle.by_choice).route.use_sms(num_sms)
             if handle.by_choice is not None:

@@ -1,6 +1,8 @@
 """deep_ep.ElasticBuffer in CPU memory, beside what each rank computes from all ranks' inputs: rows, ids, weights, counts and sums
 bit for bit, the sums in float32 with the biases first, then each rank's partial where its last choice stands."""
 
+import copy
+
 import pytest
 import ranks
 from test_deep_ep import COUNTS, HIDDEN, LOCAL, TOPK, Counted, close_group, everybody, expected, inputs, open_group
@@ -77,6 +79,45 @@ def check(buffer, group, seed, do_expand, is_synced, is_fp8):
     out, out_weights, event = buffer.combine(results, handle, topk_weights=got_weights, bias=bias[0] if len(bias) == 1 else bias or None)
     assert event.event is None and torch.equal(out, summed(partials, ids, bias))
     assert torch.equal(out_weights, torch.where(ids >= 0, weights, 0.0))
+    if do_expand:
+        renamed(buffer, me, handle, (results, got_weights), partial, bias or None, (out, out_weights))
+
+
+def renamed(buffer, me, handle, given, partial, bias, wanted):
+    """Programs that write recv_src_metadata: LightLLM's add up a token's rows themselves, one a token, on a copied handle or in
+    the dispatch's tensor, by kernels that torch does not see (here by numpy), and leave what is beyond the tokens as it was. Ranks
+    without, and ranks with it, meet."""
+    results, weights = given
+    rows, meta = len(results), handle.recv_src_metadata
+    other, order = copy.copy(handle), torch.randperm(rows)
+    assert other.recv_src_metadata is meta
+    back = torch.empty_like(order)
+    back[order] = torch.arange(rows)
+    other.recv_src_metadata = meta.clone()
+    other.recv_src_metadata[:, 2:] = torch.where(meta[:, 2:] >= 0, back[meta[:, 2:].clamp(min=0).long()] if rows > 0 else 0, -1)
+    is_named = me % 2 == 0
+    x, w, one = (results[order], weights[order], other) if is_named else (results, weights, handle)
+    out, out_weights, _ = buffer.combine(x, one, topk_weights=w, bias=bias)
+    assert torch.equal(out, wanted[0]) and torch.equal(out_weights, wanted[1])
+    if partial is None:  # else one a token
+        return
+    n = len(partial)
+    dense = torch.full((len(meta), HIDDEN), float("nan"), dtype=torch.bfloat16)
+    dense[:n] = partial.to(torch.bfloat16)
+    by_row = torch.full_like(meta, 1 << 29)
+    by_row[:n] = meta[:n]
+    by_row[:n, 2:] = -1
+    by_row[:n, 2] = torch.arange(n)
+    other.recv_src_metadata = by_row
+    out, _, _ = buffer.combine(dense, other, bias=bias) if is_named else buffer.combine(results, handle, bias=bias)
+    assert torch.equal(out, wanted[0])
+    meta[:n].numpy()[:] = by_row[:n].numpy()
+    out, _, _ = buffer.combine(dense, handle, bias=bias)
+    assert torch.equal(out, wanted[0])
+    if n > 0:
+        meta[0, 2] = len(dense)
+        with pytest.raises(AssertionError, match="names row"):
+            buffer.combine(dense, handle)
 
 
 def references(buffer, group):
@@ -112,6 +153,8 @@ def references(buffer, group):
             results = refs.ordered_accumulate(rows)
         out, out_weights, _ = buffer.combine(results, handle, topk_weights=got_weights, bias=bias)
         by_rank = buffer.allow_multiple_reduction or not do_expand
+        if do_expand:
+            renamed(buffer, me, handle, (results, got_weights), None, bias, (out, out_weights))
         assert torch.equal(out, refs.combine(y, ids, 1, ranks_count, experts, bias, by_rank, False))
         assert torch.equal(out_weights, weights.masked_fill(ids < 0, 0))
     assert deep_ep.get_logical_domain_size(group) == (1, ranks_count)
