@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""CPU time of calls from Python over the same call in C, in us: one rank, tensors of the CPU of a few rows, so that nothing waits.
+"""CPU time of calls from Python over the same call in C, in us: one rank, tensors of a few rows, so that nothing waits.
 
-    python3 bench/python_calls.py [--rounds 2000]         # with weft and torch installed
+    python3 bench/python_calls.py [--rounds 2000] [--device cuda]         # with weft and torch installed
+
+With --device cuda the tensors are on the GPU, and a turn is 200 rounds: fewer launches than a stream holds. The GPU is waited for
+between turns, which is not counted.
 
 What C takes are the extension's functions that the call comes to, with ready numbers (of tensors that stay), less what a function
 of the extension that does nothing takes.
@@ -28,7 +31,10 @@ def each_us(function, rounds):
     start = time.thread_time_ns()
     for _ in range(rounds):
         function()
-    return (time.thread_time_ns() - start) / rounds / 1000
+    spent = time.thread_time_ns() - start
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+    return spent / rounds / 1000
 
 
 def recorded(function, names):
@@ -61,26 +67,32 @@ def in_c(calls, rounds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=2000)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
+    on_device = given.device == "cuda"
+    rounds = min(given.rounds, 200) if on_device else given.rounds
     torch.set_num_threads(1)
     import torch.distributed as dist
 
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    world = weft.World(pe=0, pes=1, gather=lambda mine: mine)
+    block_world = weft.World(pe=0, pes=1, gather=lambda mine: mine)
+    block, numbers = block_world.alloc(64), torch.zeros(8, dtype=torch.int64)
+    on = torch.device(given.device)
+    torch.empty(1, device=on)  # a GPU is current
+    world = weft.World(pe=0, pes=1, gather=lambda mine: mine, on_device=on_device)
     group = ep.Group(world, experts=EXPERTS, tokens_max=TOKENS, topk_max=TOPK, row_bytes_max=4 * HIDDEN)
-    block, numbers = world.alloc(64), torch.zeros(8, dtype=torch.int64)
-    x, ids = torch.ones(TOKENS, HIDDEN), torch.arange(TOKENS * TOPK).view(TOKENS, TOPK) % EXPERTS
-    weights = torch.ones(TOKENS, TOPK)
-    step, trained = weft.torch.Step(group, TOPK), torch.ones(TOKENS, HIDDEN, requires_grad=True)
+    x, ids = torch.ones(TOKENS, HIDDEN, device=on), torch.arange(TOKENS * TOPK, device=on).view(TOKENS, TOPK) % EXPERTS
+    weights = torch.ones(TOKENS, TOPK, device=on)
+    step, trained = weft.torch.Step(group, TOPK), torch.ones(TOKENS, HIDDEN, device=on, requires_grad=True)
     buffer = deep_ep.Buffer(dist.group.WORLD, low_latency_mode=True, explicitly_destroy=True)
     wide = x.to(torch.bfloat16)
     handle = buffer.low_latency_dispatch(wide, ids, TOKENS, EXPERTS, use_fp8=False)
-    rows, sums = torch.empty(TOKENS * TOPK, HIDDEN), torch.empty(TOKENS, HIDDEN)
-    row_weights, experts = torch.empty(TOKENS * TOPK), torch.empty(TOKENS * TOPK, dtype=torch.int32)
+    rows, sums = torch.empty(TOKENS * TOPK, HIDDEN, device=on), torch.empty(TOKENS, HIDDEN, device=on)
+    row_weights, experts = torch.empty(TOKENS * TOPK, device=on), torch.empty(TOKENS * TOPK, dtype=torch.int32, device=on)
     route = group.route(TOPK, ep.Layout.EXPERT_MAJOR, flags=ep.ZERO_PADDING)
-    slots, source = torch.empty(EXPERTS * TOKENS, HIDDEN, dtype=torch.bfloat16), torch.empty(EXPERTS * TOKENS, dtype=torch.int32)
-    wide_sums = torch.empty(TOKENS, HIDDEN, dtype=torch.bfloat16)
+    slots = torch.empty(EXPERTS * TOKENS, HIDDEN, dtype=torch.bfloat16, device=on)
+    source, wide_sums = torch.empty(EXPERTS * TOKENS, dtype=torch.int32, device=on), torch.empty_like(wide)
 
     def pair():
         route.update(ids, weights)
@@ -96,10 +108,10 @@ def main():
         handle[2].route.combine(ep.Rows(slots), ep.Rows(wide_sums), is_weighted=True, weights=weights, ids=ids)
 
     def put():
-        world.put(block, numbers, 0)
+        block_world.put(block, numbers, 0)
 
     def fetch_add():
-        world.fetch_add(block, 1, 0)
+        block_world.fetch_add(block, 1, 0)
 
     calls = {
         "weft put": (put, put, 3),
@@ -115,15 +127,16 @@ def main():
     for name, (function, bare, bar) in calls.items():
         function()
         asked = recorded(bare, names)
-        turns = [(each_us(function, given.rounds), in_c(asked, given.rounds)) for _ in range(7)]
+        turns = [(each_us(function, rounds), in_c(asked, rounds)) for _ in range(7)]
         whole, c = (statistics.median(one) for one in zip(*turns))
         if given.json:
-            print(json.dumps({"name": "python_call", "impl": name, "pes": 1, "value": round(whole - c, 2), "unit": "us",
+            print(json.dumps({"name": "python_call", "impl": name, "device": given.device, "pes": 1, "value": round(whole - c, 2), "unit": "us",
                               "stat": "median", "n": 7}))
         else:
             print(f"{name:30} {whole:8.2f} us, {c:8.2f} in C, {whole - c:8.2f} over it (bar {bar})")
     buffer.destroy()
     world.close()
+    block_world.close()
     dist.destroy_process_group()
 
 
