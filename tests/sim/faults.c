@@ -31,10 +31,14 @@ static void collect_before(weft_world *world, int calls)
     }
 }
 
-/* A collective with another count on one PE: every other hears of it from that one. Where the odd one takes itself for
- * the root of a broadcast, all have what they wait for, and hear of it in the next call. */
+#define WAYS_TO_BE_ODD 7
+
+/* A collective with another count, stride or operation on one PE: every other hears of it from that one. Where the odd
+ * one takes itself for the root of a broadcast, all have what they wait for, and hear of it in the next call. */
 static weft_status collect_oddly(weft_world *world, int which, int odd, size_t count)
 {
+    const int is_odd = odd == weft_world_pe(world);
+    const size_t count_of_all = count < COUNT_MAX / 2 ? 1 : COUNT_MAX / 2;
     weft_team *all = weft_team_world(world);
     const int root = (odd + 1) % weft_world_pes(world);
     uint64_t *words;
@@ -46,8 +50,15 @@ static weft_status collect_oddly(weft_world *world, int which, int odd, size_t c
     case 1:
         return weft_uint64_fcollect(all, dest, words, count);
     case 2:
-        WEFT_TRY(weft_uint64_broadcast(all, dest, words, 1, odd == weft_world_pe(world) ? odd : root));
+        WEFT_TRY(weft_uint64_broadcast(all, dest, words, 1, is_odd ? odd : root));
         return weft_uint64_fcollect(all, dest, words, 1);
+    case 3:
+        return weft_uint64_alltoalls(all, dest, words, 1 + is_odd, 1, count_of_all);
+    case 4:
+        return weft_uint64_alltoalls(all, dest, words, 1, 1 + is_odd, count_of_all);
+    case 5:
+        return is_odd ? weft_uint64_max_reduce(all, dest, words, count_of_all)
+                      : weft_uint64_sum_reduce(all, dest, words, count_of_all);
     default:
         return weft_uint64_sum_reduce(all, dest, words, count);
     }
@@ -211,7 +222,7 @@ void case_mismatch(void *argument)
         MUST(weft_world_destroy(world));
         return;
     }
-    expect_mismatch(collect_oddly(world, common_below(&common, 4), odd, count), odd);
+    expect_mismatch(collect_oddly(world, common_below(&common, WAYS_TO_BE_ODD), odd, count), odd);
     await_all(run, 0); /* who leaves the world before is missed */
     MUST(weft_world_destroy(world));
 }
@@ -487,6 +498,18 @@ static int has_waited(void *context)
     return 0;
 }
 
+#define SUMS 32 /* more than a line holds */
+
+/* What the members reduce, and behind it room for the result. */
+static uint64_t *words_of(weft_team *team)
+{
+    uint64_t *words;
+    MUST(weft_team_malloc(team, 2 * SUMS * sizeof *words, (void **)&words));
+    memset(words, 0, 2 * SUMS * sizeof *words);
+    MUST(weft_team_sync(team));
+    return words;
+}
+
 /* Who waits for a PE of its node that has died learns it, and over messages who waits for one of any node, however soon
  * that died; who waits for one that is late goes on waiting, though others that have done their part leave. */
 void case_no_deadline(void *argument)
@@ -516,6 +539,7 @@ void case_no_deadline(void *argument)
     MUST(weft_team_sync(node));
     run->board[weft_sim_pe()] = 1;
     weft_team *team = run->messages && common_below(&common, 3) > (dies ? 1 : 0) ? weft_team_world(world) : node;
+    uint64_t *sums = common_below(&common, 2) == 0 ? words_of(team) : NULL;
     int is_missed = dies && weft_team_translate(weft_team_world(world), lost, team) >= 0;
     weft_status status = WEFT_OK;
     for (int round = 0; (is_missed || round < 8) && status == WEFT_OK; round++) {
@@ -526,7 +550,9 @@ void case_no_deadline(void *argument)
             run->board[65] = is_missed ? weft_sim_now_ns() : 0;
         }
         dawdle(8, 2000);
-        status = round % 2 == 1 || round > 8 ? weft_team_barrier(team) : weft_team_malloc(team, 100, &block);
+        status = sums != NULL ? weft_uint64_sum_reduce(team, &sums[SUMS], sums, round % 2 == 0 ? 1 : SUMS)
+                 : round % 2 == 1 || round > 8 ? weft_team_barrier(team)
+                                               : weft_team_malloc(team, 100, &block);
     }
     if (status != (is_missed ? WEFT_ERR_PEER : WEFT_OK)) {
         weft_sim_fail("PE %d is %s, and the status is %s: %s", lost, dies ? "dead" : "late", weft_status_name(status),

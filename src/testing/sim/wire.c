@@ -442,9 +442,21 @@ static wefti_wire_answer wire_move(wefti_wire *wire, wefti_am_buffer *op, const 
 
 /* ---- memory ---- */
 
+/* A network pins what is registered: all of it must have memory. */
+static void check_memory(wefti_sim *sim, const wefti_wire_end *end, const void *memory, size_t bytes)
+{
+    const uint64_t first = wefti_sim_offset(sim, memory);
+    const uint64_t last = first + bytes - 1;
+    for (uint64_t at = first; at < last; at += WEFTI_SIM_PAGE_BYTES) {
+        wefti_memory_check_reserved(sim, at, end->pe);
+    }
+    wefti_memory_check_reserved(sim, last, end->pe);
+}
+
 static int wire_share(wefti_wire *wire, void *memory, size_t bytes, wefti_wire_range *out)
 {
     wefti_wire_end *end = own_end(wire);
+    check_memory(wefti_sim_current, end, memory, bytes);
     if (end->range_count == RANGES_MAX || refuses_now(wefti_sim_current, end)) {
         return 0;
     }

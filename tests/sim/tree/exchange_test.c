@@ -20,13 +20,13 @@
 
 /* ---- PE 0 ---- */
 
-static void exchange_as_root(size_t bytes, uint64_t wait_ns, weft_status wanted)
+static void exchange_as_root_of(int pes, size_t bytes, uint64_t wait_ns, weft_status wanted)
 {
     static wefti_tree tree;
     static unsigned char mine[BYTES];
     static unsigned char all[2 * BYTES];
     wefti_tree_site site = fake_site();
-    weft_status status = fake_open(&tree, &site, 0, 2, S_NS, NULL);
+    weft_status status = fake_open(&tree, &site, 0, pes, S_NS, NULL);
     if (status == WEFT_OK) {
         status = wefti_tree_allgather(&tree, mine, all, bytes, wefti_os_now_ns() + wait_ns);
         wefti_tree_close(&tree);
@@ -34,6 +34,11 @@ static void exchange_as_root(size_t bytes, uint64_t wait_ns, weft_status wanted)
     if (status != wanted) {
         weft_sim_fail("there was %s: %s", weft_status_name(status), weft_last_error());
     }
+}
+
+static void exchange_as_root(size_t bytes, uint64_t wait_ns, weft_status wanted)
+{
+    exchange_as_root_of(2, bytes, wait_ns, wanted);
 }
 
 /* ---- a question about a step that is over ---- */
@@ -121,6 +126,48 @@ static void test_question_ends_with_its_step(void **state)
 {
     (void)state;
     fake_run(2, ask_and_go_on);
+}
+
+/* ---- a question, and a word of another child ---- */
+
+#define BOTH_JOINED_NS (300 * MS_NS)
+
+/* PE 0 reads both at one look: what the second child says does not make it forget that the first one has asked. */
+static void ask_beside_another(void *argument)
+{
+    static unsigned char mine[8];
+    static unsigned char all[24];
+    const int pe = weft_sim_pe();
+    wefti_tree_site site = fake_site();
+    wefti_link link;
+    (void)argument;
+    fake_calm(ROOM);
+    if (pe == 0) {
+        exchange_as_root_of(3, sizeof mine, 2 * S_NS, WEFT_OK);
+        return;
+    }
+    fake_join(&site, pe, 3, &link);
+    wefti_link_expect(&link, WEFTI_FRAME_RESULT, SEQUENCE, all, sizeof all);
+    fake_sleep_until(BOTH_JOINED_NS);
+    if (pe == 1) {
+        weft_sim_stall(0, 20 * MS_NS);
+        fake_send(&link, WEFTI_FRAME_EXPIRED, SEQUENCE, NULL, 0);
+    } else {
+        weft_sim_sleep_ns(5 * MS_NS);
+        fake_send(&link, WEFTI_FRAME_ALIVE, 0, NULL, 0);
+        if (fake_await(&link, S_NS / 2) != WEFTI_LINK_FRAME || link.in.type != WEFTI_FRAME_EXPIRED) {
+            weft_sim_fail("PE 0 does not ask for whom others wait");
+        }
+    }
+    fake_send(&link, WEFTI_FRAME_GATHER, SEQUENCE, mine, sizeof mine);
+    await_result(&link);
+    wefti_link_fini(&link);
+}
+
+static void test_question_beside_a_word(void **state)
+{
+    (void)state;
+    fake_run(3, ask_beside_another);
 }
 
 /* ---- a contribution to a step that is over ---- */
@@ -216,6 +263,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_question_of_another_step),
         cmocka_unit_test(test_question_ends_with_its_step),
+        cmocka_unit_test(test_question_beside_a_word),
         cmocka_unit_test(test_contribution_to_another_step),
         cmocka_unit_test(test_late_itself),
         cmocka_unit_test(test_stages_ask_anew),
