@@ -46,11 +46,17 @@ def parse():
 
 
 def check_edits(root, mutations):
-    """How many edits do not fit the source; each is told."""
+    """How many edits do not fit the source, or make of it what another makes; each is told."""
     wrong = 0
+    made = {}
     for mutation in mutations:
         try:
-            edits.mutate(root, mutation)
+            if mutation.file.endswith(".h") and not {"through", "why"} & set(mutation.keys):
+                raise edits.Refused(f"{mutation.name}: a header needs a line 'through SOURCES', which include it")
+            text = " ".join(re.sub(r"\(void\)\w+;", "", edits.mutate(root, mutation)).split())
+            other = made.setdefault((mutation.file, text), mutation.name)
+            if other != mutation.name:
+                raise edits.Refused(f"{mutation.name} is the same mistake as {other}")
         except edits.Refused as error:
             print(error)
             wrong += 1
@@ -142,14 +148,19 @@ def main():
     mutations = draw([m for m in mutations if "cases" in m.keys or ("test" in m.keys and not asked.count)], asked)
     programs = Programs(asked.root, asked.build)
     by_file = collections.Counter()
+    missed = []
     with concurrent.futures.ThreadPoolExecutor(max_workers=asked.jobs) as pool:
         results = pool.map(lambda mutation: judge(programs, mutation, asked), mutations)
         for mutation, (found, text) in zip(mutations, results):
             by_file[mutation.file] += 1
-            wrong += not found
-            print(f"{mutation.name} ({mutation.file}): {mutation.what}: {text[:160] if found else text}", flush=True)
-    print(f"{len(mutations) - wrong} of {len(mutations)} found, in {len(by_file)} files")
-    return 1 if wrong else 0
+            line = f"{mutation.name} ({mutation.file}): {mutation.what}: {text[:160] if found else text}"
+            print(line, flush=True)
+            if not found:
+                missed.append(line)
+    print(f"{len(mutations) - len(missed)} of {len(mutations)} found, in {len(by_file)} files")
+    if missed:
+        print("not found:", *missed, sep="\n")
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":
