@@ -2,12 +2,18 @@
 # at run time and no runtime library is linked. `gpu_programs` builds what runs on a GPU machine, into the folder gpu/:
 #   tests/gpu/NAME.cu      gpu/test_NAME
 #
-# Nothing is written for 10.0 alone, so its code is made of what 9.0 has, which is compiled once for both.
+# Nothing is written for 10.0 alone, so its code is made of what 9.0 has, which is compiled once for both. To assemble
+# takes two thirds of the compiler's time.
+set(weft_tool_architectures -gencode arch=compute_90,code=sm_90 -gencode arch=compute_80,code=compute_80)
 set(weft_nvcc_architectures
     -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_80,code=compute_80)
 set(weft_ep_nvcc_architectures # expert parallelism: sm_90 and later
     -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90)
-if(WEFT_CUDA_SM100)
+if(NOT WEFT_CUDA_ASSEMBLE)
+    set(weft_tool_architectures -gencode arch=compute_80,code=compute_80)
+    set(weft_nvcc_architectures -gencode arch=compute_80,code=compute_80 -gencode arch=compute_90,code=compute_90)
+    set(weft_ep_nvcc_architectures -gencode arch=compute_90,code=compute_90)
+elseif(WEFT_CUDA_SM100)
     list(APPEND weft_nvcc_architectures -gencode arch=compute_90,code=sm_100)
     list(APPEND weft_ep_nvcc_architectures -gencode arch=compute_90,code=sm_100)
 else()
@@ -95,7 +101,7 @@ set(weft_tool_kernels ${PROJECT_SOURCE_DIR}/src/tools/lib/kernels.cu)
 set(weft_tool_kernel_sources ${weft_tool_kernels} ${PROJECT_SOURCE_DIR}/src/tools/lib/kernels.h ${weft_device_headers})
 set(weft_tool_fatbin ${PROJECT_BINARY_DIR}/tool_kernels.fatbin)
 weft_add_fatbin(${weft_tool_fatbin} ${weft_tool_kernels}
-    "-gencode;arch=compute_90,code=sm_90;-gencode;arch=compute_80,code=compute_80" ${weft_tool_kernel_sources})
+    "${weft_tool_architectures}" ${weft_tool_kernel_sources})
 add_custom_target(weft_tool_fatbin_made DEPENDS ${weft_tool_fatbin})
 
 target_sources(weft_objects PRIVATE ${weft_cuda_sources})

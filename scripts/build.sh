@@ -1,5 +1,6 @@
 #!/bin/sh
 # Configure and build a preset, quietly unless something goes wrong; then every error is shown, not the first alone.
+# WEFT_CUDA_ASSEMBLE=OFF in the environment: kernels are left to a GPU's driver to assemble.
 # Usage: build.sh PRESET [TARGET...]
 set -eu
 cd "$(dirname "$0")/.."
@@ -8,7 +9,7 @@ shift
 mkdir -p "build/$preset"
 log=build/$preset/build.log
 
-if ! cmake --preset "$preset" >"$log" 2>&1; then
+if ! cmake --preset "$preset" -DWEFT_CUDA_ASSEMBLE="${WEFT_CUDA_ASSEMBLE:-ON}" >"$log" 2>&1; then
     cat "$log" >&2
     echo "cannot configure $preset" >&2
     exit 1

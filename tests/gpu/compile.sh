@@ -1,9 +1,9 @@
 #!/bin/sh
 # Goal: without a GPU, the kernels compile for every architecture, the PTX of the device calls has the orders promised,
 # and the library's kernels, which are launched early, wait before they touch memory; in those of expert parallelism a
-# warp meets between one lane's acquire and what the others read by it. Method: nvcc; then read the PTX, kernel by
-# kernel; that of the library's kernels as the build has left it beside the fat binaries. What is assembled is not
-# optimised, which the builds of the library are.
+# warp meets between one lane's acquire and what the others read by it, and some of each kind are assembled. Method:
+# nvcc; then read the PTX, kernel by kernel; that of the library's kernels as the build has left it beside the fat
+# binaries. What is assembled is not optimised, which the builds of the library are.
 # Usage: compile.sh NVCC calls|programs ROOT
 #        compile.sh NVCC early|ep ROOT FATBIN...
 # Exit 77: no nvcc, or a build without GPUs or with sanitizers, which compiles no kernels.
@@ -60,6 +60,10 @@ early)
     python3 "$root/tests/gpu/ptx_early.py" "$folder/kernels.ptx"
     ;;
 ep)
+    # Between them they have all that is written in PTX, and most of what the others are made of.
+    for kernels in throughput/dispatch_expert_quantised low_latency/combine many/combine; do
+        "$nvcc" -arch=sm_90 $strict $quick -cubin "$root/src/cuda/ep/$kernels.cu" -o "$folder/kernels.cubin"
+    done
     kept_ptx "$@" >"$folder/ep.ptx"
     python3 "$root/tests/gpu/ptx_votes.py" "$folder/ep.ptx" 50
     # And it would find one that does not.
