@@ -4,7 +4,7 @@
 # The asan preset, which is UndefinedBehaviorSanitizer too, also counts which lines of src/ run, in the tests of tools
 # too. The simulator is not run under ThreadSanitizer: its PEs are coroutines of one thread. The last line is
 # "N passed, N failed, N skipped" over all presets. Fails when a test fails, a build fails or none ran.
-# While a preset is tested the next is built, with what its tests leave of the processors.
+# While a preset is tested those after it are built, with what its tests leave of the processors.
 # Usage: test.sh [PRESET...]   (default: release asan tsan aarch64; "debug" is known as well, and "host", which leaves
 #                              out GPUs and what is slow)
 set -u
@@ -24,7 +24,7 @@ exec 3>&1 # for progress, whatever the output of a command goes to
 # writes, if it writes one.
 show_progress()
 {
-    while sleep 15 >/dev/null 2>&1; do
+    while sleep 15 >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do # also when this script was killed
         done_of=$(grep -aoE '^ *\[?[0-9]+/[0-9]+' "$2" 2>/dev/null | tail -n 1 | tr -d ' [')
         echo "== $1: ${done_of:-still going on}${done_of:+ done}" >&3
     done
@@ -60,13 +60,28 @@ build_preset()
     "$@" scripts/build.sh "$built" $targets
 }
 
-# Usage: begin_build PRESET [COMMAND-BEFORE...]; what it says goes to build/PRESET/said.
-begin_build()
+# Usage: build_all PRESET...; one after another while this script runs, the first with all processors. What each says
+# goes to build/PRESET/said, and then its status to build/PRESET/built.
+build_all()
 {
-    [ -n "$1" ] || return 0
-    mkdir -p "build/$1"
-    build_preset "$@" >"build/$1/said" 2>&1 &
-    building=$!
+    priority=
+    for one; do
+        kill -0 $$ 2>/dev/null || return
+        # shellcheck disable=SC2086 # words
+        build_preset "$one" $priority >"build/$one/said" 2>&1
+        echo $? >"build/$one/built"
+        priority='nice -n 10'
+    done
+}
+
+# Usage: wait_for_build PRESET; its status is that of the build.
+wait_for_build()
+{
+    while [ ! -s "build/$1/built" ] && kill -0 "$building" 2>/dev/null; do
+        sleep 0.2
+    done
+    [ -s "build/$1/built" ] || return 1
+    return "$(cat "build/$1/built")"
 }
 
 # Usage: run_tests PRESET LOG REPORT
@@ -95,21 +110,20 @@ run_tests()
         --output-on-failure --no-tests=error --output-junit "$3" >"$2" 2>&1
 }
 
-# The one after $1 in the list.
-next_of()
-{
-    echo "$presets" | tr ' ' '\n' | grep -A 1 -x -- "$1" | sed -n 2p
-}
-
-begin_build "${presets%% *}"
+for preset in $presets; do
+    mkdir -p "build/$preset"
+    rm -f "build/$preset/built"
+done
+# shellcheck disable=SC2086 # words
+build_all $presets &
+building=$!
 for preset in $presets; do
     start=$(date +%s)
     report=$PWD/build/$preset/tests.xml
     rm -f "$report"
     echo "== $preset: build"
-    with_progress "$preset: build" "build/$preset/build.log" wait "$building"
+    with_progress "$preset: build" "build/$preset/build.log" wait_for_build "$preset"
     code=$?
-    begin_build "$(next_of "$preset")" nice
     if [ $code = 77 ]; then
         echo "== $preset: SKIPPED: $(cat "build/$preset/said")"
         results="$results $preset=-:77"
