@@ -21,19 +21,19 @@ CLEARLY_ABOVE = 92  # coverage differs a little from run to run
 
 
 def read_object(note):
-    """What gcov says of one object: (file, line, count) of each line, and whether its counts are broken: those of a
-    process that was killed while it wrote them are cut short, and all that ran later leave them so. Paths may be
-    relative to where the compiler ran."""
+    """What gcov says of one object: of each file its path and (line, count) of each line; and whether its counts are
+    broken: those of a process that was killed while it wrote them are cut short, and all that ran later leave them so.
+    Paths may be relative to where the compiler ran."""
     command = ["gcov", "--json-format", "--stdout", note.name]
     said = subprocess.run(command, cwd=note.parent, capture_output=True, text=True, env=os.environ | {"LC_ALL": "C"})
-    lines = []
+    files = []
     for document in map(json.loads, filter(None, said.stdout.splitlines())):
         for file in document["files"]:
             path = pathlib.Path(document["current_working_directory"], file["file"]).resolve()
-            lines += [(path, line["line_number"], line["count"]) for line in file["lines"]]
-    if said.returncode != 0 and not lines:
+            files.append((path, [(line["line_number"], line["count"]) for line in file["lines"]]))
+    if said.returncode != 0 and not any(lines for _, lines in files):
         raise RuntimeError(f"{note}: gcov tells nothing of it: {said.stderr.strip()}")
-    return lines, said.returncode != 0 or "mismatch" in said.stderr
+    return files, said.returncode != 0 or "mismatch" in said.stderr
 
 
 def read_counts(root, build):
@@ -43,14 +43,17 @@ def read_counts(root, build):
     broken = set()
     notes = sorted(build.rglob("*.gcno"))
     with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
-        for note, (lines, is_broken) in zip(notes, pool.map(read_object, notes)):
+        for note, (files, is_broken) in zip(notes, pool.map(read_object, notes)):
             if is_broken:
                 print(f"{note}: its counts are broken, as a process was killed that wrote them", file=sys.stderr)
-            for path, line, count in lines:
-                if path.is_relative_to(source) and path.exists():
-                    counts[str(path.relative_to(root))][line] += count
-                    if is_broken:
-                        broken.add(str(path.relative_to(root)))
+            for path, lines in files:
+                if not path.is_relative_to(source) or not path.exists():
+                    continue
+                name = str(path.relative_to(root))
+                for line, count in lines:
+                    counts[name][line] += count
+                if is_broken:
+                    broken.add(name)
     return counts, broken
 
 
