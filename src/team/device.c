@@ -25,7 +25,7 @@ wefti_records wefti_team_device_records(const weft_team *team)
     };
 }
 
-void wefti_team_device_give(weft_team *team)
+void wefti_team_device_give_sms(weft_team *team)
 {
     if (team->stream_sms > 0) {
         team->world->device->ops->budget->give(team->world->device, team->stream_sms);

@@ -532,7 +532,7 @@ static weft_status destroy(weft_team *team, const char *call)
         }
     }
     /* The area of a dead team stays taken: a late peer may still write there. */
-    wefti_team_device_give(team);
+    wefti_team_device_give_sms(team);
     record_retire(team);
     return status;
 }

@@ -144,20 +144,24 @@ void wefti_offset_refuse(const weft_team *team, const wefti_records *records, ui
 
 /* ---- retry.c ---- */
 
-/* A call that may have to try again. */
+/* A call of a team that may have to try again. */
 typedef struct wefti_retry {
-    struct wefti_retry *next;
-    uintptr_t place; /* of its team's area */
-    int entered;
+    struct wefti_retry *next; /* in the world's list of those that try again */
+    uintptr_t place; /* address of the team's area: of those in the list the call with the lowest goes first */
+    int entered; /* it is in the list */
 } wefti_retry;
 
-void wefti_retry_enter(weft_world *world, wefti_retry *retry); /* it tries again */
-void wefti_retry_leave(weft_world *world, wefti_retry *retry); /* safe before it entered */
+/* The call has to try again: put it into the list, if it is not there. */
+void wefti_retry_enter(weft_world *world, wefti_retry *retry);
+/* Take it out, if it is there. */
+void wefti_retry_leave(weft_world *world, wefti_retry *retry);
+/* Whether it is in the list and another call goes first, so that it must not try now. */
 int wefti_retry_must_pass(weft_world *world, const wefti_retry *retry);
 
-/* Have the devices of all members for one call that changes what PEs map of each other: no other team's call has one of
- * them meanwhile. Collective; on failure none is had. Then give this PE's back. */
+/* Take the devices of all members for one call that changes what PEs map of each other, so that no other team's call
+ * has one of them meanwhile. Collective; on failure none is taken. */
 weft_status wefti_team_device_take(weft_team *team, const char *call);
+/* Let other calls take this PE's device again. */
 void wefti_team_device_give_back(weft_team *team);
 
 /* ---- device.c ---- */
@@ -167,6 +171,6 @@ wefti_records wefti_team_device_records(const weft_team *team);
 /* A team ends: what it has in device memory can be reused. All members have agreed that it does. */
 void wefti_team_device_forget(weft_team *team);
 /* A team ends, dead or not: nothing of it will be launched any more, so its claim of multiprocessors goes back. */
-void wefti_team_device_give(weft_team *team);
+void wefti_team_device_give_sms(weft_team *team);
 
 #endif

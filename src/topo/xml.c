@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "topo/machine.h"
 
-/* Of what machines have, many times as many. */
+/* The most that is read of a file: many times what real machines have. */
 #define ELEMENTS_MAX (1 << 20)
 #define ATTRIBUTES_MAX (1 << 22)
 
