@@ -1,5 +1,5 @@
 #!/bin/sh
-# Read the tree: format, layers, columns, words, subjects of commits, and marks that must not be left behind.
+# Read the tree: format, layers, columns, words, dead names, subjects of commits, and marks not to be left behind.
 set -eu
 cd "$(dirname "$0")/.."
 failed=0
@@ -37,6 +37,9 @@ fi
 
 echo "words"
 python3 tests/lint/words.py . || failed=1
+
+echo "dead names"
+python3 tests/lint/dead.py . || failed=1
 
 echo "commits"
 python3 tests/lint/commits.py . || failed=1
