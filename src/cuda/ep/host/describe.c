@@ -97,3 +97,13 @@ void wefti_cuda_ep_describe(char bytes[WEFTI_CUDA_EP_CALL_BYTES], uint64_t signa
                           (fields.hidden & WEFTI_CUDA_EP_BY_POSITION) != 0 ? ", of positions" : ", of destinations");
     }
 }
+
+const char *wefti_cuda_ep_describe_nobody(const weft_ep *ep)
+{
+    const int has_fault = weft_world_fault(ep->world, NULL) != WEFT_OK;
+    return has_fault ? "; this PE's kernels have latched a fault (weft_world_fault)"
+           : ep->dead == WEFT_ERR_TIMEOUT
+               ? "; blocks of this rank's own did not come within two deadlines: other kernels had its multiprocessors "
+                 "(weft_ep_plan.sms, weft_device_sms_take). weft_ep_mask of any rank, as it is, goes on"
+               : "";
+}

@@ -1,4 +1,5 @@
-/* cuda/ep/host/describe.h: the words for a call of expert parallelism on GPUs, by what its call header compares. */
+/* cuda/ep/host/describe.h: the words for a call of expert parallelism on GPUs, by what its call header compares,
+ * and for a failure. */
 #ifndef WEFTI_CUDA_EP_HOST_DESCRIBE_H
 #define WEFTI_CUDA_EP_HOST_DESCRIBE_H
 
@@ -6,6 +7,7 @@
 
 #include "cuda/ep/abi.h"
 #include "cuda/ep/signal.h"
+#include "weft_ep.h"
 
 #define WEFTI_CUDA_EP_CALL_BYTES 280
 
@@ -18,5 +20,8 @@
 /* The text of a call in a group of `ranks`, by its signature and its WEFTI_CUDA_EP_ROUTE. Where either differs, so do
  * the texts. */
 void wefti_cuda_ep_describe(char text[WEFTI_CUDA_EP_CALL_BYTES], uint64_t signature, uint32_t route, int ranks);
+
+/* What the failure of a group (weft_ep.dead) says where no rank was waited for in vain. */
+const char *wefti_cuda_ep_describe_nobody(const weft_ep *ep);
 
 #endif

@@ -1,6 +1,7 @@
 /* cuda/ep/host/domains_status.c: what kernels of a group of several domains have found out. */
 #include <stdio.h>
 
+#include "cuda/ep/host/describe.h"
 #include "cuda/ep/host/domains.h"
 #include "ep/check.h"
 
@@ -46,6 +47,6 @@ weft_status wefti_ep_between_status(weft_ep *ep, const char *call)
     return wefti_error(ep->dead, "%s: a call of the group failed on the GPU%s%s", call,
                        at > 0                          ? "; it waited in vain for rank"
                        : ep->dead == WEFT_ERR_MISMATCH ? ": ranks of other domains made another; " WEFTI_EP_SAME_CALLS
-                                                       : "",
+                                                       : wefti_cuda_ep_describe_nobody(ep),
                        ranks);
 }

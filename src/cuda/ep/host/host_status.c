@@ -20,17 +20,6 @@ static weft_status report_mismatch(const weft_ep *ep, const uint64_t *told, uint
                        call, (unsigned)(uint32_t)mismatch / 2, own, ep->rank, theirs, (int)(mismatch >> 32) - 1);
 }
 
-/* What a failure has to say if no rank was waited for in vain. */
-static const char *describe_nobody(const weft_ep *ep, weft_status status)
-{
-    const int has_fault = weft_world_fault(ep->world, NULL) != WEFT_OK;
-    return has_fault ? "; this PE's kernels have latched a fault (weft_world_fault)"
-           : status == WEFT_ERR_TIMEOUT
-               ? "; blocks of this rank's own did not come within two deadlines: other kernels had its multiprocessors "
-                 "(weft_ep_plan.sms, weft_device_sms_take). weft_ep_mask of any rank, as it is, goes on"
-               : "";
-}
-
 int wefti_cuda_ep_is_missing(const weft_ep *ep, int rank)
 {
     int is_one = 0;
@@ -55,7 +44,7 @@ static weft_status report_failure(weft_ep *ep, const uint64_t *told, uint64_t fa
     ep->dead = (weft_status) - (int)(uint32_t)failed;
     wefti_ep_close_halves(ep); /* whose recv cannot be called any more */
     return wefti_error(ep->dead, "%s: a call of the group failed on the GPU%s%s", call,
-                       at > 0 ? "; it waited in vain for rank" : describe_nobody(ep, ep->dead), ranks);
+                       at > 0 ? "; it waited in vain for rank" : wefti_cuda_ep_describe_nobody(ep), ranks);
 }
 
 static weft_status look(weft_ep *ep, int bank, const char *call)
