@@ -361,9 +361,9 @@ def as_bytes():
     small = deep_ep.Buffer(group, low_latency_mode=True, explicitly_destroy=True)
     for turn in range(3):
         tokens = (most - me + turn) % (most + 1)
-        generator = torch.Generator().manual_seed(10 * turn + me)
-        x = torch.randn(tokens, hidden, generator=generator).to(torch.float8_e4m3fn)
-        ids = torch.rand(tokens, experts, generator=generator).topk(2, 1).indices.to(torch.int32)
+        torch.manual_seed(10 * turn + me)
+        x = torch.randn(tokens, hidden).to(torch.float8_e4m3fn)
+        ids = torch.rand(tokens, experts).topk(2, 1).indices.to(torch.int32)
         weights = torch.tensor([0.5, 0.25]).repeat(tokens, 1)
         rows, count, handle, event, hook = buffer.low_latency_dispatch(x.view(torch.bfloat16), ids, most, experts, use_fp8=False)
         assert event.event is None and hook is None and rows.shape == (local, ranks * most, hidden // 2)
