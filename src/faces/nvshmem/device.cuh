@@ -171,21 +171,28 @@ WEFTI_DEVICE wefti_u64 wefti_nv_kept(wefti_u64 value)
     return value;
 }
 
+/* From memory that is not in a plain heap. What fails is latched, and gives 0. */
+WEFTI_DEVICE_SLOW wefti_u64 wefti_nv_g_slow(wefti_u64 source, wefti_u32 bytes, int pe)
+{
+    wefti_u64 bits = 0;
+    (void)wefti_dev_g_slow(&wefti_nv_world(), source, &bits, bytes, pe);
+    return bits;
+}
+
 /* By way of the multiprocessor's cache, as gets are: in a loop its answer takes little longer than two additions, so
- * that what depends on the PE alone is computed once. */
+ * that what depends on the PE alone is computed once, and the address beside the check, not behind it. */
 template <class T> WEFTI_DEVICE T wefti_nv_g(const T *source, int pe)
 {
     typedef typename wefti_access<sizeof(T)>::type word;
     const weft_dev &dev = wefti_nv_world();
     const wefti_u64 apart = wefti_nv_kept(wefti_dev_plain(dev, 0, pe));
     const wefti_u64 plain_bytes = wefti_dev_is_plain(dev, dev.heap, 0, pe) ? dev.plain_bytes : 0;
+    const wefti_u64 from = wefti_nv_kept((wefti_u64)source + apart);
     word bits;
     if (__builtin_expect((wefti_u64)source - dev.heap < plain_bytes, 1)) {
-        wefti_get_side::move(&bits, (const word *)((wefti_u64)source + apart));
+        wefti_get_side::move(&bits, (const word *)from);
     } else {
-        wefti_u64 other = 0; /* what fails is latched, and gives 0 */
-        (void)wefti_dev_g_slow(&dev, (wefti_u64)source, &other, sizeof(T), pe);
-        bits = (word)other;
+        bits = (word)wefti_nv_g_slow((wefti_u64)source, sizeof(T), pe);
     }
     T value;
     memcpy(&value, &bits, sizeof value);
