@@ -9,6 +9,15 @@
 #include "support/coll_ways.h"
 #include "weft/protocol/coll_layout.h"
 
+static int count_algorithms(wefti_collective collective)
+{
+    int places = 0;
+    while (wefti_algorithm_of(collective, places) != WEFTI_ALGORITHMS) {
+        places++;
+    }
+    return places;
+}
+
 /* For blocks as small as here the table chooses the same algorithm each time. So each run prefers one of each
  * collective, that is drawn, or none. */
 static void draw_algorithms(uint64_t seed, char *text)
@@ -16,7 +25,8 @@ static void draw_algorithms(uint64_t seed, char *text)
     size_t length = 0;
     *text = '\0';
     for (int c = 0; c < WEFTI_COLLECTIVES; c++) {
-        (void)coll_ways_add(text, &length, (wefti_collective)c, common_below(&seed, 4));
+        (void)coll_ways_add(text, &length, (wefti_collective)c,
+                            common_below(&seed, count_algorithms((wefti_collective)c) + 1));
     }
 }
 
