@@ -9,9 +9,9 @@
  *     combine        the results come back and are added up, token by token; collective
  *
  * or, with weft_ep_route_choose, the update is part of the next dispatch. Both moves have halves, for overlap, and
- * backwards, for training. A whole program: examples/moe_least.c. This header includes what it needs beside: weft_ep.h
- * alone has weft_world_create, weft_world_pe, weft_world_pes, weft_team_world and weft_last_error. Its calls, with what
- * is set at least:
+ * backwards, for training. Whole programs: examples/moe_least.c and, with a K of 2, moe_minimal.c. This header
+ * includes what it needs beside: weft_ep.h alone has weft_world_create, weft_world_pe, weft_world_pes, weft_team_world
+ * and weft_last_error. Its calls, with what is set at least:
  *
  *     weft_ep_create         on weft_team_world(world); config: experts, tokens_max, topk_max, row_bytes_max
  *     weft_ep_route_create   plan: topk; with K over 1 mostly also layout, WEFT_EP_EXPERT_MAJOR: a row for each choice.
@@ -43,7 +43,8 @@
  * the map alone, wherever the ranks run. In a group of one domain there is no rounding between.
  *
  * Ranks that make different calls, or the same with another plan, route, type, width or flags, all get
- * WEFT_ERR_MISMATCH, which names a rank and both calls; the group stays usable.
+ * WEFT_ERR_MISMATCH, which names a rank and both calls; the group stays usable (not of several domains on GPUs). How
+ * the text is read: docs/failures.md.
  *
  * Deadline: as all blocking calls. After WEFT_ERR_TIMEOUT, which names the ranks that did not come, the group's calls
  * return that status until weft_ep_mask is called for a rank that it names, or the group is destroyed. On GPUs it names
@@ -347,8 +348,8 @@ WEFT_API weft_status weft_ep_mask(weft_ep *ep, int rank, int alive) WEFT_MUST_CH
 WEFT_API weft_status weft_ep_mask_query(const weft_ep *ep, unsigned char *masked, int *count) WEFT_MUST_CHECK;
 
 /* What the group's next collective call would return because of an earlier one that failed, without a text; WEFT_OK
- * while calls can be made. On GPUs a call fails when its stream comes to it, so that a poll tells what no call has yet.
- * Waits for nothing. On GPUs any thread. */
+ * while calls can be made: a mismatch, after which they can, is not told. On GPUs a call fails when its stream comes to
+ * it, so that a poll tells what no call has yet. Waits for nothing. On GPUs any thread. */
 WEFT_API weft_status weft_ep_failure(const weft_ep *ep) WEFT_MUST_CHECK;
 
 /* The masked ranks as bits: ceil(R / 64) words, bit r % 64 of word r / 64 set while rank r is masked. They live as long
