@@ -13,6 +13,7 @@
 
 #include "os/os.h"
 #include "os/socket.h"
+#include "testing/sim/socket.h"
 #include "weft_sim.h"
 
 #define BYTES 3000
@@ -232,6 +233,61 @@ static void test_cuts_show_on_both_ends(void **state)
     }
 }
 
+/* PE 1 comes to the listener that it is shown. */
+static void meet_visitor(int is_foreign)
+{
+    struct sockaddr_storage address;
+    if (weft_sim_pe() == 0) {
+        const int listener = listen_here();
+        const int accepted = accept_here(listener);
+        unsigned user;
+        if (wefti_os_socket_is_own_user(accepted, &user) != !is_foreign) {
+            weft_sim_fail("another user is taken for this one, or this for another");
+        }
+        wefti_os_socket_close(accepted);
+        wefti_os_socket_close(listener);
+        return;
+    }
+    socklen_t bytes;
+    while ((bytes = wefti_sim_socket_find(&address)) == 0) {
+        wefti_os_sleep_ns(10000);
+    }
+    const int descriptor = wefti_os_socket_open(address.ss_family);
+    if (is_foreign) {
+        wefti_sim_socket_disguise(descriptor);
+    }
+    while (wefti_os_socket_connect(descriptor, (const struct sockaddr *)&address, bytes) != 0) {
+        if (errno != EAGAIN) {
+            weft_sim_fail("cannot connect: %s", strerror(errno));
+        }
+        wefti_os_sleep_ns(10000);
+    }
+    unsigned char byte;
+    (void)receive_all(descriptor, &byte, 1);
+    wefti_os_socket_close(descriptor);
+}
+
+static void be_visited(void *argument)
+{
+    (void)argument;
+    meet_visitor(0);
+}
+
+static void be_visited_by_another_user(void *argument)
+{
+    (void)argument;
+    meet_visitor(1);
+}
+
+static void test_visitors_have_a_user(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        (void)run(seed, 2, be_visited, WEFT_OK);
+        (void)run(seed, 2, be_visited_by_another_user, WEFT_OK);
+    }
+}
+
 static void forget(void *argument)
 {
     (void)argument;
@@ -283,6 +339,7 @@ int main(void)
         cmocka_unit_test(test_equal_seeds_give_equal_runs),
         cmocka_unit_test(test_the_dead_hang_up),
         cmocka_unit_test(test_cuts_show_on_both_ends),
+        cmocka_unit_test(test_visitors_have_a_user),
         cmocka_unit_test(test_misuse_is_told),
         cmocka_unit_test(test_names_are_taken_once),
     };
