@@ -64,8 +64,11 @@ static inline wefti_waiter wefti_team_waiter(weft_team *team, const char *call)
 /* Write to the log which members' epoch words are behind. */
 void wefti_team_warn(const weft_team *team, const char *call, const uint64_t *epoch_word, uint64_t epoch);
 
-/* Whether a member is gone without having done its part of what `epoch_word` and `epoch` count. */
-int wefti_team_is_hopeless(const weft_team *team, const uint64_t *epoch_word, uint64_t epoch);
+/* wefti_waiter.is_hopeless. NONE: a member is gone without having done its part of what `epoch_word` and `epoch` count.
+ * SHORT: one may be, whose part has come by the next look, if it did any. */
+typedef enum wefti_hope { WEFTI_HOPE_GOOD = 0, WEFTI_HOPE_NONE = 1, WEFTI_HOPE_SHORT = 2 } wefti_hope;
+
+wefti_hope wefti_team_hope(const weft_team *team, const uint64_t *epoch_word, uint64_t epoch);
 
 /* wefti_waiter_pause, which warns once with the members' names, and looks for members that are gone. */
 static inline weft_status wefti_team_pause(weft_team *team, wefti_waiter *waiter, const void *address,
@@ -78,7 +81,9 @@ static inline weft_status wefti_team_pause(weft_team *team, wefti_waiter *waiter
     }
     if (WEFTI_UNLIKELY(waiter->must_look != 0)) {
         waiter->must_look = 0;
-        waiter->is_hopeless = (uint32_t)wefti_team_is_hopeless(team, epoch_word, epoch);
+        const wefti_hope hope = wefti_team_hope(team, epoch_word, epoch);
+        waiter->is_hopeless =
+            hope == WEFTI_HOPE_SHORT && waiter->is_hopeless == WEFTI_HOPE_SHORT ? WEFTI_HOPE_NONE : hope;
     }
     return status;
 }

@@ -70,7 +70,7 @@ weft_status wefti_waiter_pause_slow(wefti_waiter *waiter, const void *address)
         }
         return WEFT_OK;
     }
-    if (waited >= world->deadline_ns || waiter->is_hopeless) {
+    if (waited >= world->deadline_ns || waiter->is_hopeless == 1) {
         WEFTI_COUNT(world, waits_expired, 1);
         *wefti_thread_is_hopeless() = waited < world->deadline_ns;
         return WEFT_ERR_TIMEOUT;

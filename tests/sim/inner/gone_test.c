@@ -235,6 +235,41 @@ static void test_who_is_late_is_waited_for(void **state)
     run(SEEDS_OF_WAITS, 3, 2, 1, leave_before_the_late);
 }
 
+/* ---- who leaves without its part ---- */
+
+/* PE 1, of PE 0's node, does its part of a sync and ends. PE 2, of another, has met that and leaves, so that nobody can
+ * ask it any more how far it came; PE 0 waits for it. */
+static void leave_without_a_part(void *argument)
+{
+    begun_ns = 0;
+    weft_world *world = begin(WEFT_FOREVER);
+    weft_team *team = weft_team_world(world);
+    const uint64_t epoch = wefti_ld64(&team->epochs->sync, WEFTI_RELAXED) + 1;
+    (void)argument;
+    turn++;
+    await_turn(3);
+    if (weft_sim_pe() == 1) {
+        wefti_st64(&team->epochs->sync, epoch, WEFTI_RELEASE);
+        MUST(wefti_world_flag(world, wefti_team_sync_flag(team->area, 0), epoch, 2));
+        MUST(wefti_world_flag(world, wefti_team_sync_flag(team->area, 1), epoch, 0));
+        turn++;
+        begun_ns = weft_sim_now_ns();
+        weft_sim_kill(1);
+    }
+    if (weft_sim_pe() == 2) {
+        await_turn(4);
+    } else {
+        expect(weft_sync(world), WEFT_ERR_PEER, "a sync that one has left without its part");
+    }
+    MUST(weft_world_destroy(world));
+}
+
+static void test_who_leaves_without_its_part_is_told_of(void **state)
+{
+    (void)state;
+    run(SEEDS_OF_WAITS, 3, 2, 1, leave_without_a_part);
+}
+
 /* ---- who asks something of who stands still ---- */
 
 #define STANDS_NS (900 * MS_NS)
@@ -442,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_who_leaves_tells_of_those_that_end),
         cmocka_unit_test(test_who_was_silent_is_not_believed),
         cmocka_unit_test(test_who_is_late_is_waited_for),
+        cmocka_unit_test(test_who_leaves_without_its_part_is_told_of),
         cmocka_unit_test(test_an_abort_ends_what_is_asked_of_who_stands_still),
         cmocka_unit_test(test_who_is_in_another_call_is_told_of),
         cmocka_unit_test(test_who_cannot_be_asked_has_gone_on),
