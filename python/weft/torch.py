@@ -44,6 +44,11 @@ def _stream(tensor):
     return torch.cuda.current_stream(tensor.device).cuda_stream if _raw_stream is None else _raw_stream(tensor.get_device())
 
 
+def _is_captured(stream):
+    """Whether a graph takes the current stream's calls, of its address: that of the default stream, 0, cannot be captured."""
+    return bool(stream) and torch.cuda.is_current_stream_capturing()
+
+
 # ---- routings ----
 
 _HEADER = 64  # bytes before a route's memory; the first eight are what the tensor of a routing shows: its number
@@ -187,10 +192,10 @@ _ID_TYPES = {torch.int32: 0, torch.int64: 1}
 def _route(step, ids, weights, is_numbered=False):
     """Agree on a routing, and wait for its counts: (the tensor that stands for it, N)."""
     stream = _stream(ids)
-    if stream is not None and torch.cuda.is_current_stream_capturing():
+    if _is_captured(stream):
         raise RuntimeError("weft.torch: the number of rows is told to the host, which a captured graph cannot wait for: give dispatch "
                            "a capacity, or dispatch outside of the capture")
-    routing = step._routing_for(ids.device, stream)
+    routing = step._routing_for(ids, stream)
     routing.is_padded = False
     shown = step._shown(routing, is_numbered)
     route, ids, weights = routing.route, ids.contiguous(), weights.contiguous()
@@ -231,7 +236,7 @@ def _dispatch(step, x, ids, weights, capacity, is_numbered=False):
     """A dispatch that agrees on its routing on its way."""
     x, ids, weights = x.contiguous(), ids.contiguous(), weights.contiguous()
     stream = _stream(x)
-    routing = step._routing_for(x.device, stream)
+    routing = step._routing_for(x, "captured" if _is_captured(stream) else stream)
     shown = step._shown(routing, is_numbered)
     return *_dispatch_on(step, routing, x, ids, weights, capacity), shown
 
@@ -506,15 +511,15 @@ class Step:
         self._made = []  # all
         _steps[self.number] = self
 
-    def _routing_for(self, device, stream):
-        """A routing that nobody uses; of a GPU one whose last calls were on this stream. One of a captured graph stays its."""
-        is_captured = stream is not None and torch.cuda.is_current_stream_capturing()
-        if not is_captured:
+    def _routing_for(self, tensor, stream):
+        """A routing that nobody uses, where the tensor lies; of a GPU one whose last calls were on this stream. One of a captured
+        graph, whose stream is "captured", stays its."""
+        if stream != "captured":
             for i, routing in enumerate(self._idle):
                 if routing.stream == stream and routing.route._handle:
                     del self._idle[i]
                     return routing
-        made = _Routing(self, device, "captured" if is_captured else stream)
+        made = _Routing(self, tensor.device, stream)
         self._made.append(made)
         return made
 
