@@ -197,11 +197,15 @@ def _route(step, ids, weights, is_numbered=False):
                            "a capacity, or dispatch outside of the capture")
     routing = step._routing_for(ids, stream)
     routing.is_padded = False
-    shown = step._shown(routing, is_numbered)
-    route, ids, weights = routing.route, ids.contiguous(), weights.contiguous()
-    choices = _check_choices(step, ids, weights)
-    route.tokens = choices[0]
-    _weft.route_update(route._handle, *choices, stream or 0)
+    try:
+        route, ids, weights = routing.route, ids.contiguous(), weights.contiguous()
+        choices = _check_choices(step, ids, weights)
+        route.tokens = choices[0]
+        _weft.route_update(route._handle, *choices, stream or 0)
+    except BaseException:
+        step._idle.append(routing)
+        raise
+    shown = step._shown(routing, is_numbered)  # while a GPU's ranks agree
     counts = _weft.route_query(route._handle, stream or 0)
     if counts[5] != 0:
         _check(step, ep.Counts(*counts))
