@@ -504,6 +504,7 @@ CALL(combine, 3 + 2 * ROWS_WORDS + 8, combine(a))
 CALL(combine_recv, 2, weft_ep_combine_recv(POINTER(a[0]), POINTER(a[1])))
 
 #include "_slots.h"
+#include "_steps.h"
 
 /* dispatch_bwd(route, stream, grad_received, grad_in, grad_weights_received, grad_weights) */
 static weft_status dispatch_bwd(const uint64_t *a)
@@ -628,6 +629,10 @@ static PyMethodDef methods[] = {
     METHOD(slots_dispatch),
     METHOD(slots_results),
     METHOD(slots_combine),
+    METHOD(steps_route),
+    METHOD(steps_width),
+    METHOD(steps_move),
+    METHOD(steps_combine),
     METHOD(combine),
     METHOD(combine_recv),
     METHOD(dispatch_bwd),

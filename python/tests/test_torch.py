@@ -95,8 +95,10 @@ def refused():
         step = other
         with pytest.raises(ValueError, match="no experts"):
             step.dispatch(x, ids + world.pes, weights)
+        used = len(step._made) - len(step._idle)
         with pytest.raises(TypeError, match="int16"):
             step.dispatch(x, ids.to(torch.int16), weights)
+        assert len(step._made) - len(step._idle) == used  # what the call would have used
         for capacity in (None, 8):
             with pytest.raises(ValueError, match="3"):  # fewer tokens than choices
                 step.dispatch(x[:3], ids, weights, capacity)
@@ -107,6 +109,28 @@ def refused():
                 with pytest.raises(ValueError, match="tokens"):
                     torch.ops.weft.combine(rows, step.routing, step.order, step.number, tokens)
             assert torch.equal(step.combine(rows), x)
+        group.close()
+
+
+def otherwise():
+    """Tensors that the extension leaves to torch, which do not lie row after row or are Parameters, give the same."""
+    import weft
+    from weft import ep
+    from weft.torch import Step
+
+    with weft.World() as world:
+        group = ep.Group(world, experts=2 * world.pes, tokens_max=8, topk_max=2, row_bytes_max=4 * HIDDEN)
+        step = Step(group, 2)
+        torch.manual_seed(world.pe)
+        x, ids, weights = torch.randn(8, HIDDEN), torch.argsort(torch.rand(8, 2 * world.pes), 1)[:, :2].contiguous(), torch.rand(8, 2)
+        results = []
+        for turned, made in ((lambda one: one, torch.Tensor.detach), (lambda one: one.t().contiguous().t(), torch.Tensor.detach),
+                             (lambda one: one, torch.nn.Parameter)):
+            rows, row_weights, experts = step.dispatch(made(turned(x)), turned(ids), turned(weights))
+            scaled = made((rows * row_weights[:, None]).detach())
+            results.append([one.detach() for one in (rows, row_weights, experts, step.combine(turned(scaled)))])
+        for one in results[1:]:
+            torch.testing.assert_close(one, results[0], rtol=0, atol=0)
         group.close()
 
 
@@ -155,7 +179,8 @@ def padded():
         group.close()
 
 
-@pytest.mark.parametrize("function,count", [(function, count) for function, most in (("trained", 3), ("refused", 2), ("padded", 2))
+@pytest.mark.parametrize("function,count", [(function, count) for function, most in (("trained", 3), ("refused", 2), ("otherwise", 2),
+                                                                             ("padded", 2))
                                             for count in ranks.counts(*range(1, most + 1))])
 def test_ranks(function, count):
     ranks.run(__file__, function, count)

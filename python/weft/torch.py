@@ -33,15 +33,15 @@ __all__ = ["MemPool", "MoE", "Step"]
 ep.take_tensors_of(torch)
 
 
-# The address of a device's current stream, as torch's compiled code asks for it: current_stream() makes objects first.
-_raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+# The address of a GPU's current stream, as torch's compiled code asks for it: current_stream() makes objects first.
+_raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (lambda gpu: torch.cuda.current_stream(gpu).cuda_stream)
 _from_dlpack = torch._C._from_dlpack if hasattr(torch._C, "_from_dlpack") else torch.from_dlpack
 
 
 def _stream(tensor):
     if not tensor.is_cuda:
         return None
-    return torch.cuda.current_stream(tensor.device).cuda_stream if _raw_stream is None else _raw_stream(tensor.get_device())
+    return _raw_stream(tensor.get_device())
 
 
 def _is_captured(stream):
@@ -51,6 +51,7 @@ def _is_captured(stream):
 
 # ---- routings ----
 
+_ON_CPU, _ON_DEVICE = 1, 2  # DLPack's numbers
 _HEADER = 64  # bytes before a route's memory; the first eight are what the tensor of a routing shows: its number
 _at = {}  # address of the header: the lease that has it now
 _numbered = {}  # the leases by number
@@ -63,11 +64,13 @@ class _Routing:
     the library's own: others get that of the graph's pool in between. So it has arrays of its own, too, into which its calls
     receive: only rows that change then have to be written."""
 
-    __slots__ = ("route", "memory", "address", "shown", "stream", "is_padded", "kept", "calls", "rows")
+    __slots__ = ("route", "memory", "gpu", "place", "address", "shown", "stream", "is_padded", "kept", "calls", "rows")
 
     def __init__(self, step, device, stream):
         bytes_wanted = step.group.route_bytes(*step.plan[0], **step.plan[1]) if stream != "captured" else 0
         self.memory = torch.empty(_HEADER + 64 + bytes_wanted, dtype=torch.uint8, device=device)
+        self.gpu = device.index if device.type == "cuda" else -1
+        self.place = _ON_DEVICE if step.group.on_device else _ON_CPU  # of tensors
         shift = -self.memory.data_ptr() % 64
         self.address = self.memory.data_ptr() + shift
         self.shown = self.memory[shift:shift + 8].view(torch.int64)
@@ -78,6 +81,10 @@ class _Routing:
         self.rows = 0  # of arrays: N, or the capacity
         self.kept = [] if stream == "captured" else None  # of each call that receives: [arrays and their mark]
         self.calls = 0  # of these
+
+    def current_stream(self):
+        """Its address."""
+        return 0 if self.gpu < 0 else _raw_stream(self.gpu)
 
     def arrays(self, *wanted):
         """Memory for rows that come, each of them (type, shape), and the address of its mark (0: none)."""
@@ -197,16 +204,18 @@ def _route(step, ids, weights, is_numbered=False):
                            "a capacity, or dispatch outside of the capture")
     routing = step._routing_for(ids, stream)
     routing.is_padded = False
+    route = routing.route
     try:
-        route, ids, weights = routing.route, ids.contiguous(), weights.contiguous()
-        choices = _check_choices(step, ids, weights)
-        route.tokens = choices[0]
-        _weft.route_update(route._handle, *choices, stream or 0)
+        tokens = _weft.steps_route(route._handle, stream, routing.place, step.topk, ids, weights)
+        if tokens < 0:
+            tokens, *choices = _check_choices(step, ids.contiguous(), weights.contiguous())
+            _weft.route_update(route._handle, tokens, *choices, stream)
+        route.tokens = tokens
     except BaseException:
         step._idle.append(routing)
         raise
     shown = step._shown(routing, is_numbered)  # while a GPU's ranks agree
-    counts = _weft.route_query(route._handle, stream or 0)
+    counts = _weft.route_query(route._handle, stream)
     if counts[5] != 0:
         _check(step, ep.Counts(*counts))
     routing.rows = counts[0]
@@ -221,6 +230,16 @@ def _check_shapes(routing, rows, tokens):
 
 
 def _move(routing, x, rows):
+    width = _weft.steps_width(routing.place, routing.route.tokens, x)
+    if width < 0 or rows < routing.rows:
+        return _move_other(routing, x, rows)
+    made = x.new_empty(rows, width), x.new_empty(rows, dtype=torch.float32), x.new_empty(rows, dtype=torch.int32)
+    _weft.steps_move(routing.route._handle, routing.current_stream(), x, *made)
+    return made
+
+
+def _move_other(routing, x, rows):
+    """The same of x that the extension does not know, or that is wrong."""
     x, route = x.contiguous(), routing.route
     code = _code_of(route, x)
     _check_shapes(routing, rows, x.shape[0])
@@ -273,6 +292,18 @@ def _check(step, counts):
 
 
 def _combine(rows, routing, tokens):
+    route = routing.route
+    width = _weft.steps_width(routing.place, routing.rows, rows)
+    if width < 0 or tokens != route.tokens:
+        return _combine_other(rows, routing, tokens)
+    routing.mark_written()
+    out = rows.new_empty(tokens, width)
+    _weft.steps_combine(route._handle, routing.current_stream(), rows, out)
+    return out
+
+
+def _combine_other(rows, routing, tokens):
+    """The same of rows that the extension does not know, that are more than came, or that are wrong."""
     rows, route = rows.contiguous(), routing.route
     code = _code_of(route, rows)
     _check_shapes(routing, rows.shape[0], tokens)
