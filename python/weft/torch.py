@@ -208,7 +208,7 @@ _ID_TYPES = {torch.int32: 0, torch.int64: 1}
 
 
 def _route(step, ids, weights, is_numbered=False):
-    """Agree on a routing, and wait for its counts: (the tensor that stands for it, N)."""
+    """Agree on a routing, and wait for its counts: (the tensor that stands for it, the routing, N)."""
     stream = _stream(ids)
     if _is_captured(stream):
         raise RuntimeError("weft.torch: the number of rows is told to the host, which a captured graph cannot wait for: give dispatch "
@@ -230,7 +230,7 @@ def _route(step, ids, weights, is_numbered=False):
     if counts[5] != 0:
         _check(step, ep.Counts(*counts))
     routing.rows = counts[0]
-    return shown, counts[0]
+    return shown, routing, counts[0]
 
 
 def _check_shapes(routing, rows, tokens):
@@ -369,7 +369,7 @@ def _fake(name):
 
 @_kernel("route")
 def _(ids, weights, order, step):
-    routing, rows = _route(_step_of(step), ids, weights, True)
+    routing, _, rows = _route(_step_of(step), ids, weights, True)
     return routing, torch.tensor(rows)
 
 
@@ -435,24 +435,52 @@ def _(grad_out, routing, order, step, rows):
 # ---- autograd ----
 
 
+class _DispatchNow(torch.autograd.Function):
+    """A dispatch that an eager call makes, of whichever kind: what torch takes for it is done before the ranks' call."""
+
+    @staticmethod
+    def forward(ctx, x, weights, ids, step, capacity):
+        made = step._dispatch_now(x, ids, weights, capacity)
+        ctx.save_for_backward(step.routing)
+        ctx.number = step.number
+        ctx.mark_non_differentiable(made[2])
+        return made
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad_rows, grad_weights, _):
+        routing = _routing_of(*ctx.saved_tensors)
+        return *_dispatch_bwd(_step_of(ctx.number), grad_rows, grad_weights, routing, routing.route.tokens), None, None, None
+
+
+class _CombineNow(torch.autograd.Function):
+    """A combine that an eager call makes."""
+
+    @staticmethod
+    def forward(ctx, rows, shown, routing):
+        ctx.save_for_backward(shown)
+        ctx.rows = rows.shape[0]
+        return _combine(rows, routing, routing.route.tokens)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad_out):
+        return _combine_bwd(grad_out, _routing_of(*ctx.saved_tensors), ctx.rows), None, None
+
+
 def _grads_of_dispatch(ctx, routing, grad_rows, grad_weights):
-    if ctx.is_direct:
-        return _dispatch_bwd(_step_of(ctx.number), grad_rows, grad_weights, _routing_of(routing), ctx.tokens)
     return _ops.dispatch_bwd.default(grad_rows, grad_weights, routing, ctx.order, ctx.number, ctx.tokens)
 
 
 class _Move(torch.autograd.Function):
-    """`keys` is None where an eager call comes straight here, else what is left of the dispatcher's."""
+    """Of the operator, as the next two; `keys`: what is left of the dispatcher's."""
 
     @staticmethod
     def forward(ctx, x, weights, routing, order, number, rows, keys):
-        if keys is None:
-            made = _move(_routing_of(routing), x, rows)
-        else:
-            with torch._C._AutoDispatchBelowAutograd():
-                made = _ops.move.default.redispatch(keys, x, weights, routing, order, number, rows)
+        with torch._C._AutoDispatchBelowAutograd():
+            made = _ops.move.default.redispatch(keys, x, weights, routing, order, number, rows)
         ctx.save_for_backward(routing)
-        ctx.order, ctx.number, ctx.tokens, ctx.is_direct = order, number, x.shape[0], keys is None
+        ctx.order, ctx.number, ctx.tokens = order, number, x.shape[0]
         ctx.mark_non_differentiable(made[2])
         return made
 
@@ -465,13 +493,10 @@ class _Move(torch.autograd.Function):
 class _Dispatch(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, ids, weights, order, number, capacity, keys):
-        if keys is None:
-            made = _dispatch(_step_of(number), x, ids, weights, capacity)
-        else:
-            with torch._C._AutoDispatchBelowAutograd():
-                made = _ops.dispatch.default.redispatch(keys, x, ids, weights, order, number, capacity)
+        with torch._C._AutoDispatchBelowAutograd():
+            made = _ops.dispatch.default.redispatch(keys, x, ids, weights, order, number, capacity)
         ctx.save_for_backward(made[3])
-        ctx.order, ctx.number, ctx.tokens, ctx.is_direct = order, number, x.shape[0], keys is None
+        ctx.order, ctx.number, ctx.tokens = order, number, x.shape[0]
         ctx.mark_non_differentiable(made[2], made[3])
         return made
 
@@ -485,23 +510,17 @@ class _Dispatch(torch.autograd.Function):
 class _Combine(torch.autograd.Function):
     @staticmethod
     def forward(ctx, rows, routing, order, number, tokens, keys):
-        if keys is None:
-            out = _combine(rows, _routing_of(routing), tokens)
-        else:
-            with torch._C._AutoDispatchBelowAutograd():
-                out = _ops.combine.default.redispatch(keys, rows, routing, order, number, tokens)
+        with torch._C._AutoDispatchBelowAutograd():
+            out = _ops.combine.default.redispatch(keys, rows, routing, order, number, tokens)
         ctx.save_for_backward(routing)
-        ctx.order, ctx.number, ctx.rows, ctx.is_direct = order, number, rows.shape[0], keys is None
+        ctx.order, ctx.number, ctx.rows = order, number, rows.shape[0]
         return out
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, grad_out):
         routing, = ctx.saved_tensors
-        if ctx.is_direct:
-            grad_rows = _combine_bwd(grad_out, _routing_of(routing), ctx.rows)
-        else:
-            grad_rows = _ops.combine_bwd.default(grad_out, routing, ctx.order, ctx.number, ctx.rows)
+        grad_rows = _ops.combine_bwd.default(grad_out, routing, ctx.order, ctx.number, ctx.rows)
         return grad_rows, None, None, None, None, None
 
 
@@ -600,16 +619,16 @@ class Step:
             rows = count.item()
             torch._check(rows >= 0)
             return _ops.move.default(x, weights, self.routing, self.order, self.number, rows)
-        with_grad = torch.is_grad_enabled() and (x.requires_grad or weights.requires_grad)
+        if torch.is_grad_enabled() and (x.requires_grad or weights.requires_grad):
+            return _DispatchNow.apply(x, weights, ids, self, capacity)
+        return self._dispatch_now(x, ids, weights, capacity)
+
+    def _dispatch_now(self, x, ids, weights, capacity):
         if capacity is not None:
-            made = (_Dispatch.apply(x, ids, weights, self.order, self.number, capacity, None) if with_grad else
-                    _dispatch(self, x, ids, weights, capacity))
-            self.routing = made[3]
-            return made[:3]
-        self.routing, rows = _route(self, ids, weights)
-        if with_grad:
-            return _Move.apply(x, weights, self.routing, self.order, self.number, rows, None)
-        return _move(_at[self.routing.data_ptr()].routing, x, rows)
+            *made, self.routing = _dispatch(self, x, ids, weights, capacity)
+            return tuple(made)
+        self.routing, routing, rows = _route(self, ids, weights)
+        return _move(routing, x, rows)
 
     def combine(self, rows, routing=None, tokens=None):
         """Results of the experts [N][H], in the order of dispatch -> [T][H]: the sum of each token's choices. Collective.
@@ -628,7 +647,7 @@ class Step:
             raise RuntimeError("combine before a dispatch")
         found = _routing_of(routing)
         if torch.is_grad_enabled() and rows.requires_grad:
-            return _Combine.apply(rows, routing, self.order, self.number, found.route.tokens, None)
+            return _CombineNow.apply(rows, routing, found)
         return _combine(rows, found, found.route.tokens)
 
     def close(self):
