@@ -537,9 +537,9 @@ void case_no_deadline(void *argument)
     MUST(weft_team_malloc(node, sizeof *word, (void **)&word));
     MUST(weft_uint64_p(world, word, 0, weft_world_pe(world)));
     MUST(weft_team_sync(node));
-    run->board[weft_sim_pe()] = 1;
     weft_team *team = run->messages && common_below(&common, 3) > (dies ? 1 : 0) ? weft_team_world(world) : node;
     uint64_t *sums = common_below(&common, 2) == 0 ? words_of(team) : NULL;
+    run->board[weft_sim_pe()] = 1;
     int is_missed = dies && weft_team_translate(weft_team_world(world), lost, team) >= 0;
     weft_status status = WEFT_OK;
     for (int round = 0; (is_missed || round < 8) && status == WEFT_OK; round++) {
