@@ -117,8 +117,10 @@ static int join(wefti_sim *sim, wefti_socket *socket)
         socket->due_ns = sim->sockets->silent_until_ns;
         return EINPROGRESS;
     }
-    if (listener->queue_count == sim->sockets->backlog || wefti_socket_is_in_storm(sim, listener)) {
-        return EAGAIN; /* and no EINTR: only those that wait are interrupted */
+    /* No storm, which lasts for calls: who connects asks again after a while only, and would take far longer than a
+     * system does. And no EINTR: only those that wait are interrupted. */
+    if (listener->queue_count == sim->sockets->backlog || wefti_random_hit(&sim->random, sim->sockets->again)) {
+        return EAGAIN;
     }
     if (socket->family != AF_UNIX && socket->name.bytes == 0) {
         socket->name = socket->peer_name;
