@@ -302,6 +302,24 @@ static void test_fails_half_way(void **state)
     CHECK_OK(wefti_am_end_gets(&transport, WEFT_OK));
 }
 
+/* Nobody waits for the answer of a PE that is lost; those of others are there. */
+static void test_of_who_is_lost(void **state)
+{
+    (void)state;
+    memset(dest, POISON, sizeof dest);
+    CHECK_OK(get(1, 0, 8));
+    CHECK_OK(get(2, 64, 8));
+    wefti_am_lose(&am, 1);
+    CHECK(am.requests_left == 1);
+    CHECK(am.failures.count == 1 && am.failures.status == WEFT_ERR_PEER && am.failures.pe == 1);
+    answer(1);
+    (void)weft_last_error_set(WEFT_ERR_PEER, "the quiet's own");
+    expect_failure(wefti_am_end_gets(&transport, WEFT_ERR_PEER), WEFT_ERR_PEER, "the quiet's own");
+    answer(0);
+    CHECK(is_poison(0, 8) && is_there(2, 64, 8));
+    CHECK_OK(wefti_am_end_gets(&transport, WEFT_OK));
+}
+
 /* After a quiet that met the deadline nothing is waited for; the error stays the quiet's. */
 static void test_after_a_failed_quiet(void **state)
 {
@@ -473,6 +491,7 @@ int main(void)
         GETS_TEST(test_late_answer),
         GETS_TEST(test_no_place),
         GETS_TEST(test_fails_half_way),
+        GETS_TEST(test_of_who_is_lost),
         GETS_TEST(test_after_a_failed_quiet),
         GETS_TEST(test_another_thread_waits),
         GETS_TEST(test_beside_the_thread),
