@@ -130,7 +130,8 @@ static int has_key(const wefti_am_peer *peer, uint64_t offset, size_t bytes)
     return holds(peer->range.first, peer->range.bytes, offset, bytes);
 }
 
-/* Keys that are of no use here leave those that there are. */
+/* Keys that are of no use here leave those that there are, and so do those of less memory: another thread may have
+ * asked later, and taken up its answer before. */
 static void take_key(wefti_am *am, int pe, const wefti_am_key *told)
 {
     wefti_am_peer *peer = &am->peers[pe];
@@ -138,7 +139,8 @@ static void take_key(wefti_am *am, int pe, const wefti_am_key *told)
     for (int i = 0; i < WEFTI_WIRE_RAILS_MAX; i++) {
         keys[i] = told->told[i].at;
     }
-    if (told->bytes > 0 && (am->wire.ops->learn == NULL || am->wire.ops->learn(&am->wire, pe, told->told, keys))) {
+    if (told->bytes > peer->range.bytes &&
+        (am->wire.ops->learn == NULL || am->wire.ops->learn(&am->wire, pe, told->told, keys))) {
         peer->range.first = told->first;
         peer->range.bytes = told->bytes;
         memcpy(peer->range.keys, keys, sizeof keys);
