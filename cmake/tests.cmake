@@ -259,7 +259,7 @@ endfunction()
 function(weft_add_multi_ucx_test name)
     set(shape 3x2)
     if(NOT WEFT_UCX OR WEFT_SANITIZE OR CMAKE_CROSSCOMPILING OR
-       NOT name MATCHES "^(rma_(order|traffic|atomics|sizes|waits|flood)|coll|ep_crossing|team_join|world_idle|world_recreate)$")
+       NOT name MATCHES "^(rma_(order|traffic|atomics|sizes|waits|flood|growth)|coll|ep_crossing|team_join|world_idle|world_recreate)$")
         return()
     elseif(name MATCHES "^world_(idle|recreate)$")
         set(shape 2x1)
