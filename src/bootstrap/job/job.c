@@ -57,13 +57,51 @@ static weft_status explain(const wefti_job *job, const weft_world_config *config
                      config->pes, job->size, job->ops->name);
 }
 
+/* ---- why there is no id ---- */
+
+#define REFUSAL_MAGIC UINT32_C(0x4f4e5557) /* "WUNO" */
+
+/* What PE 0 publishes in place of an id that it cannot make. */
+typedef struct refusal {
+    uint32_t magic;
+    int32_t status;
+    char text[WEFT_UID_BYTES - 8];
+} refusal;
+_Static_assert(sizeof(refusal) == WEFT_UID_BYTES, "stores take as many bytes as an id has");
+
+/* The others would wait for the id until their deadline. Whether they can be told does not change what failed. */
+static weft_status tell_refusal(wefti_job *job, const char *key, uint64_t until_ns, weft_status status)
+{
+    refusal told = {.magic = REFUSAL_MAGIC, .status = (int32_t)status};
+    char text[WEFTI_ERROR_BYTES];
+    weft_uid uid;
+    (void)snprintf(text, sizeof text, "%s", weft_last_error());
+    (void)snprintf(told.text, sizeof told.text, "PE 0: %.*s", (int)sizeof told.text - 7, text);
+    memcpy(uid.bytes, &told, sizeof uid.bytes);
+    (void)job->ops->publish(job, key, &uid, until_ns);
+    return wefti_error_relay(status, text);
+}
+
+static weft_status check_refusal(const weft_uid *uid)
+{
+    refusal told;
+    memcpy(&told, uid->bytes, sizeof told);
+    told.text[sizeof told.text - 1] = '\0';
+    return told.magic != REFUSAL_MAGIC || told.status == WEFT_OK ? WEFT_OK : wefti_error_relay(told.status, told.text);
+}
+
+/* ---- meeting ---- */
+
 /* PE 0 makes the id and publishes it. A second process that says it is PE 0 takes the id of the first, who refuses it
  * when they meet. */
 static weft_status tell(wefti_job *job, const char *key, uint64_t until_ns, weft_uid *uid)
 {
     weft_uid first;
-    WEFT_TRY(weft_uid_create(NULL, uid));
-    weft_status status = job->ops->publish(job, key, uid, until_ns);
+    weft_status status = weft_uid_create(NULL, uid);
+    if (status != WEFT_OK) {
+        return tell_refusal(job, key, until_ns, status);
+    }
+    status = job->ops->publish(job, key, uid, until_ns);
     if (status != WEFT_OK) {
         wefti_uid_drop(uid);
         return status;
@@ -84,6 +122,7 @@ static weft_status meet(wefti_job *job, const weft_world_config *config, wefti_b
     weft_uid uid;
     WEFT_TRY(explain(job, config,
                      copy.pe == 0 ? tell(job, key, until_ns, &uid) : job->ops->fetch(job, key, until_ns, &uid)));
+    WEFT_TRY(check_refusal(&uid));
     copy.bootstrap = WEFT_BOOTSTRAP_UID;
     copy.uid = &uid;
     const uint64_t now_ns = wefti_os_now_ns();

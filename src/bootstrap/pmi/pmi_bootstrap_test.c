@@ -19,6 +19,7 @@
 #include "bootstrap/pmi/store.h"
 #include "support/check.h"
 #include "support/load.h"
+#include "support/pes.h"
 #include "support/pmi_server.h"
 #include "support/torture.h"
 
@@ -179,6 +180,48 @@ static void believes_no_id(void **state)
     }
 }
 
+/* ---- PE 0 has no id ---- */
+
+typedef struct opening {
+    weft_world_config config;
+    weft_status statuses[PES_MAX];
+    char texts[PES_MAX][WEFTI_ERROR_BYTES];
+} opening;
+
+static void open_as(int pe, void *context)
+{
+    opening *o = context;
+    wefti_bootstrap bootstrap = {0};
+    o->statuses[pe] = open_in_place(pe, &o->config, &bootstrap);
+    (void)snprintf(o->texts[pe], sizeof o->texts[pe], "%s", weft_last_error());
+}
+
+/* The others have its status and its text, and do not wait for their deadline. */
+static void tells_why_there_is_no_id(void **state)
+{
+    (void)state;
+    (void)setenv("WEFT_UID_INTERFACE", "nonesuch0", 1);
+    for (version = 1; version <= 2; version++) {
+        opening o = {.config = WEFT_WORLD_CONFIG_INIT};
+        manners = version == 1 ? 0 : PMI_NO_NAMES;
+        CHECK_OK(begin(3, &o.config));
+        o.config.deadline_ns = UINT64_C(60000000000);
+        const uint64_t start_ns = wefti_os_now_ns();
+        pes_each(3, open_as, &o);
+        CHECK(wefti_os_now_ns() - start_ns < load_patience_ns(UINT64_C(5000000000)));
+        for (int pe = 0; pe < 3; pe++) {
+            CHECK_SAY(o.statuses[pe] == WEFT_ERR_ARGUMENT && strstr(o.texts[pe], "\"nonesuch0\"") != NULL &&
+                          strstr(o.texts[pe], "there are: ") != NULL &&
+                          (pe == 0 || strstr(o.texts[pe], "PE 0") != NULL),
+                      "PE %d: %s: %s", pe, weft_status_name(o.statuses[pe]), o.texts[pe]);
+        }
+        end(&o.config);
+    }
+    (void)unsetenv("WEFT_UID_INTERFACE");
+}
+
+/* ---- who does not come ---- */
+
 /* A process that does not come to the barrier, and what is asked afterwards. */
 static void says_that_somebody_did_not_come(void **state)
 {
@@ -230,6 +273,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(believes_no_liar, check_begin, check_end),
         cmocka_unit_test_setup_teardown(believes_no_id, check_begin, check_end),
+        cmocka_unit_test_setup_teardown(tells_why_there_is_no_id, check_begin, check_end),
         cmocka_unit_test_setup_teardown(says_that_somebody_did_not_come, check_begin, check_end),
         cmocka_unit_test_setup_teardown(names_who_is_missing_and_not_the_launcher, check_begin, check_end),
     };
