@@ -95,6 +95,16 @@ static int parse_address(const char *text, wefti_tcp_address *address)
     return 0;
 }
 
+/* Whether an entry before has an address of the same interface. */
+static int is_listed_before(const struct ifaddrs *all, const struct ifaddrs *entry)
+{
+    wefti_tcp_address address;
+    while (all != entry && (strcmp(all->ifa_name, entry->ifa_name) != 0 || !address_of(all, &address))) {
+        all = all->ifa_next;
+    }
+    return all != entry;
+}
+
 /* "eth0, lo": for a message. */
 static void list_names(const struct ifaddrs *all, char *text, size_t bytes)
 {
@@ -102,7 +112,7 @@ static void list_names(const struct ifaddrs *all, char *text, size_t bytes)
     text[0] = '\0';
     for (const struct ifaddrs *entry = all; entry != NULL; entry = entry->ifa_next) {
         wefti_tcp_address address;
-        if (address_of(entry, &address) && address.family == 4 && used < bytes) {
+        if (address_of(entry, &address) && !is_listed_before(all, entry) && used < bytes) {
             int wrote = snprintf(text + used, bytes - used, "%s%s", used > 0 ? ", " : "", entry->ifa_name);
             used += wrote > 0 ? (size_t)wrote : 0;
         }

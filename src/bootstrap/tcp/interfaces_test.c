@@ -1,10 +1,13 @@
 /* Goal: the addresses of this node are found, loopback first, and each can be found again as text.
- * Method: list them; look each up by its text; names and texts that are none. */
+ * Method: list them; look each up by its text; names and texts that are none, of which the error says what there is,
+ * also where nothing has an address of IPv4: in a network namespace of this process, if it can have one. */
 #include <arpa/inet.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -97,10 +100,30 @@ static void test_all_but_loopback(void **state)
     assert_true(left >= wanted);
 }
 
+/* The last test: it leaves the network. */
+static void test_names_without_ipv4(void **state)
+{
+    (void)state;
+    wefti_tcp_address all[WEFTI_TCP_ADDRESSES_MAX];
+    int count = 0;
+    if (unshare(CLONE_NEWNET) != 0 || system("ip link set lo up 2>/dev/null") != 0 || /* NOLINT: a fixed command */
+        system("ip addr del 127.0.0.1/8 dev lo 2>/dev/null") != 0 || /* NOLINT: a fixed command */
+        wefti_interfaces_list(all, &count) != WEFT_OK) {
+        print_message("no network namespace here, or no IPv6\n");
+        skip();
+    }
+    assert_int_equal(count, 1);
+    assert_int_equal(wefti_interfaces_choose("no-such-interface", all, &count), WEFT_ERR_ARGUMENT);
+    const char *there = strstr(weft_last_error(), "there are: ");
+    assert_non_null(there);
+    assert_string_equal(there, "there are: lo");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_are_listed), cmocka_unit_test(test_what_is_no_interface),
-        cmocka_unit_test(test_names_of_loopback), cmocka_unit_test(test_all_but_loopback)};
+        cmocka_unit_test(test_names_of_loopback), cmocka_unit_test(test_all_but_loopback),
+        cmocka_unit_test(test_names_without_ipv4)};
     return cmocka_run_group_tests_name("interfaces", tests, NULL, NULL);
 }
