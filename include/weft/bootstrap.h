@@ -45,9 +45,9 @@ typedef enum weft_bootstrap_kind {
  *   pmi2    PMI_FD and SLURM_STEP_ID are set (srun --mpi=pmi2), or PMI_RANK and PMI_SIZE without PMI_FD
  *   pmi1    PMI_FD is set: mpiexec of MPICH and its kin
  * and where none holds a world of one PE; but an error where a launcher has started several processes that cannot find
- * each other (srun without --mpi=pmi2 or pmix, mpirun without PMIx), or where two of RANK, WORLD_SIZE and MASTER_ADDR
- * are set and the third is not, or empty, unless WORLD_SIZE is 1. It never waits for PEs that only one of several
- * environments speaks of: a program that is started by both launchers meets by weftrun's.
+ * each other (srun without --mpi=pmi2 or pmix, mpirun without PMIx, mpiexec with -pmi-port), or where two of RANK,
+ * WORLD_SIZE and MASTER_ADDR are set and the third is not, or empty, unless WORLD_SIZE is 1. It never waits for PEs
+ * that only one of several environments speaks of: a program that is started by both launchers meets by weftrun's.
  *
  * ---- env: torchrun, or a shell ----
  *

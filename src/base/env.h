@@ -78,6 +78,7 @@
     X(PMI_FD, "PMI_FD", COUNT, "", "set by launchers with PMI-1 or PMI-2: a connection with them")                     \
     X(PMI_RANK, "PMI_RANK", COUNT, "", "set by launchers with PMI: the process's number")                              \
     X(PMI_SIZE, "PMI_SIZE", COUNT, "", "set by launchers with PMI: the number of processes")                           \
+    X(PMI_PORT, "PMI_PORT", WORD, "", "set by launchers with PMI-1 by a port (mpiexec -pmi-port): where it is")        \
     X(PMI_JOBID, "PMI_JOBID", WORD, "", "set by launchers with PMI-2: the job")                                        \
     X(SLURM_STEP_ID, "SLURM_STEP_ID", WORD, "", "set by srun: the number of the step")                                 \
     X(SLURM_STEP_TASKS, "SLURM_STEP_NUM_TASKS", WORD, "", "set by srun: the number of processes")                      \

@@ -195,6 +195,16 @@ static void chooses_by_launchers(void **state)
         /* mpirun without PMIx */
         {{NULL, NULL, 0, NULL, "WEFT_BOOTSTRAP=mpi"}, {"OMPI_COMM_WORLD_SIZE", "2"}},
         {{NULL, NULL, 0, "self", NULL}, {"OMPI_COMM_WORLD_SIZE", "1"}},
+        /* mpiexec with PMI by a port, which is not spoken */
+        {{NULL, NULL, 0, NULL, "-pmi-port"}, {"PMI_PORT", "host:37339", "PMI_ID", "0"}},
+        {{NULL, NULL, 2, NULL, "-pmi-port"}, {"PMI_PORT", "host:37339", "PMI_ID", "0"}},
+        {{"self", NULL, 0, "self", NULL}, {"PMI_PORT", "host:37339", "PMI_ID", "0"}},
+        {{NULL, job, 0, "local", NULL}, {"PMI_PORT", "host:37339", "PMI_ID", "0"}},
+        /* torchrun's variables before PMIx's, and those before PMI's, which are asked for last */
+        {{NULL, NULL, 0, "env", NULL},
+         {"PMIX_RANK", "0", "PMI_FD", "1000000", "RANK", "0", "WORLD_SIZE", "1", "MASTER_ADDR", "127.0.0.1"}},
+        {{NULL, job, 0, "local", NULL},
+         {"PMIX_RANK", "0", "PMI_FD", "1000000", "RANK", "0", "WORLD_SIZE", "1", "MASTER_ADDR", "127.0.0.1"}},
         /* what is not there */
         {{"mpi", NULL, 0, NULL, "it has none"}, {NULL}},
         {{"shmem", NULL, 0, NULL, "it has none"}, {NULL}},

@@ -144,6 +144,14 @@ static int check_alone(void)
             ranks);
         return 0;
     }
+    if (wefti_env_is_set(WEFTI_ENV_PMI_PORT)) {
+        (void)wefti_error(WEFT_ERR_ARGUMENT,
+                          "a launcher has started this process that speaks PMI by a port (PMI_PORT is %s) and not by "
+                          "PMI_FD, so that it cannot find the others: leave out mpiexec's -pmi-port, initialise MPI "
+                          "and say WEFT_BOOTSTRAP=mpi, or WEFT_BOOTSTRAP=self for worlds of one PE",
+                          wefti_env_word(WEFTI_ENV_PMI_PORT));
+        return 0;
+    }
     return 1;
 }
 

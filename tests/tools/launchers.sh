@@ -102,6 +102,9 @@ missing='[ "${PMI_RANK:-$PMIX_RANK}" = 2 ] && exec sleep 5; exec "$@"'
 WEFT_DEADLINE=3 fails_with "PE 2 had not come" run 4 sh -c "$missing" sh "$launched" world
 [ "$hosts" != hosts ] || exit 0
 
+# One that a launcher cannot serve is told so.
+[ "$launcher" = mpirun ] || fails_with "leave out mpiexec's -pmi-port" mpiexec.hydra -pmi-port -n 2 "$launched" world
+
 # A program that a PE starts has inherited the launcher's variables: it is told, and can be a world of one.
 run 2 "$launched" child "$launched"
 WEFT_BOOTSTRAP=self run 2 "$launched" world 1
