@@ -1,7 +1,8 @@
 #!/bin/sh
-# Goal: what srun of Slurm starts is one world, by PMI-2, PMIx or libpmi; processes that it leaves without any are told
-# so, never worlds of one; and a batch script runs programs with and without a step.
-# Method: Slurm's own daemons for one node, started here in namespaces of their own, with an address, and without
+# Goal: what srun of Slurm starts is one world, on one node and on two, by PMI-2, PMIx or libpmi; processes that it
+# leaves without any are told so, never worlds of one; what is started below it is told what it has inherited, unless it
+# has torchrun's or weftrun's variables; and a batch script runs programs with and without a step.
+# Method: Slurm's own daemons for two nodes, which are network namespaces with a pair of virtual interfaces, without
 # munge; a program that checks who came (launched.c), and one of OpenSHMEM.
 # Usage: slurm.sh LAUNCHED OSHRUN SHMEM_PROGRAM. WEFT_TEST_SLURM: where Slurm is, if not under /. Exits with 77 where it
 # is not, or there are no namespaces.
@@ -12,8 +13,8 @@ oshrun=$2
 shmem=$3
 if [ "${WEFT_SLURM_INSIDE:-}" = "" ]; then
     [ "$(id -u)" = 0 ] || { echo "Slurm's daemons want root"; exit 77; }
-    unshare -n -m true 2>/dev/null || { echo "no namespaces here"; exit 77; }
-    exec env WEFT_SLURM_INSIDE=1 unshare -n -m sh "$0" "$@"
+    unshare -mnu true 2>/dev/null || { echo "no namespaces here"; exit 77; }
+    exec env WEFT_SLURM_INSIDE=1 unshare -mnu sh "$0" "$@"
 fi
 
 # ---- Slurm ----
@@ -36,11 +37,17 @@ if [ "$root" != "" ]; then
     export LD_LIBRARY_PATH="$(dirname "$plugins"):$plugins"
     export PATH="$root/usr/bin:$PATH"
 fi
+hostname host1
+mkdir -p /run/netns
+mount -t tmpfs tmpfs /run/netns
+ip netns add host2
 ip link set lo up
-ip link add wire type veth peer name other
+ip -n host2 link set lo up
+ip link add wire type veth peer name wire netns host2
 ip addr add 10.99.1.1/24 dev wire
+ip -n host2 addr add 10.99.1.2/24 dev wire
 ip link set wire up
-ip link set other up
+ip -n host2 link set wire up
 
 work=$(mktemp -d)
 started=
@@ -51,17 +58,14 @@ finish()
     rm -rf "$work"
 }
 trap finish EXIT
-node=$(hostname -s)
-mkdir "$work/state" "$work/spool"
-if ! getent hosts "$node" >/dev/null; then # srun looks for itself by name; seen in this mount namespace only
-    cp -a /etc "$work/etc"
-    echo "10.99.1.1 $node" >>"$work/etc/hosts"
-    mount --bind "$work/etc" /etc
-fi
+mkdir "$work/state" "$work/spool.host1" "$work/spool.host2" "$work/tmp.host1" "$work/tmp.host2"
+cp -a /etc "$work/etc" # srun looks for hosts by name; seen in this mount namespace only
+printf '10.99.1.1 host1\n10.99.1.2 host2\n' >>"$work/etc/hosts"
+mount --bind "$work/etc" /etc
 export SLURM_CONF="$work/slurm.conf"
 cat >"$SLURM_CONF" <<CONF
 ClusterName=test
-SlurmctldHost=$node(10.99.1.1)
+SlurmctldHost=host1(10.99.1.1)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/none
@@ -74,25 +78,32 @@ AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
 SlurmdParameters=config_overrides
 SlurmctldPidFile=$work/slurmctld.pid
-SlurmdPidFile=$work/slurmd.pid
-SlurmdSpoolDir=$work/spool
+SlurmdPidFile=$work/slurmd.%n.pid
+SlurmdSpoolDir=$work/spool.%n
+TmpFS=$work/tmp.%n
 StateSaveLocation=$work/state
 ReturnToService=2
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
-NodeName=$node NodeAddr=10.99.1.1 CPUs=16 State=UNKNOWN
-PartitionName=all Nodes=$node Default=YES MaxTime=INFINITE State=UP
+NodeName=host1 NodeAddr=10.99.1.1 CPUs=16 State=UNKNOWN
+NodeName=host2 NodeAddr=10.99.1.2 CPUs=16 State=UNKNOWN
+PartitionName=all Nodes=host1,host2 Default=YES MaxTime=INFINITE State=UP
 CONF
 "$slurmctld" -D >"$work/slurmctld.log" 2>&1 &
 started=$!
 stepd=$(daemon slurmstepd)
-"$slurmd" -D -N "$node" ${stepd:+-d "$stepd"} >"$work/slurmd.log" 2>&1 &
+"$slurmd" -D -N host1 ${stepd:+-d "$stepd"} >"$work/host1.log" 2>&1 &
+started="$started $!"
+# Not by ip netns exec, in whose /sys there are no control groups, which slurmd asks for.
+# shellcheck disable=SC2016
+nsenter --net=/run/netns/host2 unshare -u sh -c 'hostname host2; exec "$@"' sh \
+    "$slurmd" -D -N host2 ${stepd:+-d "$stepd"} >"$work/host2.log" 2>&1 &
 started="$started $!"
 tries=0
-until sinfo -h -o %t 2>/dev/null | grep -q idle; do
+until [ "$(sinfo -h -N -o %t 2>/dev/null | grep -c idle)" = 2 ]; do
     tries=$((tries + 1))
     if [ "$tries" = 100 ]; then
-        cat "$work/slurmctld.log" "$work/slurmd.log"
+        cat "$work/slurmctld.log" "$work/host1.log" "$work/host2.log"
         exit 1
     fi
     sleep 0.2
@@ -140,15 +151,48 @@ if [ "$(find "$root/usr/lib" -name 'libpmi.so.0' | head -n 1)" != "" ]; then
         exit 1
     fi
 fi
-# torchrun's variables come first, and a launcher below srun before them.
-# shellcheck disable=SC2016
-run --mpi=none -n 2 sh -c 'RANK=$SLURM_PROCID WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29731 exec "$@"' sh \
-    "$launched" world 2
-run --mpi=pmi2 -n 1 "$oshrun" -n 3 "$launched" world 3
-# srun serves one program in a place.
+# torchrun's variables come first, whatever srun offers, and a launcher below srun before them.
+kinds="none pmi2"
+! srun --mpi=list 2>&1 | grep -q pmix || kinds="$kinds pmix"
+for kind in $kinds; do
+    # shellcheck disable=SC2016
+    run --mpi="$kind" -n 2 sh -c 'RANK=$SLURM_PROCID WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29731 exec "$@"' \
+        sh "$launched" world 2
+    run --mpi="$kind" -n 1 "$oshrun" -n 3 "$launched" world 3
+done
+# A program that a PE starts has inherited srun's variables: it is told, and can be a world of one. So is a second one
+# in a place, which srun serves no more.
+for kind in $kinds; do
+    [ "$kind" = none ] || run --mpi="$kind" -n 2 "$launched" child "$launched"
+done
 # shellcheck disable=SC2016
 ends_with 3 "start each program by srun" --mpi=pmi2 -n 2 sh -c '"$@" && exec "$@"' sh "$launched" world 2 ||
     exit 1
+
+# ---- two nodes ----
+
+for kind in $kinds; do
+    [ "$kind" = none ] || run -N 2 --mpi="$kind" -n 4 "$launched" world 4
+done
+run -N 2 --mpi=pmi2 -n 5 "$launched" parts
+run -N 2 --mpi=pmi2 -n 4 "$shmem"
+ends_with 3 "--mpi=pmi2 or srun --mpi=pmix" -N 2 --mpi=none -n 2 "$launched" world
+# As torchrun does it: srun starts one on each node, and that starts two processes.
+cat >"$work/torchrun.sh" <<'TORCHRUN'
+#!/bin/sh
+export WORLD_SIZE=4 MASTER_ADDR=10.99.1.1 MASTER_PORT=29731
+RANK=$((2 * SLURM_PROCID)) "$@" &
+first=$!
+code=0
+RANK=$((2 * SLURM_PROCID + 1)) "$@" || code=$?
+wait $first && exit $code
+TORCHRUN
+chmod +x "$work/torchrun.sh"
+for kind in $kinds; do
+    WEFT_SECRET="of this job" run -N 2 -n 2 --mpi="$kind" "$work/torchrun.sh" "$launched" world 4
+done
+# What lacks is named on both sides, once for each process.
+WEFT_DEADLINE=3 ends_with 3 "WEFT_SECRET.*WEFT_INSECURE=1" -N 2 -n 2 --mpi=none "$work/torchrun.sh" "$launched" world
 
 # ---- a batch script ----
 
@@ -160,5 +204,8 @@ srun -Q --mpi=pmi2 "$launched" world 4
 "$launched" world 1
 echo whole
 BATCH
-timeout 100 sbatch -Q --wait -n 4 -o "$said" -e "$said" "$work/batch.sh" || { cat "$said"; exit 1; }
-grep -q whole "$said"
+for nodes in 1 2; do
+    rm -f "$said"
+    timeout 100 sbatch -Q --wait -N "$nodes" -n 4 -o "$said" -e "$said" "$work/batch.sh" || { cat "$said"; exit 1; }
+    grep -q whole "$said"
+done
