@@ -2,8 +2,9 @@
  * are named, a PE that is stopped is waited for and called otherwise, and an end of the world waits for nobody who is
  * gone. Method: PEs are processes; WEFT_NODE_ID lets this host stand in for several, or they are in network namespaces
  * with a pair of virtual interfaces, one of which is switched off. The test kills or stops some while the others are in
- * a barrier, whose deadline is long. The first argument, if any, is the transport, else it is libfabric's; the second
- * says which tests. Skips in builds without that, the interfaces where they cannot be made. */
+ * a barrier, whose deadline is long, or in a step of expert parallelism, after which they mask who is gone and make
+ * others. The first argument, if any, is the transport, else it is libfabric's; the second says which tests. Skips in
+ * builds without that, the interfaces where they cannot be made. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,9 +23,11 @@
 
 #include "os/os.h"
 #include "support/check.h"
+#include "support/ep_group.h"
 #include "support/forked.h"
 #include "support/load.h"
 #include "weft.h"
+#include "weft_ep.h"
 
 #define PES_MAX FORKED_PES_MAX
 #define S UINT64_C(1000000000)
@@ -58,6 +61,7 @@ typedef struct scene {
     void (*enter)(int pe); /* NULL, or into a place of its own */
     void (*act)(const pid_t *pids); /* NULL, or what happens in place of a signal */
     int locks; /* the first victim has a lock for which the others wait, not in a barrier */
+    int routes; /* the others are in a step of expert parallelism */
 } scene;
 
 static ground *common;
@@ -114,17 +118,95 @@ static long *lock_of(const weft_world *world, uint64_t *words)
     return (long *)(void *)words;
 }
 
+/* ---- expert parallelism: an expert a PE, and each token has two ---- */
+
+#define TOKENS 7
+#define TOPK 2
+#define HIDDEN 16
+
+static struct {
+    weft_ep *ep;
+    weft_ep_route *route;
+    int32_t ids[TOKENS * TOPK];
+    _Alignas(64) float in[TOKENS * HIDDEN];
+    _Alignas(64) float out[TOKENS * HIDDEN];
+    _Alignas(64) float received[PES_MAX * TOKENS * HIDDEN];
+} layer;
+
+static int open_layer(weft_world *world)
+{
+    const int pes = weft_world_pes(world);
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    config.experts = pes;
+    config.tokens_max = TOKENS;
+    config.topk_max = plan.topk = TOPK;
+    config.row_bytes_max = sizeof(float) * HIDDEN;
+    for (int i = 0; i < TOKENS * TOPK; i++) {
+        layer.ids[i] = (i / TOPK + i % TOPK) % pes;
+    }
+    ep_tokens_fill(layer.in, weft_world_pe(world), TOKENS, HIDDEN);
+    return ep_group_open(world, &config, &plan, &layer.ep, &layer.route);
+}
+
+static weft_status step(const weft_world *world)
+{
+    weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+    weft_ep_received received = WEFT_EP_RECEIVED_INIT;
+    weft_ep_rows in = ep_rows(layer.in, WEFT_EP_F32, HIDDEN);
+    weft_ep_rows out = ep_rows(layer.out, WEFT_EP_F32, HIDDEN);
+    choices.tokens = TOKENS;
+    choices.ids = layer.ids;
+    received.rows = ep_rows(layer.received, WEFT_EP_F32, HIDDEN);
+    received.rows_capacity = (size_t)weft_world_pes(world) * TOKENS;
+    WEFT_TRY(weft_ep_route_update(layer.route, &choices, NULL));
+    WEFT_TRY(weft_ep_dispatch(layer.route, &in, &received, NULL));
+    return weft_ep_combine(layer.route, &received.rows, &out, 0, NULL);
+}
+
+/* Each token's row as often as it has an expert that is there. */
+static void check_sums(const scene *s)
+{
+    for (int token = 0; token < TOKENS; token++) {
+        int there = 0;
+        for (int k = 0; k < TOPK; k++) {
+            there += !is_victim(s, layer.ids[token * TOPK + k]);
+        }
+        for (int i = token * HIDDEN; i < (token + 1) * HIDDEN; i++) {
+            CHECK_SAY(layer.out[i] == (float)there * layer.in[i], "token %d: %g, not %d times %g", token,
+                      (double)layer.out[i], there, (double)layer.in[i]);
+        }
+    }
+}
+
+static void route_on(const scene *s, const weft_world *world)
+{
+    for (int pe = 0; pe < weft_world_pes(world); pe++) {
+        CHECK_OK(is_victim(s, pe) ? weft_ep_mask(layer.ep, pe, 0) : WEFT_OK);
+    }
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(step(world));
+        check_sums(s);
+    }
+    ep_group_close(layer.ep, layer.route);
+}
+
+/* ---- waiting ---- */
+
 static weft_status wait_once(const scene *s, weft_world *world, uint64_t *word)
 {
     if (s->locks) {
         return weft_set_lock(world, lock_of(world, word + 1));
+    }
+    if (s->routes) {
+        return step(world);
     }
     return s->leaves ? weft_uint64_wait_until(world, word, WEFT_CMP_EQ, 1000) : weft_barrier(world);
 }
 
 static void wait_with_others(const scene *s, weft_world *world, uint64_t *word, report *mine)
 {
-    if (s->act != NULL || s->locks) {
+    if (s->act != NULL || s->locks || s->routes) {
         CHECK(forked_await(&common->acted, 1));
     }
     const uint64_t start_ns = wefti_os_now_ns();
@@ -133,6 +215,9 @@ static void wait_with_others(const scene *s, weft_world *world, uint64_t *word, 
     (void)snprintf(mine->text, sizeof mine->text, "%s", mine->status == WEFT_OK ? "" : weft_last_error());
     if (s->act == NULL) {
         go_on(s, world, word);
+    }
+    if (s->routes) {
+        route_on(s, world);
     }
 }
 
@@ -152,6 +237,7 @@ static void be_pe(const scene *s, int pe, int pes)
     CHECK_OK(weft_calloc(world, 1 + PES_MAX, sizeof(uint64_t), &word));
     CHECK_OK(weft_uint64_p(world, word, 0, (pe + 1) % pes)); /* all have met somebody of another node */
     CHECK_OK(weft_barrier(world));
+    CHECK(!s->routes || (open_layer(world) && CHECK_OK(step(world))));
     if (s->locks && pe == __builtin_ctz(s->victims)) {
         CHECK_OK(weft_set_lock(world, lock_of(world, (uint64_t *)word + 1)));
     }
@@ -255,29 +341,30 @@ static void check(const scene *s, weft_status status, double from, const char *w
 static void test_a_killed_pe(void **state)
 {
     (void)state;
-    check(&(scene){"abcc", 1u << 1, SIGKILL, LONG, 0, NULL, NULL, 0}, WEFT_ERR_PEER, 0, "ended");
+    check(&(scene){"abcc", 1u << 1, SIGKILL, LONG, 0, NULL, NULL, 0, 0}, WEFT_ERR_PEER, 0, "ended");
 }
 
 /* Its neighbour on the node takes its place, and tells. */
 static void test_a_killed_leader(void **state)
 {
     (void)state;
-    check(&(scene){"abbbc", 1u << 1 | 1u << 3, SIGKILL, LONG, 0, NULL, NULL, 0}, WEFT_ERR_PEER, 0, "ended");
-    check(&(scene){"aabc", 1u << 0, SIGKILL, LONG, 0, NULL, NULL, 0}, WEFT_ERR_PEER, 0, "ended");
+    check(&(scene){"abbbc", 1u << 1 | 1u << 3, SIGKILL, LONG, 0, NULL, NULL, 0, 0}, WEFT_ERR_PEER, 0, "ended");
+    check(&(scene){"aabc", 1u << 0, SIGKILL, LONG, 0, NULL, NULL, 0, 0}, WEFT_ERR_PEER, 0, "ended");
 }
 
 /* All PEs of two of four nodes: the ring closes over them. */
 static void test_killed_nodes(void **state)
 {
     (void)state;
-    check(&(scene){"abbcd", 1u << 1 | 1u << 2 | 1u << 3, SIGKILL, LONG, 0, NULL, NULL, 0}, WEFT_ERR_PEER, 0, "ended");
+    check(&(scene){"abbcd", 1u << 1 | 1u << 2 | 1u << 3, SIGKILL, LONG, 0, NULL, NULL, 0, 0}, WEFT_ERR_PEER, 0,
+          "ended");
 }
 
 /* They may go on any time; who is asked does not answer, all of them in one second. */
 static void test_stopped_pes(void **state)
 {
     (void)state;
-    check(&(scene){"abcda", 1u << 1 | 1u << 2 | 1u << 3, SIGSTOP, "4", 0, NULL, NULL, 0}, WEFT_ERR_TIMEOUT, 4,
+    check(&(scene){"abcda", 1u << 1 | 1u << 2 | 1u << 3, SIGSTOP, "4", 0, NULL, NULL, 0, 0}, WEFT_ERR_TIMEOUT, 4,
           "did not arrive within");
 }
 
@@ -298,11 +385,22 @@ static void test_a_lock_among_stopped_pes(void **state)
     }
 }
 
+static void test_expert_parallelism(void **state)
+{
+    (void)state;
+    check(&(scene){.nodes = "abbcd", .victims = 1u << 1 | 1u << 2, .signal = SIGKILL, .deadline = LONG, .routes = 1},
+          WEFT_ERR_PEER, 0, "never will");
+    check(&(scene){.nodes = "abccd", .victims = 1u << 3, .signal = SIGKILL, .deadline = LONG, .routes = 1},
+          WEFT_ERR_PEER, 0, "never will");
+    check(&(scene){.nodes = "abbcd", .victims = 1u << 1 | 1u << 2, .signal = SIGSTOP, .deadline = "4", .routes = 1},
+          WEFT_ERR_TIMEOUT, 4, "did not make it");
+}
+
 /* Who leaves in order is not taken for one that has ended: a wait for a word, which may come from anybody, goes on. */
 static void test_who_leaves(void **state)
 {
     (void)state;
-    check(&(scene){"abbc", 1u << 1, 0, "2", 1, NULL, NULL, 0}, WEFT_ERR_TIMEOUT, 2, "left the world");
+    check(&(scene){"abbc", 1u << 1, 0, "2", 1, NULL, NULL, 0, 0}, WEFT_ERR_TIMEOUT, 2, "left the world");
 }
 
 /* ---- a PE that is killed behind what it did not take ---- */
@@ -450,7 +548,7 @@ static void cut_link(const pid_t *pids)
 static void test_a_link_that_goes_down(void **state)
 {
     (void)state;
-    const scene s = {"ab", 0, 0, LONG, 0, enter_wired, cut_link, 0};
+    const scene s = {"ab", 0, 0, LONG, 0, enter_wired, cut_link, 0, 0};
     pid_t pids[3];
     int how = 0;
     if (geteuid() != 0 || !run_ip("ip -V >/dev/null 2>&1") || !run_ip("unshare -n true 2>/dev/null")) {
@@ -503,6 +601,7 @@ int main(int count, char **arguments)
         CHECKED_TEST(test_a_killed_leader),
         CHECKED_TEST(test_killed_nodes),
         CHECKED_TEST(test_stopped_pes),
+        CHECKED_TEST(test_expert_parallelism),
         CHECKED_TEST(test_who_leaves),
         CHECKED_TEST(test_a_killed_pe_that_took_nothing),
         CHECKED_TEST(test_a_link_that_goes_down),
