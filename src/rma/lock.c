@@ -267,16 +267,42 @@ static weft_status leave_queue(const lock_call *call)
     return refuse_late(call);
 }
 
+/* What a PE that waits has seen of its queue: who is the first that can be read, and how many looks have found that one
+ * there, with nobody who has the lock. */
+typedef struct stall {
+    int first;
+    int looks;
+} stall;
+#define STALLED_LOOKS 10 /* a second: meanwhile PEs that are there tell their predecessors, and pass the lock on */
+
+/* The node of a PE of another host cannot be read once that PE is gone, or has left. Where the queue that can be read
+ * begins with somebody whom nobody gives the lock, and stays so, such a PE stood before. */
+static int is_stalled(stall *seen, const lock_call *call, const uint32_t *nodes, int first)
+{
+    const int stands = first >= 0 ? first : call->me;
+    if (first >= 0 && is_holder(nodes[first])) {
+        seen->looks = 0;
+    } else {
+        seen->looks = stands == seen->first ? seen->looks + 1 : 1;
+    }
+    seen->first = stands;
+    return seen->looks >= STALLED_LOOKS;
+}
+
 /* Whether a PE that stands before this one, or has the lock, is gone. Who is in the queue is read only when some PE
- * is. */
-static int is_hopeless(const lock_call *call)
+ * is. With a deadline that is the end where it is not known. */
+static int is_hopeless(const lock_call *call, stall *seen)
 {
     const int pes = (int)call->world->view.pes;
-    int pe = 0;
-    while (pe < pes && !wefti_world_is_gone(call->world, pe)) {
-        pe++;
+    int has_gone = 0;
+    int hides_some = 0; /* who has left may have stood in the queue, too */
+    int pe;
+    for (pe = 0; pe < pes; pe++) {
+        const int is_so = wefti_world_is_gone(call->world, pe);
+        has_gone |= is_so;
+        hides_some |= !wefti_pe_is_near(&call->world->view, pe) && (is_so || wefti_world_has_left(call->world, pe));
     }
-    if (pe == pes) {
+    if (!has_gone) {
         return 0;
     }
     uint32_t *nodes = read_nodes(call);
@@ -291,12 +317,13 @@ static int is_hopeless(const lock_call *call)
     }
     pe = first_of_queue(nodes, pes, call->me);
     is_gone |= pe >= 0 && wefti_world_is_gone(call->world, pe);
+    is_gone |= hides_some && call->world->deadline_ns == WEFT_FOREVER && is_stalled(seen, call, nodes, pe);
     wefti_free(nodes);
     return is_gone;
 }
 
 /* wefti_waiter_pause, which warns once of who has the lock, and looks whether that can still pass it on. */
-static weft_status pause_in_queue(const lock_call *call, wefti_waiter *waiter)
+static weft_status pause_in_queue(const lock_call *call, wefti_waiter *waiter, stall *seen)
 {
     char queue[QUEUE_BYTES];
     weft_status status = wefti_waiter_pause(waiter, &call->words->node);
@@ -308,7 +335,7 @@ static weft_status pause_in_queue(const lock_call *call, wefti_waiter *waiter)
     }
     if (WEFTI_UNLIKELY(waiter->must_look != 0)) {
         waiter->must_look = 0;
-        waiter->is_hopeless = (uint32_t)is_hopeless(call);
+        waiter->is_hopeless = (uint32_t)is_hopeless(call, seen);
     }
     return status;
 }
@@ -316,9 +343,10 @@ static weft_status pause_in_queue(const lock_call *call, wefti_waiter *waiter)
 static weft_status await_turn(const lock_call *call)
 {
     wefti_waiter waiter = wefti_waiter_start(call->world, call->name);
+    stall seen = {.first = -1};
     waiter.caller_knows = 1;
     while ((my_node(call) & HAS) == 0) {
-        weft_status status = pause_in_queue(call, &waiter);
+        weft_status status = pause_in_queue(call, &waiter, &seen);
         if (WEFTI_UNLIKELY(status != WEFT_OK)) {
             return status == WEFT_ERR_TIMEOUT ? leave_queue(call) : status;
         }

@@ -385,6 +385,26 @@ static void test_a_lock_among_stopped_pes(void **state)
     }
 }
 
+/* Without a deadline nothing else ends the wait for a lock that a PE had which has ended, and whose place in the queue
+ * cannot be read any more: that of the next one, and of those behind it. */
+static void test_a_lock_of_a_killed_pe(void **state)
+{
+    (void)state;
+    const scene s = {.nodes = "abbcd", .victims = 1u << 2, .signal = SIGKILL, .deadline = "inf", .locks = 1};
+    report reports[PES_MAX];
+    play(&s, reports);
+    for (int pe = 0; pe < PES_MAX; pe++) {
+        const double seconds = (double)reports[pe].ns / (double)S;
+        if (is_victim(&s, pe)) {
+            continue;
+        }
+        CHECK_SAY(reports[pe].status == WEFT_ERR_PEER && text_names_pe(reports[pe].text, 2), "PE %d: %s: %s", pe,
+                  weft_status_name(reports[pe].status), reports[pe].text);
+        CHECK_SAY(seconds < 2 * allow(SOON), "PE %d: after %.2f s: %s", pe, seconds, reports[pe].text);
+        CHECK(reports[pe].failures == 0);
+    }
+}
+
 static void test_expert_parallelism(void **state)
 {
     (void)state;
@@ -602,6 +622,7 @@ int main(int count, char **arguments)
         CHECKED_TEST(test_killed_nodes),
         CHECKED_TEST(test_stopped_pes),
         CHECKED_TEST(test_expert_parallelism),
+        CHECKED_TEST(test_a_lock_of_a_killed_pe),
         CHECKED_TEST(test_who_leaves),
         CHECKED_TEST(test_a_killed_pe_that_took_nothing),
         CHECKED_TEST(test_a_link_that_goes_down),
