@@ -2,13 +2,14 @@
 # Goal: what srun of Slurm starts is one world, on one node and on two, by PMI-2, PMIx or libpmi; processes that it
 # leaves without any are told so, never worlds of one; what is started below it is told what it has inherited, unless it
 # has torchrun's or weftrun's variables; and a batch script runs programs with and without a step.
-# Method: Slurm's own daemons for two nodes, which are network namespaces with a pair of virtual interfaces, without
-# munge; a program that checks who came (launched.c), and one of OpenSHMEM.
+# Method: Slurm's own daemons, without munge, for one node, or with WEFT_TEST_SLURM_NODES=2 for two, which are network
+# namespaces with a pair of virtual interfaces; a program that checks who came (launched.c), and one of OpenSHMEM.
 # Usage: slurm.sh LAUNCHED OSHRUN SHMEM_PROGRAM. WEFT_TEST_SLURM: where Slurm is, if not under /. Exits with 77 where it
 # is not, or there are no namespaces.
 set -eu
 root=${WEFT_TEST_SLURM:-}
 launched=$1
+count=${WEFT_TEST_SLURM_NODES:-1}
 oshrun=$2
 shmem=$3
 if [ "${WEFT_SLURM_INSIDE:-}" = "" ]; then
@@ -86,24 +87,26 @@ ReturnToService=2
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 NodeName=host1 NodeAddr=10.99.1.1 CPUs=16 State=UNKNOWN
-NodeName=host2 NodeAddr=10.99.1.2 CPUs=16 State=UNKNOWN
-PartitionName=all Nodes=host1,host2 Default=YES MaxTime=INFINITE State=UP
+$([ "$count" = 1 ] || echo "NodeName=host2 NodeAddr=10.99.1.2 CPUs=16 State=UNKNOWN")
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 CONF
 "$slurmctld" -D >"$work/slurmctld.log" 2>&1 &
 started=$!
 stepd=$(daemon slurmstepd)
 "$slurmd" -D -N host1 ${stepd:+-d "$stepd"} >"$work/host1.log" 2>&1 &
 started="$started $!"
-# Not by ip netns exec, in whose /sys there are no control groups, which slurmd asks for.
-# shellcheck disable=SC2016
-nsenter --net=/run/netns/host2 unshare -u sh -c 'hostname host2; exec "$@"' sh \
-    "$slurmd" -D -N host2 ${stepd:+-d "$stepd"} >"$work/host2.log" 2>&1 &
-started="$started $!"
+if [ "$count" = 2 ]; then
+    # Not by ip netns exec, in whose /sys there are no control groups, which slurmd asks for.
+    # shellcheck disable=SC2016
+    nsenter --net=/run/netns/host2 unshare -u sh -c 'hostname host2; exec "$@"' sh \
+        "$slurmd" -D -N host2 ${stepd:+-d "$stepd"} >"$work/host2.log" 2>&1 &
+    started="$started $!"
+fi
 tries=0
-until [ "$(sinfo -h -N -o %t 2>/dev/null | grep -c idle)" = 2 ]; do
+until [ "$(sinfo -h -N -o %t 2>/dev/null | grep -c idle)" = "$count" ]; do
     tries=$((tries + 1))
     if [ "$tries" = 100 ]; then
-        cat "$work/slurmctld.log" "$work/host1.log" "$work/host2.log"
+        cat "$work/slurmctld.log" "$work"/host*.log
         exit 1
     fi
     sleep 0.2
@@ -171,14 +174,16 @@ ends_with 3 "start each program by srun" --mpi=pmi2 -n 2 sh -c '"$@" && exec "$@
 
 # ---- two nodes ----
 
-for kind in $kinds; do
-    [ "$kind" = none ] || run -N 2 --mpi="$kind" -n 4 "$launched" world 4
-done
-run -N 2 --mpi=pmi2 -n 5 "$launched" parts
-run -N 2 --mpi=pmi2 -n 4 "$shmem"
-ends_with 3 "--mpi=pmi2 or srun --mpi=pmix" -N 2 --mpi=none -n 2 "$launched" world
-# As torchrun does it: srun starts one on each node, and that starts two processes.
-cat >"$work/torchrun.sh" <<'TORCHRUN'
+on_two_nodes()
+{
+    for kind in $kinds; do
+        [ "$kind" = none ] || run -N 2 --mpi="$kind" -n 4 "$launched" world 4
+    done
+    run -N 2 --mpi=pmi2 -n 5 "$launched" parts
+    run -N 2 --mpi=pmi2 -n 4 "$shmem"
+    ends_with 3 "--mpi=pmi2 or srun --mpi=pmix" -N 2 --mpi=none -n 2 "$launched" world
+    # As torchrun does it: srun starts one on each node, and that starts two processes.
+    cat >"$work/torchrun.sh" <<'TORCHRUN'
 #!/bin/sh
 export WORLD_SIZE=4 MASTER_ADDR=10.99.1.1 MASTER_PORT=29731
 RANK=$((2 * SLURM_PROCID)) "$@" &
@@ -187,12 +192,16 @@ code=0
 RANK=$((2 * SLURM_PROCID + 1)) "$@" || code=$?
 wait $first && exit $code
 TORCHRUN
-chmod +x "$work/torchrun.sh"
-for kind in $kinds; do
-    WEFT_SECRET="of this job" run -N 2 -n 2 --mpi="$kind" "$work/torchrun.sh" "$launched" world 4
-done
-# What lacks is named on both sides, once for each process.
-WEFT_DEADLINE=3 ends_with 3 "WEFT_SECRET.*WEFT_INSECURE=1" -N 2 -n 2 --mpi=none "$work/torchrun.sh" "$launched" world
+    chmod +x "$work/torchrun.sh"
+    for kind in $kinds; do
+        WEFT_SECRET="of this job" run -N 2 -n 2 --mpi="$kind" "$work/torchrun.sh" "$launched" world 4
+    done
+    # What lacks is named on both sides, once for each process.
+    WEFT_DEADLINE=3 ends_with 3 "WEFT_SECRET.*WEFT_INSECURE=1" -N 2 -n 2 --mpi=none "$work/torchrun.sh" "$launched" world
+}
+if [ "$count" = 2 ]; then
+    on_two_nodes
+fi
 
 # ---- a batch script ----
 
@@ -204,7 +213,7 @@ srun -Q --mpi=pmi2 "$launched" world 4
 "$launched" world 1
 echo whole
 BATCH
-for nodes in 1 2; do
+for nodes in $(seq "$count"); do
     rm -f "$said"
     timeout 100 sbatch -Q --wait -N "$nodes" -n 4 -o "$said" -e "$said" "$work/batch.sh" || { cat "$said"; exit 1; }
     grep -q whole "$said"
