@@ -126,19 +126,19 @@ static int has_done(const weft_team *team, int i, const uint64_t *epoch_word, ui
 /* The order of the questions matters: a PE that is gone has stored all that it will. One of another node that has left
  * cannot be asked, nor is it gone: what it sent may still arrive. But where a member is lost it may have met that, and
  * have left without its part. */
-wefti_hope wefti_team_hope(const weft_team *team, const uint64_t *epoch_word, uint64_t epoch)
+wefti_completion wefti_team_completion(const weft_team *team, const uint64_t *epoch_word, uint64_t epoch)
 {
     int has_lost = 0;
     int has_left = 0;
     for (int i = 0; i < team->pes; i++) {
         const int pe = wefti_member(team, i);
         if (wefti_world_is_gone(team->world, pe) && !has_done(team, i, epoch_word, epoch)) {
-            return WEFTI_HOPE_NONE;
+            return WEFTI_COMPLETION_IMPOSSIBLE;
         }
         has_lost |= wefti_world_is_lost(team->world, pe);
         has_left |= wefti_world_has_left(team->world, pe) && !wefti_pe_is_near(&team->world->view, pe);
     }
-    return has_lost && has_left ? WEFTI_HOPE_SHORT : WEFTI_HOPE_GOOD;
+    return has_lost && has_left ? WEFTI_COMPLETION_DOUBTFUL : WEFTI_COMPLETION_POSSIBLE;
 }
 
 /* All have come, and some did not go on. A member in round r of the barrier has sent r + 1 flags and waits for a flag

@@ -64,11 +64,16 @@ static inline wefti_waiter wefti_team_waiter(weft_team *team, const char *call)
 /* Write to the log which members' epoch words are behind. */
 void wefti_team_warn(const weft_team *team, const char *call, const uint64_t *epoch_word, uint64_t epoch);
 
-/* wefti_waiter.is_hopeless. NONE: a member is gone without having done its part of what `epoch_word` and `epoch` count.
- * SHORT: one may be, whose part has come by the next look, if it did any. */
-typedef enum wefti_hope { WEFTI_HOPE_GOOD = 0, WEFTI_HOPE_NONE = 1, WEFTI_HOPE_SHORT = 2 } wefti_hope;
+/* Whether what `epoch_word` and `epoch` count can still complete, as wefti_waiter.is_hopeless has it. IMPOSSIBLE: a
+ * member is gone without having done its part. DOUBTFUL: one may be; if it did its part, that has come by the next
+ * look, so that twice in a row is IMPOSSIBLE. */
+typedef enum wefti_completion {
+    WEFTI_COMPLETION_POSSIBLE = 0,
+    WEFTI_COMPLETION_IMPOSSIBLE = 1,
+    WEFTI_COMPLETION_DOUBTFUL = 2
+} wefti_completion;
 
-wefti_hope wefti_team_hope(const weft_team *team, const uint64_t *epoch_word, uint64_t epoch);
+wefti_completion wefti_team_completion(const weft_team *team, const uint64_t *epoch_word, uint64_t epoch);
 
 /* wefti_waiter_pause, which warns once with the members' names, and looks for members that are gone. */
 static inline weft_status wefti_team_pause(weft_team *team, wefti_waiter *waiter, const void *address,
@@ -81,9 +86,9 @@ static inline weft_status wefti_team_pause(weft_team *team, wefti_waiter *waiter
     }
     if (WEFTI_UNLIKELY(waiter->must_look != 0)) {
         waiter->must_look = 0;
-        const wefti_hope hope = wefti_team_hope(team, epoch_word, epoch);
-        waiter->is_hopeless =
-            hope == WEFTI_HOPE_SHORT && waiter->is_hopeless == WEFTI_HOPE_SHORT ? WEFTI_HOPE_NONE : hope;
+        const wefti_completion seen = wefti_team_completion(team, epoch_word, epoch);
+        const int is_twice = seen == WEFTI_COMPLETION_DOUBTFUL && waiter->is_hopeless == WEFTI_COMPLETION_DOUBTFUL;
+        waiter->is_hopeless = is_twice ? WEFTI_COMPLETION_IMPOSSIBLE : seen;
     }
     return status;
 }
