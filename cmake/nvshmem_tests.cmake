@@ -163,6 +163,11 @@ foreach(source rma.c amo.c wait.c coll.c groups.cc)
         weft_add_nvshmem_fake_test(nvshmem.kernel.${name} ${pes} ${program})
     endforeach()
 endforeach()
+# Among PEs that load and store do not reach: through the proxy.
+foreach(name rma amo)
+    weft_add_nvshmem_fake_test(nvshmem.kernel.${name}.far 2 ${PROJECT_BINARY_DIR}/tests/nvshmem_kernel_${name})
+    set_property(TEST nvshmem.kernel.${name}.far.2 APPEND PROPERTY ENVIRONMENT "WEFT_CUDA_DOMAIN=1")
+endforeach()
 
 # Every routine of kernels, for every type, by a thread, a warp and a block, against a model: tests/faces/nvshmem/every,
 # whose kernels are generated. Their threads are coroutines.
