@@ -23,10 +23,10 @@ SMALL = ["--tokens", "8,20", "--hidden", "32", "--topk", "3", "--experts", "7", 
 FIGURES = ["ep_dispatch", "ep_combine", "ep_pair", "ep_setup", "ep_memory"]
 
 
-def run(*arguments, launcher=(), fake=False):
+def run(*arguments, launcher=(), fake=False, sms=1):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("WEFT_")} | {"WEFT_LOG": "none"}
     if fake:
-        environment |= {"LD_LIBRARY_PATH": FAKE, "WEFT_FAKE_SMS": "1"}
+        environment |= {"LD_LIBRARY_PATH": FAKE, "WEFT_FAKE_SMS": str(sms)}
     return subprocess.run([*launcher, BENCH, *arguments], capture_output=True, text=True, env=environment, timeout=100)
 
 
@@ -135,6 +135,19 @@ class Bench(unittest.TestCase):
         self.assertEqual(run("--counts").returncode, 2)
         done = run(*shape, "--tokens", "3", "--threads", "33", "--mode", "eager", fake=True)  # more than can leave with send
         self.assertIn("not supported: weft_ep_create: flags has WEFT_EP_ROWS_WITH_SEND", done.stdout)
+
+    @unittest.skipUnless(pathlib.Path(FAKE, "libcuda.so.1").exists(), "no fake driver was built")
+    def test_gpu_two_streams(self):
+        shape = ["--gpu", "--check", "--hidden", "64", "--topk", "2", "--experts", "5", "--repeats", "1", "--warmup", "0"]
+        figures, _ = self.lines(*shape, "--tokens", "3", "--threads", "2", "--routing", "fresh,cached", "--sms", "1",
+                                "--layout", "rank-major,slots-expert", "--mode", "two,streams", fake=True, sms=2)
+        of = {(f["mode"], f["layout"], f["routing"]): f["bytes"] for f in figures if f["name"] == "ep_pair" and f["impl"] == "weft"}
+        self.assertEqual(len(of), 8)
+        for (mode, *rest), count in of.items():
+            self.assertEqual(count, of["two", *rest])
+        for short in (["--mode", "streams"], ["--mode", "streams", "--gpu"]):
+            refused = run(*short)
+            self.assertEqual((refused.returncode, "--sms" in refused.stderr), (2, True))
 
     def test_no_gpu(self):
         if shutil.which("nvidia-smi") is None:

@@ -20,6 +20,7 @@
 #define NON_BLOCKING 1
 #define RECORD_EXTERNAL 1
 #define RECORD_DEFAULT 0
+#define DISABLE_TIMING 2
 #define CAPTURE_THREAD_LOCAL 1
 #define MAX_DYNAMIC_SHARED_BYTES 8
 
@@ -54,6 +55,7 @@
       (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **))
 #define OTHER_FUNCTIONS(X)                                                                                             \
     X(cuEventCreate, (void **, unsigned))                                                                              \
+    X(cuStreamWaitEvent, (void *, void *, unsigned))                                                                   \
     X(cuEventDestroy, (void *))                                                                                        \
     X(cuEventRecordWithFlags, (void *, void *, unsigned))                                                              \
     X(cuEventElapsedTime, (float *, void *, void *))                                                                   \
@@ -80,6 +82,8 @@ struct tool_gpu {
     void *stream;
     void *begun;
     void *ended;
+    void *beside; /* the second stream, and the event by which each waits for the other; made when first needed */
+    void *order;
     int is_capturing;
     int multiprocessors;
     int cache_bytes;
@@ -145,12 +149,12 @@ int tool_gpu_count(void)
     return driver.count;
 }
 
-static weft_status create_stream(tool_gpu *gpu)
+static weft_status create_stream(void **stream)
 {
     int least = 0;
     int greatest = 0;
     TRY(cuCtxGetStreamPriorityRange(&least, &greatest));
-    TRY(cuStreamCreateWithPriority(&gpu->stream, NON_BLOCKING, greatest));
+    TRY(cuStreamCreateWithPriority(stream, NON_BLOCKING, greatest));
     return WEFT_OK;
 }
 
@@ -169,7 +173,7 @@ static weft_status open_in(tool_gpu *gpu)
     if (tool_kernels != NULL) { /* loaded now, since loading later might wait for kernels that run */
         TRY(cuModuleLoadData(&gpu->module, tool_kernels));
     }
-    return create_stream(gpu);
+    return create_stream(&gpu->stream);
 }
 
 weft_status tool_gpu_open(int number, tool_gpu **gpu)
@@ -201,13 +205,16 @@ void tool_gpu_close(tool_gpu *gpu)
     if (gpu->module != NULL) {
         (void)driver.cuModuleUnload(gpu->module);
     }
-    if (gpu->stream != NULL) {
-        (void)driver.cuStreamDestroy(gpu->stream);
-    }
+    void *const streams[] = {gpu->stream, gpu->beside};
     for (int i = 0; i < 2; i++) {
-        void *event = i == 0 ? gpu->begun : gpu->ended;
-        if (event != NULL && driver.cuEventDestroy != NULL) {
-            (void)driver.cuEventDestroy(event);
+        if (streams[i] != NULL) {
+            (void)driver.cuStreamDestroy(streams[i]);
+        }
+    }
+    void *const events[] = {gpu->begun, gpu->ended, gpu->order};
+    for (int i = 0; i < 3; i++) {
+        if (events[i] != NULL && driver.cuEventDestroy != NULL) {
+            (void)driver.cuEventDestroy(events[i]);
         }
     }
     if (gpu->context != NULL) {
@@ -293,6 +300,38 @@ weft_status tool_gpu_synchronise(tool_gpu *gpu)
 {
     TRY(cuStreamSynchronize(gpu->stream));
     return WEFT_OK;
+}
+
+/* ---- a second stream ---- */
+
+static weft_status go_behind(const tool_gpu *gpu, void *later, void *earlier)
+{
+    TRY(cuEventRecordWithFlags(gpu->order, earlier, RECORD_DEFAULT));
+    TRY(cuStreamWaitEvent(later, gpu->order, 0));
+    return WEFT_OK;
+}
+
+weft_status tool_gpu_fork(tool_gpu *gpu, weft_stream **beside)
+{
+    if (gpu->begun == NULL || driver.cuStreamWaitEvent == NULL) {
+        return WEFT_ERR_UNSUPPORTED;
+    }
+    if (gpu->order == NULL) {
+        TRY(cuEventCreate(&gpu->order, DISABLE_TIMING));
+    }
+    if (gpu->beside == NULL) {
+        weft_status status = create_stream(&gpu->beside);
+        if (status != WEFT_OK) {
+            return status;
+        }
+    }
+    *beside = (weft_stream *)gpu->beside;
+    return go_behind(gpu, gpu->beside, gpu->stream);
+}
+
+weft_status tool_gpu_join(tool_gpu *gpu)
+{
+    return go_behind(gpu, gpu->stream, gpu->beside);
 }
 
 /* ---- time ---- */
@@ -382,11 +421,20 @@ weft_status tool_gpu_kernel(tool_gpu *gpu, const char *name, unsigned shared_byt
     return WEFT_OK;
 }
 
+static weft_status launch(void *stream, void *kernel, int blocks, int threads, unsigned shared_bytes, const void *args)
+{
+    void *arguments[] = {(void *)(uintptr_t)args}; /* read, and copied by the launch */
+    TRY(cuLaunchKernel(kernel, (unsigned)blocks, 1, 1, (unsigned)threads, 1, 1, shared_bytes, stream, arguments, NULL));
+    return WEFT_OK;
+}
+
 weft_status tool_gpu_launch(tool_gpu *gpu, void *kernel, int blocks, int threads, unsigned shared_bytes,
                             const void *args)
 {
-    void *arguments[] = {(void *)(uintptr_t)args}; /* read, and copied by the launch */
-    TRY(cuLaunchKernel(kernel, (unsigned)blocks, 1, 1, (unsigned)threads, 1, 1, shared_bytes, gpu->stream, arguments,
-                       NULL));
-    return WEFT_OK;
+    return launch(gpu->stream, kernel, blocks, threads, shared_bytes, args);
+}
+
+weft_status tool_gpu_launch_beside(tool_gpu *gpu, void *kernel, int threads, const void *args)
+{
+    return launch(gpu->beside, kernel, 1, threads, 0, args);
 }

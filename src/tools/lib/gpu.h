@@ -33,6 +33,11 @@ weft_status tool_gpu_copy(tool_gpu *gpu, void *to, const void *from, size_t byte
 weft_status tool_gpu_fill(tool_gpu *gpu, void *at, unsigned char value, size_t bytes);
 weft_status tool_gpu_synchronise(tool_gpu *gpu);
 
+/* A second stream, whose calls come behind those that the first has had and run beside its next ones; then the first
+ * goes on behind both. Also while the first is captured. UNSUPPORTED: the driver has no such events. */
+weft_status tool_gpu_fork(tool_gpu *gpu, weft_stream **beside);
+weft_status tool_gpu_join(tool_gpu *gpu);
+
 /* Mark the stream where a time begins and where it ends, also while it is captured; then, after the stream has been
  * waited for, the time between. */
 weft_status tool_gpu_begin(tool_gpu *gpu);
@@ -50,5 +55,7 @@ void tool_gpu_graph_free(tool_gpu *gpu, void *graph); /* NULL is allowed */
 weft_status tool_gpu_kernel(tool_gpu *gpu, const char *name, unsigned shared_bytes, void **kernel);
 weft_status tool_gpu_launch(tool_gpu *gpu, void *kernel, int blocks, int threads, unsigned shared_bytes,
                             const void *args);
+/* One block on the second stream, between fork and join. */
+weft_status tool_gpu_launch_beside(tool_gpu *gpu, void *kernel, int threads, const void *args);
 
 #endif

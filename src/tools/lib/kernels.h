@@ -14,6 +14,8 @@ extern const unsigned char *const tool_kernels;
 
 /* The most threads of a block in collectives that move data; elsewhere 1024. */
 #define TOOL_COLLECTIVE_THREADS 512
+/* Of the block that watches for counts. */
+#define TOOL_WATCHING_THREADS 256
 
 /* The arguments of each such kernel: `rounds` times `trips` calls; its time goes to ns[round]. A kernel that moves
  * data in chunks takes each from a counter and does so until none is left: chunk c goes to, or comes from, PE

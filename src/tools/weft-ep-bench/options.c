@@ -29,7 +29,8 @@ static const char help[] =
     "that\n"
     "                         leave with send in all layouts (WEFT_EP_ROWS_WITH_SEND); two: two pairs of halves, on "
     "two\n"
-    "                         routes: send, send, recv, recv (ht)\n"
+    "                         routes: send, send, recv, recv; streams: on GPUs the same on a stream a pair, each\n"
+    "                         with --sms (ht)\n"
     "  -B, --buffers LIST     symmetric: rows are received where senders write them; plain: in other memory "
     "(symmetric)\n"
     "  -W, --worst-case       limits and receive buffers for whatever may come, not for what does\n"
@@ -47,7 +48,9 @@ static const char help[] =
     "                         rank-major, in symmetric buffers\n"
     "      --counts           on GPUs: the time from a dispatch with a new routing until the host has its counts, and "
     "the\n"
-    "                         same of an update, by which nothing moves\n"
+    "                         same of an update, by which nothing moves; behind: of it, from when the route's arrays "
+    "on the GPU have "
+    "them\n"
     "      --unweighted       combine adds rows without weights\n"
     "      --threads N        PEs are threads of this process\n"
     "  -c, --check            compare what arrives with what must; exit with 1 if it differs\n"
@@ -61,7 +64,8 @@ static const char help[] =
     "Figures: dispatch and combine, each after a barrier, and the two as a pair; set-up: creating the group and its\n"
     "route, on GPUs and a first dispatch; memory: symmetric memory of the group and memory of the route, a PE; on "
     "GPUs\n"
-    "what they take of the GPU's, and the received rows; of both routes and their rows in mode two. In fresh routing "
+    "what they take of the GPU's, and the received rows; of both routes and their rows where there are two pairs. In "
+    "fresh routing "
     "dispatch and pair contain the routing. Bytes "
     "are\n"
     "those of the rows that leave or reach a rank's tokens, its own included. A call on GPUs is timed as a graph of "
@@ -79,7 +83,7 @@ static const char help[] =
 
 static int can_copy(const bench_options *options, const bench_point *point)
 {
-    return !options->on_device && point->mode != BENCH_TWO && point->layout == BENCH_RANK_MAJOR &&
+    return !options->on_device && bench_pairs(point->mode) == 1 && point->layout == BENCH_RANK_MAJOR &&
            point->buffers == BENCH_SYMMETRIC && bench_sent_dtype(point->dtype) == bench_combined_dtype(point->dtype) &&
            bench_received_dtype(point->dtype) != WEFT_EP_FP8_E4M3;
 }
@@ -104,6 +108,11 @@ static int check_points(const bench_options *options)
         if (point.hidden % grain != 0) {
             fprintf(stderr, "weft-ep-bench: --hidden %d: rows of %s are multiples of 16 bytes; give a multiple of %d\n",
                     point.hidden, bench_dtype_names[point.dtype], grain);
+            return TOOL_USAGE;
+        }
+        if (point.mode == BENCH_STREAMS && (!options->on_device || point.sms == 0)) {
+            fprintf(stderr, "weft-ep-bench: --mode streams is for GPUs, with multiprocessors for each pair: give --gpu "
+                            "and --sms, too\n");
             return TOOL_USAGE;
         }
         if (options->beside_memcpy && !can_copy(options, &point)) {

@@ -19,10 +19,10 @@ int bench_report_open(bench_report *report, const bench_options *options, int pe
     }
     printf("%d PEs; times in us, of the slowest PE, medians of %d; GB/s a PE; memory in MB a PE\n", pes,
            options->repeats);
-    printf("%6s %6s %4s %5s %-8s %-12s %-8s %-6s %-4s %-9s %4s %9s %8s %6s %9s %8s %6s %9s%s%s %8s %8s\n", "tokens",
+    printf("%6s %6s %4s %5s %-8s %-12s %-8s %-6s %-7s %-9s %4s %9s %8s %6s %9s %8s %6s %9s%s%s %8s %8s\n", "tokens",
            "hidden", "topk", "exps", "dtype", "layout", "skew", "route", "mode", "buffers", "SMs", "dispatch", "floor",
            "GB/s", "combine", "floor", "GB/s", "pair", options->backward ? "  dispatch'  combine'" : "",
-           options->counts ? "   counts   update" : "", "set-up", "memory");
+           options->counts ? "   counts   behind   update   behind" : "", "set-up", "memory");
     return 0;
 }
 
@@ -43,7 +43,7 @@ static void print_time(const tool_figure *figure, int width)
 
 static void print_row(const bench_report *report, const bench_point *point, const bench_figures *figures)
 {
-    printf("%6d %6d %4d %5d %-8s %-12s %-8s %-6s %-4s %-9s %4d", point->tokens, point->hidden, point->topk,
+    printf("%6d %6d %4d %5d %-8s %-12s %-8s %-6s %-7s %-9s %4d", point->tokens, point->hidden, point->topk,
            point->experts, bench_dtype_names[point->dtype], bench_layout_names[point->layout],
            bench_skew_names[point->skew], bench_routing_names[point->routing], bench_mode_names[point->mode],
            bench_buffers_names[point->buffers], point->sms);
@@ -66,7 +66,9 @@ static void print_row(const bench_report *report, const bench_point *point, cons
     }
     if (report->options->counts) {
         print_time(&figures->counts, 8);
+        print_time(&figures->counts_behind, 8);
         print_time(&figures->update_counts, 8);
+        print_time(&figures->update_counts_behind, 8);
     }
     printf(" %8.1f %8.2f\n", figures->setup.median, figures->memory.median);
     (void)fflush(stdout);
@@ -105,6 +107,8 @@ void bench_report_add(bench_report *report, const bench_point *point, const benc
         print_line(report, "ep_dispatch_bwd", "weft", point, &figures->dispatch_bwd, "us");
         print_line(report, "ep_combine_bwd", "weft", point, &figures->combine_bwd, "us");
         print_line(report, "ep_counts", "weft", point, &figures->counts, "us");
+        print_line(report, "ep_counts_behind", "weft", point, &figures->counts_behind, "us");
+        print_line(report, "ep_counts_behind", "update", point, &figures->update_counts_behind, "us");
         print_line(report, "ep_counts", "update", point, &figures->update_counts, "us");
         print_line(report, "ep_setup", "weft", point, &figures->setup, "us");
         print_line(report, "ep_memory", "weft", point, &figures->memory, "MB");

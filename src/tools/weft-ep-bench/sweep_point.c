@@ -10,7 +10,7 @@ const char *const bench_layout_names[BENCH_LAYOUTS] = {BENCH_LAYOUT_TABLE(NAME)}
 #undef NAME
 const char *const bench_skew_names[BENCH_SKEWS] = {"uniform", "zipf", "one-rank"};
 const char *const bench_routing_names[BENCH_ROUTINGS] = {"fresh", "cached"};
-const char *const bench_mode_names[BENCH_MODES] = {"ht", "ll", "eager", "two"};
+const char *const bench_mode_names[BENCH_MODES] = {"ht", "ll", "eager", "two", "streams"};
 const char *const bench_buffers_names[BENCH_BUFFERS] = {"symmetric", "plain"};
 
 weft_ep_dtype bench_sent_dtype(bench_dtype dtype)
@@ -33,6 +33,11 @@ weft_ep_dtype bench_combined_dtype(bench_dtype dtype)
 {
     weft_ep_dtype received = bench_received_dtype(dtype);
     return received == WEFT_EP_FP8_E4M3 ? WEFT_EP_BF16 : received;
+}
+
+int bench_pairs(bench_mode mode)
+{
+    return mode == BENCH_TWO || mode == BENCH_STREAMS ? 2 : 1;
 }
 
 weft_ep_layout bench_weft_layout(bench_layout layout)

@@ -45,6 +45,7 @@ typedef enum bench_mode {
     BENCH_LL, /* the halves, one behind the other: send, recv */
     BENCH_EAGER, /* the same in a group with WEFT_EP_ROWS_WITH_SEND */
     BENCH_TWO, /* two pairs of halves of each: both sends, then both recvs */
+    BENCH_STREAMS, /* the same, each pair on a stream of its own */
     BENCH_MODES
 } bench_mode;
 
@@ -79,6 +80,7 @@ weft_ep_dtype bench_sent_dtype(bench_dtype dtype);
 weft_ep_dtype bench_received_dtype(bench_dtype dtype);
 /* What combine takes and gives: bf16 where rows are received in fp8. */
 weft_ep_dtype bench_combined_dtype(bench_dtype dtype);
+int bench_pairs(bench_mode mode); /* of halves outstanding at once */
 weft_ep_layout bench_weft_layout(bench_layout layout);
 int bench_is_by_expert(bench_layout layout);
 

@@ -45,8 +45,13 @@ static weft_ep_choices choices_of(const trial *t)
     return choices;
 }
 
-/* Two pairs of halves that are outstanding at once. */
-static weft_status two_dispatches(trial *t)
+static unsigned flags_of(const trial *t)
+{
+    return t->options->unweighted ? 0 : WEFT_EP_WEIGHTED;
+}
+
+/* Two pairs of halves that are outstanding at once, the second on stream `beside`. */
+static weft_status two_dispatches(trial *t, weft_stream *beside)
 {
     weft_stream *stream = t->backend->stream;
     weft_ep_choices choices = choices_of(t);
@@ -58,28 +63,47 @@ static weft_status two_dispatches(trial *t)
     status = status != WEFT_OK ? status : weft_ep_dispatch_send(t->route, &t->arrays.in, &t->arrays.received, stream);
     status = status != WEFT_OK
                  ? status
-                 : weft_ep_dispatch_send(t->other_route, &t->other_arrays.in, &t->other_arrays.received, stream);
+                 : weft_ep_dispatch_send(t->other_route, &t->other_arrays.in, &t->other_arrays.received, beside);
     status = status != WEFT_OK ? status : weft_ep_dispatch_recv(t->route, stream);
-    return status != WEFT_OK ? status : weft_ep_dispatch_recv(t->other_route, stream);
+    return status != WEFT_OK ? status : weft_ep_dispatch_recv(t->other_route, beside);
 }
 
-static weft_status two_combines(const trial *t, unsigned flags)
+static weft_status two_combines(trial *t, weft_stream *beside)
 {
     weft_stream *stream = t->backend->stream;
+    unsigned flags = flags_of(t);
     weft_status status = weft_ep_combine_send(t->route, &t->arrays.results, &t->arrays.out, flags, stream);
     status = status != WEFT_OK
                  ? status
-                 : weft_ep_combine_send(t->other_route, &t->other_arrays.results, &t->other_arrays.out, flags, stream);
+                 : weft_ep_combine_send(t->other_route, &t->other_arrays.results, &t->other_arrays.out, flags, beside);
     status = status != WEFT_OK ? status : weft_ep_combine_recv(t->route, stream);
-    return status != WEFT_OK ? status : weft_ep_combine_recv(t->other_route, stream);
+    return status != WEFT_OK ? status : weft_ep_combine_recv(t->other_route, beside);
+}
+
+static weft_status two_of_both(trial *t, weft_stream *beside)
+{
+    weft_status status = two_dispatches(t, beside);
+    return status != WEFT_OK ? status : two_combines(t, beside);
+}
+
+static weft_status make_two(trial *t, weft_status (*calls)(trial *t, weft_stream *beside))
+{
+    weft_stream *beside;
+    if (t->point->mode == BENCH_TWO) {
+        return calls(t, t->backend->stream);
+    }
+    weft_status status = tool_gpu_fork(t->backend->gpu, &beside);
+    status = status != WEFT_OK ? status : calls(t, beside);
+    weft_status joined = tool_gpu_join(t->backend->gpu);
+    return status != WEFT_OK ? status : joined;
 }
 
 static weft_status dispatch(void *context)
 {
     trial *t = context;
     weft_stream *stream = t->backend->stream;
-    if (t->point->mode == BENCH_TWO) {
-        return two_dispatches(t);
+    if (t->other_route != NULL) {
+        return make_two(t, two_dispatches);
     }
     weft_ep_choices choices = choices_of(t);
     weft_status status = t->point->routing == BENCH_FRESH ? weft_ep_route_choose(t->route, &choices) : WEFT_OK;
@@ -97,9 +121,9 @@ static weft_status combine(void *context)
 {
     trial *t = context;
     weft_stream *stream = t->backend->stream;
-    unsigned flags = t->options->unweighted ? 0 : WEFT_EP_WEIGHTED;
-    if (t->point->mode == BENCH_TWO) {
-        return two_combines(t, flags);
+    unsigned flags = flags_of(t);
+    if (t->other_route != NULL) {
+        return make_two(t, two_combines);
     }
     if (t->point->mode == BENCH_HT) {
         return weft_ep_combine(t->route, &t->arrays.results, &t->arrays.out, flags, stream);
@@ -132,6 +156,10 @@ static weft_status combine_bwd(void *context)
 
 static weft_status pair(void *context)
 {
+    trial *t = context;
+    if (t->other_route != NULL) {
+        return make_two(t, two_of_both);
+    }
     weft_status status = dispatch(context);
     return status != WEFT_OK ? status : combine(context);
 }
@@ -173,7 +201,7 @@ static weft_status create_group(trial *t)
     config.slot_tokens_max = is_slots ? t->point->tokens : 0;
     config.on_device = t->backend->on_device;
     config.flags = t->point->mode == BENCH_EAGER ? WEFT_EP_ROWS_WITH_SEND : 0;
-    config.pairs_max = t->point->mode == BENCH_TWO ? 2 : 1;
+    config.pairs_max = bench_pairs(t->point->mode);
     plan.topk = t->point->topk;
     plan.layout = bench_weft_layout(t->point->layout);
     plan.alignment = t->point->layout == BENCH_EXPERT_MAJOR ? t->options->alignment : 0;
@@ -183,7 +211,7 @@ static weft_status create_group(trial *t)
         status = weft_ep_route_bytes(t->ep, &plan, &t->memory_bytes);
     }
     status = status != WEFT_OK ? status : weft_ep_route_create(t->ep, &plan, NULL, &t->route);
-    if (status == WEFT_OK && t->point->mode == BENCH_TWO) {
+    if (status == WEFT_OK && bench_pairs(t->point->mode) == 2) {
         t->memory_bytes *= 2;
         status = weft_ep_route_create(t->ep, &plan, NULL, &t->other_route);
     }
@@ -251,8 +279,7 @@ static int memory_used(const trial *t, double *bytes)
 static double memory_of(const trial *t, double before, double after)
 {
     const bench_arrays *a = &t->arrays;
-    const size_t pairs = t->point->mode == BENCH_TWO ? 2 : 1;
-    const size_t received = pairs * a->rows * bench_row_bytes(&a->received.rows);
+    const size_t received = (size_t)bench_pairs(t->point->mode) * a->rows * bench_row_bytes(&a->received.rows);
     return after - before + (t->backend->on_device ? (double)received : (double)t->memory_bytes);
 }
 
@@ -362,25 +389,24 @@ static int time_call(trial *t, weft_status (*call)(void *context), const char *w
 }
 
 /* When the host has the counts, of new routings by calls one after the other. */
-static int time_counts(trial *t, weft_status (*call)(void *context), const char *what, tool_figure *figure)
+static int time_counts(trial *t, weft_status (*call)(void *context), const char *what, tool_figure *figure,
+                       tool_figure *behind_figure)
 {
+    int has_behind;
     const bench_options *options = t->options;
+    double *behind = t->times + options->repeats;
     const bench_counts counts = {.backend = t->backend, .route = t->route, .call = call, .context = t};
-    return tool_failed(bench_counts_time(&counts, options->warmup, options->repeats, t->times), what) ||
-           summarise(t, t->times, options->repeats, figure);
-}
-
-/* How many pairs a call is of. */
-static int pairs_of(const trial *t)
-{
-    return t->point->mode == BENCH_TWO ? 2 : 1;
+    return tool_failed(bench_counts_time(&counts, options->warmup, options->repeats, t->times, behind, &has_behind),
+                       what) ||
+           summarise(t, t->times, options->repeats, figure) ||
+           (has_behind && summarise(t, behind, options->repeats, behind_figure));
 }
 
 /* What the rows of the rank that sends most take at least. */
 static int time_floor(trial *t, const weft_ep_rows *rows, tool_figure *figure)
 {
     int64_t sent = bench_gate_most_sent(t->point, weft_world_pes(t->world), t->options->seed);
-    size_t bytes = sent > 0 ? (size_t)pairs_of(t) * (size_t)sent * bench_row_bytes(rows) : 0;
+    size_t bytes = sent > 0 ? (size_t)bench_pairs(t->point->mode) * (size_t)sent * bench_row_bytes(rows) : 0;
     if (bytes == 0) {
         return 0;
     }
@@ -434,8 +460,9 @@ static int time_forward(trial *t, bench_figures *figures)
 static int time_all(trial *t, bench_figures *figures)
 {
     int64_t rows = bench_gate_sent(t->point, weft_world_pes(t->world), t->options->seed, weft_world_pe(t->world));
-    double sent = pairs_of(t) * (double)rows * (double)bench_row_bytes(&t->arrays.received.rows);
-    double returned = pairs_of(t) * (double)rows * (double)bench_row_bytes(&t->arrays.results);
+    const int pairs = bench_pairs(t->point->mode);
+    double sent = pairs * (double)rows * (double)bench_row_bytes(&t->arrays.received.rows);
+    double returned = pairs * (double)rows * (double)bench_row_bytes(&t->arrays.results);
     if (rows < 0 || time_forward(t, figures)) {
         return 1;
     }
@@ -443,9 +470,9 @@ static int time_all(trial *t, bench_figures *figures)
                                  time_call(t, combine_bwd, "weft_ep_combine_bwd", &figures->combine_bwd))) {
         return 1;
     }
-    if (t->options->counts && t->point->routing == BENCH_FRESH && t->point->mode != BENCH_TWO &&
-        (time_counts(t, dispatch, "the counts of a dispatch", &figures->counts) ||
-         time_counts(t, update, "the counts of an update", &figures->update_counts))) {
+    if (t->options->counts && t->point->routing == BENCH_FRESH && pairs == 1 &&
+        (time_counts(t, dispatch, "the counts of a dispatch", &figures->counts, &figures->counts_behind) ||
+         time_counts(t, update, "the counts of an update", &figures->update_counts, &figures->update_counts_behind))) {
         return 1;
     }
     if (t->options->beside_memcpy) { /* the floor is of the same rows */
@@ -453,8 +480,8 @@ static int time_all(trial *t, bench_figures *figures)
         figures->combine_floor.bytes = returned;
         figures->pair_floor.bytes = sent + returned;
     }
-    figures->dispatch_bwd.bytes = returned / pairs_of(t); /* which are whole calls in all modes */
-    figures->combine_bwd.bytes = returned / pairs_of(t);
+    figures->dispatch_bwd.bytes = returned / pairs; /* which are whole calls in all modes */
+    figures->combine_bwd.bytes = returned / pairs;
     figures->dispatch.bytes = sent;
     figures->combine.bytes = returned;
     figures->pair.bytes = sent + returned;
@@ -516,14 +543,14 @@ int bench_trial_run(bench_backend *backend, const bench_options *options, const 
     }
     t.times = times;
     if (bench_arrays_create(&t.arrays, backend, options, point, rows) ||
-        (point->mode == BENCH_TWO && bench_arrays_create(&t.other_arrays, backend, options, point, rows)) ||
+        (bench_pairs(point->mode) == 2 && bench_arrays_create(&t.other_arrays, backend, options, point, rows)) ||
         (options->beside_memcpy && bench_copies_create(&t.copies, &t.arrays, world, point, options->seed)) ||
         run(&t, figures)) {
         return 1; /* other PEs may be in other calls, so no collective frees the rest: the world's end does */
     }
     bench_copies_destroy(&t.copies);
     bench_arrays_destroy(&t.arrays, backend);
-    if (point->mode == BENCH_TWO) {
+    if (bench_pairs(point->mode) == 2) {
         bench_arrays_destroy(&t.other_arrays, backend);
     }
     return tool_failed(weft_free(world, times), "weft_free");

@@ -17,7 +17,9 @@ typedef struct bench_figures {
     tool_figure combine_floor;
     tool_figure pair_floor; /* with --memcpy only, of which the other two are then figures */
     tool_figure counts; /* with --counts only: until the host has those of a dispatch */
-    tool_figure update_counts; /* likewise of an update */
+    tool_figure counts_behind; /* of it, from when the GPU has them */
+    tool_figure update_counts; /* both of an update */
+    tool_figure update_counts_behind;
     tool_figure setup;
     tool_figure memory;
     char missing[256]; /* not empty: what the library says is not supported here; no figure counts */
