@@ -136,7 +136,8 @@ EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes,
         if (blockIdx.x == 0 && ep_warp() == ep_warps() - 1) {
             ep_note<LAYOUT>(args, call);
         }
-        if (ep_tells(args) && blockIdx.x == gridDim.x - 1 && ep_warp() == ep_warps() - 2) {
+        const bool is_told = LAYOUT::ROWS_OF_CHOICES && args.group.drops == 0; /* by ep_find_bases */
+        if (ep_tells(args) && !is_told && blockIdx.x == gridDim.x - 1 && ep_warp() == ep_warps() - 2) {
             const wefti_u64 *words = LAYOUT::ROWS_OF_CHOICES
                                          ? ep_counts(args.group, call, args.group.rank, 0) + ep_first_own(args.group)
                                          : ep_choices_from(args.group, ep_choices_of_call<WAY>(args, call), 0);
