@@ -49,6 +49,7 @@ typedef struct case_run {
     X(ep_forwarder_lost, 2, 12, ADVANCE, "the same at any moment of steps between domains, a forwarder or not")        \
     X(ep_rejoin, 3, 12, ADVANCE, "a rank is given up in steps between domains, comes late, and is back")               \
     X(ep_masks, 2, 12, ADVANCE, "a rank is killed or late at any moment of steps; the others go on without it")        \
+    X(ep_drift, 2, 8, ADVANCE, "ranks that mask make drawn steps in halves, one of them late; who has what of whom")   \
     X(ep_wide, 24, 64, FAIL, "the same, a few calls on many PEs")
 
 #define CASE_DECLARE(name, least, most, mode, text) void case_##name(void *argument);
