@@ -413,6 +413,52 @@ static int step(drift *d, uint64_t *common)
            receive_rows(d, which, is_whole) && send_back(d, which, adds_whole) && add_up(d, which, adds_whole);
 }
 
+/* ---- a rank that comes back ---- */
+
+enum { BOARD_ENDED = 80, BOARD_CALLS = 100 };
+
+/* Until all have come to this point, beside weft. */
+static void meet(const drift *d, uint64_t number)
+{
+    d->run->board[BOARD_ENDED + d->pe] = number;
+    for (int pe = 0; pe < d->pes; pe++) {
+        while (d->run->board[BOARD_ENDED + pe] < number) {
+            weft_sim_sleep_ns(100000);
+        }
+    }
+}
+
+/* When all have left their calls the late rank comes back, where no other was masked, and all have all rows again. */
+static void be_back(drift *d)
+{
+    uint64_t common = d->run->seed + 1;
+    uint64_t calls;
+    meet(d, 1);
+    MUST(weft_ep_calls(d->ep, &calls));
+    (void)may_be_spoilt(d);
+    d->run->board[BOARD_CALLS] = d->pe == d->late.rank ? d->run->board[BOARD_CALLS] : calls;
+    meet(d, 2);
+    for (int pe = 0; pe < d->pes; pe++) {
+        if (pe != d->late.rank && (d->run->board[64 + pe] & ~((uint64_t)1 << d->late.rank)) != 0) {
+            return;
+        }
+    }
+    if (d->pe == d->late.rank) {
+        MUST(weft_ep_rejoin(d->ep, d->run->board[BOARD_CALLS]));
+    } else {
+        MUST(weft_ep_mask(d->ep, d->late.rank, 1));
+    }
+    meet(d, 3);
+    d->run->board[64 + d->pe] = 0;
+    d->is_sure = 1;
+    d->late.point = -1; /* nobody is late any more */
+    d->has_routing[0] = d->has_routing[1] = 0;
+    meet(d, 4);
+    for (int i = 0; i < 2; i++) {
+        (void)(d->pairs == 2 ? step_twice(d, &common) : step(d, &common));
+    }
+}
+
 /* ---- the case ---- */
 
 /* A rank that is between two halves, or in a call, has four deadlines; one that is between two calls has one. */
@@ -468,6 +514,9 @@ void case_ep_drift(void *argument)
     int goes_on = 1;
     for (int i = 0; i < STEPS && goes_on; i++) {
         goes_on = d.pairs == 2 && common_below(&common, 2) ? step_twice(&d, &common) : step(&d, &common);
+    }
+    if (!d.is_sure && !d.late.dies) {
+        be_back(&d);
     }
     if (d.is_sure && masked_ranks(&d) != 0) {
         weft_sim_fail("ranks 0x%llx are masked, and none was late for a deadline",

@@ -259,6 +259,7 @@ typedef struct allocator {
     case_run *run;
     weft_team *team;
     int number;
+    size_t bytes; /* of each block; take_the_last alone */
 } allocator;
 
 /* What a thread's call gave on each PE is the same: each tells it beside weft in a place of its own, plus 1. */
@@ -300,8 +301,47 @@ static void allocate_some(void *argument)
     }
 }
 
+/* Blocks of one size, of which the heap has just as many as there are threads: each finds room, however often others
+ * propose the same places meanwhile. */
+static void take_the_last(void *argument)
+{
+    const allocator *one = argument;
+    for (int round = 0; round < ROUNDS; round++) {
+        unsigned char *block = NULL;
+        const int value = 1 + one->number * ROUNDS + round;
+        dawdle(3, 3000);
+        must(weft_team_malloc(one->team, one->bytes, (void **)&block), "to take one of as many blocks as threads");
+        block[0] = block[one->bytes - 1] = (unsigned char)value;
+        dawdle(3, 3000);
+        if (block[0] != value || block[one->bytes - 1] != value) {
+            weft_sim_fail("a block of thread %d has been given to another: it holds %d and %d, not %d", one->number,
+                          block[0], block[one->bytes - 1], value);
+        }
+        MUST(weft_team_free(one->team, block));
+    }
+}
+
+/* How many bytes a block may have of which so many fit. */
+static size_t share_of_rest(weft_world *world, int count)
+{
+    enum { UNIT = 1024 };
+    void *blocks[THREADS];
+    size_t bytes = (SMALL_BYTES - (size_t)heap_used(world)) / (size_t)count / UNIT * UNIT + UNIT;
+    int made = 0;
+    while (made < count) {
+        bytes -= UNIT;
+        for (made = 0; made < count && weft_malloc(world, bytes, &blocks[made]) == WEFT_OK; made++) {
+        }
+        for (int i = 0; i < made; i++) {
+            MUST(weft_free(world, blocks[i]));
+        }
+    }
+    return bytes;
+}
+
 static void allocate_together(case_run *run)
 {
+    const int is_tight = run->seed / 16 % 2 == 0;
     allocator all[THREADS];
     weft_world *world = small_world();
     void *block;
@@ -310,8 +350,11 @@ static void allocate_together(case_run *run)
         MUST(weft_team_split_strided(weft_team_world(world), 0, 1, run->pes, &all[i].team));
     }
     const uint64_t used = heap_used(world);
+    const size_t share = is_tight ? share_of_rest(world, THREADS) : 0;
+    MUST(weft_sync(world));
     for (int i = 0; i < THREADS; i++) {
-        MUST(wefti_os_thread_start(&all[i].thread, allocate_some, &all[i]));
+        all[i].bytes = share;
+        MUST(wefti_os_thread_start(&all[i].thread, is_tight ? take_the_last : allocate_some, &all[i]));
     }
     for (int i = 0; i < THREADS; i++) {
         wefti_os_thread_join(all[i].thread);

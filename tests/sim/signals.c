@@ -353,6 +353,43 @@ static void write_behind_signal(weft_world *world)
     }
 }
 
+/* What was put behind a fence comes behind all writes, and messages, before it, however many are under way. */
+static void write_behind_writes(weft_world *world)
+{
+    enum { WORDS_EACH = 300, PARTS = 4, ROUNDS = 4 }; /* more than a network moves by message */
+    uint64_t *parts; /* PARTS of them, of which the last comes behind the fence, and a word */
+    uint64_t from[WORDS_EACH]; /* of this PE alone: who puts it need not wait until it is there */
+    uint64_t seen = 0;
+    const int pe = weft_world_pe(world);
+    const int next = (pe + 1) % weft_world_pes(world);
+    MUST(weft_calloc(world, PARTS * WORDS_EACH + 1, sizeof *parts, (void **)&parts));
+    uint64_t *last = &parts[PARTS * WORDS_EACH - 1];
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        const int before = 1 + (int)(round % (PARTS - 1));
+        for (int i = 0; i < WORDS_EACH; i++) {
+            from[i] = round;
+        }
+        for (int part = 0; part < before; part++) {
+            MUST(weft_putmem(world, parts + (ptrdiff_t)part * WORDS_EACH, from, sizeof from, next));
+        }
+        MUST(weft_fence(world));
+        if (weft_sim_random(2) == 0) { /* by message */
+            MUST(weft_uint64_p(world, last + 1, round, next));
+            MUST(weft_fence(world));
+        }
+        MUST(weft_putmem(world, last + 1 - WORDS_EACH, from, sizeof from, next));
+        MUST(weft_uint64_wait_until(world, last, WEFT_CMP_GE, round));
+        for (int word = 0; word < before * WORDS_EACH; word += WORDS_EACH / 3) {
+            MUST(weft_uint64_atomic_fetch(world, &parts[word], pe, &seen));
+            if (seen < round) {
+                weft_sim_fail("round %d: what follows a fence is there, and word %d before it is %d", (int)round, word,
+                              (int)seen);
+            }
+        }
+        MUST(weft_barrier(world));
+    }
+}
+
 /* What is put behind a signal without a fence may come before it, but no signal before its own data. */
 static void write_beside_signal(weft_world *world)
 {
@@ -559,11 +596,9 @@ void case_signals(void *argument)
     if (common_below(&common, 6) == 0) {
         put_across_growth(world);
     }
-    if (common_below(&common, 2) == 0) {
-        write_behind_signal(world);
-    } else {
-        write_beside_signal(world);
-    }
+    static void (*const writes[])(weft_world *) = {write_behind_signal, write_beside_signal, write_behind_writes,
+                                                   write_behind_writes};
+    writes[common_below(&common, run->messages ? 4 : 3)](world);
     uint64_t old;
     MUST(weft_uint64_atomic_fetch_add(world, &boxes[0].data[0], 1, 0, &old));
     MUST(weft_barrier(world));
