@@ -121,7 +121,7 @@ static weft_status await_left(wefti_step *step, int of, uint64_t epoch)
         }
         if (status == WEFT_OK) {
             const void *done = wefti_step_view(step, of, wefti_slot_offset(step->team->world, &coll->area->done));
-            status = wefti_team_pause(team, &step->waiter, done, &coll->area->done, epoch);
+            status = wefti_team_pause(team, &step->waiter, done, &coll->area->done, epoch, of);
         }
         if (WEFTI_UNLIKELY(status != WEFT_OK)) {
             return fail_wait(step, status, &coll->area->done, epoch);
@@ -245,7 +245,7 @@ weft_status wefti_step_pause(wefti_step *step, int from, const void *address)
                        is_other_call(step, from))) {
         return wefti_step_refuse(step, from);
     }
-    weft_status status = wefti_team_pause(step->team, &step->waiter, address, entered, step->epoch);
+    weft_status status = wefti_team_pause(step->team, &step->waiter, address, entered, step->epoch, from);
     return WEFTI_LIKELY(status == WEFT_OK) ? WEFT_OK : fail_wait(step, status, entered, step->epoch);
 }
 

@@ -76,7 +76,7 @@ static weft_status disseminate(weft_team *team, wefti_vote *vote, const char *ca
         int to = wefti_member(team, wefti_team_after(team, round));
         weft_status status = wefti_world_put_flag(team->world, &line->vote, vote, sizeof *vote, &line->flag, epoch, to);
         while (status == WEFT_OK && wefti_ld64(&line->flag, WEFTI_ACQUIRE) != epoch) {
-            status = wefti_team_pause(team, &waiter, &line->flag, mine, epoch);
+            status = wefti_team_pause(team, &waiter, &line->flag, mine, epoch, -1);
         }
         if (status != WEFT_OK) {
             return wefti_team_fail(team, status, call, mine, epoch);

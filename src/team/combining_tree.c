@@ -66,7 +66,7 @@ static weft_status await(weft_team *team, const char *call, wefti_vote_line *res
     wefti_waiter waiter = wefti_team_waiter(team, call);
     uint64_t seen = wefti_ld64(&result->flag, WEFTI_ACQUIRE);
     while (seen < epoch) {
-        weft_status status = wefti_team_pause(team, &waiter, &result->flag, mine, epoch);
+        weft_status status = wefti_team_pause(team, &waiter, &result->flag, mine, epoch, -1);
         if (status == WEFT_ERR_TIMEOUT) {
             (void)wefti_cas64(&result->flag, epoch - 1, (epoch - 1) | GIVEN_UP);
         } else if (status != WEFT_OK) {

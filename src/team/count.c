@@ -56,7 +56,7 @@ weft_status wefti_team_sync_by_count(weft_team *team, const char *call)
     uint64_t all = step * (uint64_t)team->pes;
     wefti_waiter waiter = wefti_team_waiter(team, call);
     while (seen < all) {
-        weft_status status = wefti_team_pause(team, &waiter, count, arrived, step);
+        weft_status status = wefti_team_pause(team, &waiter, count, arrived, step, -1);
         if (WEFTI_UNLIKELY(status != WEFT_OK && status != WEFT_ERR_TIMEOUT)) {
             return wefti_team_fail(team, status, call, arrived, step);
         }

@@ -6,8 +6,12 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/pe_list.h"
+#include "base/thread_state.h"
 #include "team/team.h"
 #include "weft/protocol/coll_layout.h"
+
+#define NEWS_NS UINT64_C(1000000000) /* within which it is known who is lost, by whom others have left */
+#define NEWS_LOOK_NS UINT64_C(10000000)
 
 weft_status wefti_team_check(weft_team *team, const char *call)
 {
@@ -123,22 +127,48 @@ static int has_done(const weft_team *team, int i, const uint64_t *epoch_word, ui
     return !has_rounds || count_sent(team, i, is_sync, epoch, 1) == team->rounds;
 }
 
-/* The order of the questions matters: a PE that is gone has stored all that it will. One of another node that has left
- * cannot be asked, nor is it gone: what it sent may still arrive. But where a member is lost it may have met that, and
- * have left without its part. */
-wefti_completion wefti_team_completion(const weft_team *team, const uint64_t *epoch_word, uint64_t epoch)
+/* Whether a member of another node, which has left and cannot be asked, has done its part: as far as those tell that
+ * are there, since flags of a meeting lie with them. Of a data collective that is what this member awaits of it. */
+static int has_left_behind(const weft_team *team, int i, const uint64_t *epoch_word, uint64_t epoch, int from)
 {
+    const int is_sync = epoch_word == &team->epochs->sync;
+    if (is_sync || (epoch_word == &team->epochs->agree && !team->counted)) {
+        return count_sent(team, i, is_sync, epoch, 1) == team->rounds;
+    }
+    return i != from;
+}
+
+/* What becomes of the call without member `i`. The order of the questions matters: a PE that is gone has stored all
+ * that it will. */
+static wefti_completion completion_without(const weft_team *team, int i, const uint64_t *epoch_word, uint64_t epoch,
+                                           int from)
+{
+    const int pe = wefti_member(team, i);
+    const wefti_completion seen = wefti_world_completion_without(team->world, pe);
+    if (seen == WEFTI_COMPLETION_POSSIBLE || has_done(team, i, epoch_word, epoch)) {
+        return WEFTI_COMPLETION_POSSIBLE;
+    }
+    const int cannot_be_asked = seen == WEFTI_COMPLETION_DOUBTFUL && !wefti_pe_is_near(&team->world->view, pe);
+    return cannot_be_asked && has_left_behind(team, i, epoch_word, epoch, from) ? WEFTI_COMPLETION_POSSIBLE : seen;
+}
+
+/* Where a member is lost, one of another node that has left may have met that, and have left without its part. */
+wefti_completion wefti_team_completion(const weft_team *team, const uint64_t *epoch_word, uint64_t epoch, int from)
+{
+    wefti_completion worst = WEFTI_COMPLETION_POSSIBLE;
     int has_lost = 0;
     int has_left = 0;
     for (int i = 0; i < team->pes; i++) {
         const int pe = wefti_member(team, i);
-        if (wefti_world_is_gone(team->world, pe) && !has_done(team, i, epoch_word, epoch)) {
-            return WEFTI_COMPLETION_IMPOSSIBLE;
+        const wefti_completion seen = completion_without(team, i, epoch_word, epoch, from);
+        if (seen == WEFTI_COMPLETION_IMPOSSIBLE) {
+            return seen;
         }
+        worst = seen > worst ? seen : worst;
         has_lost |= wefti_world_is_lost(team->world, pe);
         has_left |= wefti_world_has_left(team->world, pe) && !wefti_pe_is_near(&team->world->view, pe);
     }
-    return has_lost && has_left ? WEFTI_COMPLETION_DOUBTFUL : WEFTI_COMPLETION_POSSIBLE;
+    return has_lost && has_left ? WEFTI_COMPLETION_DOUBTFUL : worst;
 }
 
 /* All have come, and some did not go on. A member in round r of the barrier has sent r + 1 flags and waits for a flag
@@ -163,21 +193,22 @@ static int mark_stuck(const weft_team *team, int is_sync, uint64_t epoch, unsign
     return first;
 }
 
-/* Mark the members whose processes have ended, or the members that have left; the lowest of them, or -1. */
-static int mark_those(const weft_team *team, int (*is_so)(const weft_world *world, int pe), unsigned char *marks)
+/* Mark those of whom that is so in place of the marked ones, if there are any: the lowest of them, or -1. */
+static int mark_only(const weft_team *team, int (*is_so)(const weft_world *world, int pe), unsigned char *marks)
 {
     int first = -1;
     for (int i = 0; i < team->pes; i++) {
-        int pe = wefti_member(team, i);
-        if (is_so(team->world, pe)) {
-            marks[pe] = 1;
-            first = first < 0 || pe < first ? pe : first;
-        }
+        const int pe = wefti_member(team, i);
+        first = is_so(team->world, pe) && (first < 0 || pe < first) ? pe : first;
+    }
+    for (int i = 0; i < team->pes && first >= 0; i++) {
+        const int pe = wefti_member(team, i);
+        marks[pe] = is_so(team->world, pe) != 0;
     }
     return first;
 }
 
-enum { MARK_LATE = 1, MARK_ENDED, MARK_UNREACHABLE };
+enum { MARK_LATE = 1, MARK_ENDED, MARK_UNREACHABLE, MARK_LEFT };
 
 /* Of the marked PEs those whose processes have ended, and those whose hosts are unreachable: others may wait for them.
  * The lowest of them, or -1. */
@@ -191,6 +222,28 @@ static int mark_ended(const weft_world *world, unsigned char *marks)
         }
     }
     return first;
+}
+
+/* The call can never end: of those that are behind keep those that are why, or none where all of these have come. Who
+ * has left, or is only late, may have given up because of who is lost. Returns whether there are any. */
+static int keep_gone(const weft_team *team, unsigned char *marks)
+{
+    const weft_world *world = team->world;
+    int has_lost = 0;
+    int has_left = 0;
+    for (int i = 0; i < team->pes; i++) {
+        const int pe = wefti_member(team, i);
+        has_lost |= wefti_world_is_lost(world, pe);
+        has_left |= marks[pe] && wefti_world_has_left(world, pe);
+    }
+    int kept = 0;
+    for (int i = 0; i < team->pes && (has_lost || has_left); i++) {
+        const int pe = wefti_member(team, i);
+        const int is_why = has_lost ? wefti_world_is_lost(world, pe) : wefti_world_has_left(world, pe);
+        marks[pe] = !marks[pe] || !is_why ? 0 : has_lost ? MARK_LATE : MARK_LEFT;
+        kept |= marks[pe] != 0;
+    }
+    return kept || !(has_lost || has_left);
 }
 
 /* PEs of other nodes that did not arrive have perhaps given up because of those that are lost: nobody can tell. */
@@ -209,7 +262,10 @@ static void describe_behind(const weft_world *world, unsigned char *marks, char 
     static const struct {
         unsigned char mark;
         const char *verb;
-    } kinds[] = {{MARK_ENDED, "ended"}, {MARK_UNREACHABLE, "became unreachable"}, {MARK_LATE, "did not arrive"}};
+    } kinds[] = {{MARK_ENDED, "ended"},
+                 {MARK_UNREACHABLE, "became unreachable"},
+                 {MARK_LEFT, "left the world"},
+                 {MARK_LATE, "did not arrive"}};
     char list[WEFTI_PE_LIST_BYTES];
     size_t used = 0;
     unsigned char last = 0;
@@ -224,7 +280,7 @@ static void describe_behind(const weft_world *world, unsigned char *marks, char 
             last = kinds[i].mark;
         }
     }
-    if (last != MARK_LATE && used < bytes) {
+    if (last != MARK_LATE && last != MARK_LEFT && used < bytes) {
         (void)snprintf(text + used, bytes - used, " and did not arrive");
     }
 }
@@ -242,17 +298,21 @@ static void describe_stuck(const weft_team *team, const uint64_t *epoch_word, ui
         fault = "came but did not go on, or gave up";
         culprit = mark_stuck(team, is_sync, epoch, marks);
     }
-    int ended = culprit >= 0 ? mark_ended(team->world, marks) : mark_those(team, wefti_world_is_lost, marks);
+    int ended = culprit >= 0 ? mark_ended(team->world, marks) : -1;
+    const int is_stuck = ended >= 0;
+    if (!is_stuck && (culprit < 0 || wefti_world_late(team->world) == WEFT_ERR_PEER)) {
+        ended = mark_only(team, wefti_world_is_lost, marks);
+    }
     if (ended >= 0) {
         const int is_silent = wefti_world_is_unreachable(team->world, ended);
         fault =
             is_silent ? "came, but became unreachable before all were done" : "came, but ended before all were done";
-        named = culprit >= 0 ? (is_silent ? MARK_UNREACHABLE : MARK_ENDED) : MARK_LATE;
+        named = is_stuck ? (is_silent ? MARK_UNREACHABLE : MARK_ENDED) : MARK_LATE;
         culprit = ended;
     }
     if (culprit < 0) {
         fault = "came, but left the world before all were done";
-        culprit = mark_those(team, wefti_world_has_left, marks);
+        culprit = mark_only(team, wefti_world_has_left, marks);
     }
     (void)wefti_pe_list_text(marks, (int)team->world->view.pes, named, list);
     (void)snprintf(text, bytes, "%s %s", culprit >= 0 ? list : "all members",
@@ -275,7 +335,7 @@ static weft_status name_culprits(const weft_team *team, const char *call, const 
             wefti_free(marks);
             return WEFT_ERR_MISMATCH;
         }
-        if (lowest >= 0) {
+        if (lowest >= 0 && (late != WEFT_ERR_PEER || keep_gone(team, marks))) {
             describe_behind(world, marks, text, sizeof text);
         } else {
             describe_stuck(team, epoch_word, epoch, marks, text, sizeof text);
@@ -315,13 +375,40 @@ weft_status wefti_team_quiet(weft_team *team)
     return status == WEFT_OK ? WEFT_OK : end_team(team, status);
 }
 
+/* How many members are so. */
+static int count_those(const weft_team *team, int (*is_so)(const weft_world *world, int pe))
+{
+    int count = 0;
+    for (int i = 0; i < team->pes; i++) {
+        count += is_so(team->world, wefti_member(team, i)) != 0;
+    }
+    return count;
+}
+
+/* A member that has been asked for something is gone, which is this thread's error. One that has left may have met
+ * another that is lost, of which this PE is told soon: then that one is named. */
+static weft_status blame_lost(const weft_team *team, const char *call, const uint64_t *epoch_word, uint64_t epoch)
+{
+    if (!team->world->knows_fates || count_those(team, wefti_world_has_left) == 0) {
+        return WEFT_ERR_PEER;
+    }
+    for (uint64_t waited = 0; waited < NEWS_NS; waited += NEWS_LOOK_NS) {
+        if (count_those(team, wefti_world_is_lost) > 0) {
+            *wefti_thread_is_hopeless() = 1;
+            return name_culprits(team, call, epoch_word, epoch);
+        }
+        wefti_os_sleep_ns(NEWS_LOOK_NS);
+    }
+    return WEFT_ERR_PEER;
+}
+
 weft_status wefti_team_fail(weft_team *team, weft_status status, const char *call, const uint64_t *epoch_word,
                             uint64_t epoch)
 {
     if (status == WEFT_ERR_PEER) {
         weft_status fault =
             wefti_world_check(team->world, call); /* a member that aborts the world may be gone at once */
-        status = fault != WEFT_OK ? fault : status;
+        status = fault != WEFT_OK ? fault : blame_lost(team, call, epoch_word, epoch);
     }
     if (status == WEFT_ERR_TIMEOUT) {
         status = name_culprits(team, call, epoch_word, epoch);

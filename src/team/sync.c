@@ -25,7 +25,7 @@ static weft_status disseminate(weft_team *team, const char *call)
         int to = wefti_team_after(team, round);
         weft_status status = flag_member(team, flag, epoch, wefti_member(team, to));
         while (WEFTI_LIKELY(status == WEFT_OK) && wefti_ld64(flag, WEFTI_ACQUIRE) < epoch) {
-            status = wefti_team_pause(team, &waiter, flag, mine, epoch);
+            status = wefti_team_pause(team, &waiter, flag, mine, epoch, -1);
         }
         if (WEFTI_UNLIKELY(status != WEFT_OK)) {
             return wefti_team_fail(team, status, call, mine, epoch);

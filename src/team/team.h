@@ -64,20 +64,14 @@ static inline wefti_waiter wefti_team_waiter(weft_team *team, const char *call)
 /* Write to the log which members' epoch words are behind. */
 void wefti_team_warn(const weft_team *team, const char *call, const uint64_t *epoch_word, uint64_t epoch);
 
-/* Whether what `epoch_word` and `epoch` count can still complete, as wefti_waiter.is_hopeless has it. IMPOSSIBLE: a
- * member is gone without having done its part. DOUBTFUL: one may be; if it did its part, that has come by the next
- * look, so that twice in a row is IMPOSSIBLE. */
-typedef enum wefti_completion {
-    WEFTI_COMPLETION_POSSIBLE = 0,
-    WEFTI_COMPLETION_IMPOSSIBLE = 1,
-    WEFTI_COMPLETION_DOUBTFUL = 2
-} wefti_completion;
+/* Whether what `epoch_word` and `epoch` count can still complete. `from` is the member whose message is awaited, or -1.
+ */
+wefti_completion wefti_team_completion(const weft_team *team, const uint64_t *epoch_word, uint64_t epoch, int from);
 
-wefti_completion wefti_team_completion(const weft_team *team, const uint64_t *epoch_word, uint64_t epoch);
-
-/* wefti_waiter_pause, which warns once with the members' names, and looks for members that are gone. */
+/* wefti_waiter_pause, which warns once with the members' names, and looks for members that are gone; `from` as above.
+ */
 static inline weft_status wefti_team_pause(weft_team *team, wefti_waiter *waiter, const void *address,
-                                           const uint64_t *epoch_word, uint64_t epoch)
+                                           const uint64_t *epoch_word, uint64_t epoch, int from)
 {
     weft_status status = wefti_waiter_pause(waiter, address);
     if (WEFTI_UNLIKELY(waiter->warned == 1)) {
@@ -86,9 +80,7 @@ static inline weft_status wefti_team_pause(weft_team *team, wefti_waiter *waiter
     }
     if (WEFTI_UNLIKELY(waiter->must_look != 0)) {
         waiter->must_look = 0;
-        const wefti_completion seen = wefti_team_completion(team, epoch_word, epoch);
-        const int is_twice = seen == WEFTI_COMPLETION_DOUBTFUL && waiter->is_hopeless == WEFTI_COMPLETION_DOUBTFUL;
-        waiter->is_hopeless = is_twice ? WEFTI_COMPLETION_IMPOSSIBLE : seen;
+        wefti_waiter_judge(waiter, wefti_team_completion(team, epoch_word, epoch, from));
     }
     return status;
 }

@@ -89,6 +89,17 @@ int wefti_world_is_gone(const weft_world *world, int pe)
     return wefti_world_is_lost(world, pe) || (wefti_pe_is_near(&world->view, pe) && wefti_world_has_left(world, pe));
 }
 
+wefti_completion wefti_world_completion_without(const weft_world *world, int pe)
+{
+    if (wefti_world_is_lost(world, pe)) {
+        return WEFTI_COMPLETION_IMPOSSIBLE;
+    }
+    if (!wefti_world_has_left(world, pe)) {
+        return WEFTI_COMPLETION_POSSIBLE;
+    }
+    return world->knows_fates ? WEFTI_COMPLETION_DOUBTFUL : WEFTI_COMPLETION_IMPOSSIBLE;
+}
+
 int wefti_world_has_lost(const weft_world *world)
 {
     for (int pe = 0; pe < (int)world->view.pes; pe++) {

@@ -38,6 +38,22 @@ static int looks_for_gone(const wefti_waiter *waiter)
     return world->deadline_ns == WEFT_FOREVER || (world->knows_fates && waiter->caller_knows);
 }
 
+void wefti_waiter_judge(wefti_waiter *waiter, wefti_completion completion)
+{
+    const uint32_t doubts = waiter->is_hopeless > 1 ? waiter->is_hopeless : 1;
+    switch (completion) {
+    case WEFTI_COMPLETION_POSSIBLE:
+        waiter->is_hopeless = 0;
+        break;
+    case WEFTI_COMPLETION_DOUBTFUL:
+        waiter->is_hopeless = doubts < WEFTI_DOUBTS_MAX ? doubts + 1 : 1;
+        break;
+    case WEFTI_COMPLETION_IMPOSSIBLE:
+        waiter->is_hopeless = 1;
+        break;
+    }
+}
+
 weft_status wefti_world_ask(weft_world *world)
 {
     const int code = world->interrupted == NULL ? 0 : world->interrupted(world->interrupted_context);

@@ -218,12 +218,10 @@ void wefti_world_come(weft_world *world);
 void wefti_world_leave(weft_world *world); /* safe before `come` */
 /* has_ended: the process of `pe` has ended while it was there. has_left: `pe` destroys its world, or has done so. */
 int wefti_world_has_ended(const weft_world *world, int pe);
-int wefti_world_has_left(const weft_world *world, int pe);
 /* Whether `pe`, another one, is a thread of this process. */
 int wefti_world_shares_process(const weft_world *world, int pe);
 /* is_unreachable: the host of `pe` gives no sign of life. is_lost: that, or `pe` has ended. */
 int wefti_world_is_unreachable(const weft_world *world, int pe);
-int wefti_world_is_lost(const weft_world *world, int pe);
 /* Whether any PE is lost. */
 int wefti_world_has_lost(const weft_world *world);
 /* For the end of an error's text: "; PE 3 has ended; PEs 1, 2 have left the world", or "". */

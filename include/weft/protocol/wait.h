@@ -57,7 +57,8 @@ typedef struct wefti_waiter {
     uint32_t caller_knows; /* whom it waits for: it looks at `warned` and writes the warning, and at `must_look` */
     uint64_t looked_ns; /* how long it had waited when it last looked who is gone; UINT64_MAX: the deadline is over */
     uint32_t must_look; /* the caller looks whether somebody it needs is gone, and if so sets: */
-    uint32_t is_hopeless; /* 1: what is awaited never comes; the next pause fails as at a deadline. 2: perhaps */
+    uint32_t is_hopeless; /* 1: what is awaited never comes; the next pause fails as at a deadline. More: perhaps, as
+                             that less 1 looks in a row have found */
     uint64_t asked_ns; /* how long it had waited when it last asked whether it is interrupted */
 } wefti_waiter;
 

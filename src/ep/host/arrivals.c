@@ -75,8 +75,24 @@ wefti_ep_arrivals wefti_ep_arrivals_start(const weft_ep *ep, wefti_ep_word word,
     return arrivals;
 }
 
-/* The PEs of the late ranks as text, such as "PEs 1, 3-5". */
-static void list_late(const weft_ep *ep, char text[WEFTI_PE_LIST_BYTES])
+/* Of the late ranks those that are why, where the call can never end: who is lost; if nobody is, who has left. Others
+ * may have given up because of them, or are yet to come. NULL: all. */
+typedef int late_ranks(const weft_world *world, int pe);
+
+static late_ranks *find_why(const weft_ep *ep)
+{
+    int has_lost = 0;
+    int has_left = 0;
+    for (int rank = 0; rank < ep->ranks && wefti_world_late(ep->world) == WEFT_ERR_PEER; rank++) {
+        const int pe = ep->host->peers[rank].pe;
+        has_lost |= ep->late[rank] && wefti_world_is_lost(ep->world, pe);
+        has_left |= ep->late[rank] && wefti_world_has_left(ep->world, pe);
+    }
+    return has_lost ? wefti_world_is_lost : has_left ? wefti_world_has_left : NULL;
+}
+
+/* The PEs of the late ranks, or of those of whom `why` says so, as text, such as "PEs 1, 3-5". */
+static void list_late(const weft_ep *ep, late_ranks *why, char text[WEFTI_PE_LIST_BYTES])
 {
     int pes = weft_world_pes(ep->world);
     unsigned char *marks = wefti_alloc_zeroed((size_t)pes, 1);
@@ -85,30 +101,34 @@ static void list_late(const weft_ep *ep, char text[WEFTI_PE_LIST_BYTES])
         return;
     }
     for (int rank = 0; rank < ep->ranks; rank++) {
-        marks[ep->host->peers[rank].pe] = ep->late[rank];
+        const int pe = ep->host->peers[rank].pe;
+        marks[pe] = ep->late[rank] && (why == NULL || why(ep->world, pe));
     }
     (void)wefti_pe_list_text(marks, pes, 1, text);
     wefti_free(marks);
 }
 
-/* Whether a rank that is not masked is gone without having ended this call, which of a far one nobody can see. In this
- * order: who is gone has stored all that it will. */
-static int is_lost(const wefti_ep_arrivals *arrivals, int rank)
+/* What becomes of the call without a rank that is not masked. In this order: who is gone has stored all that it will.
+ * Of a far one nobody can see whether it has ended the call: if it is lost, it counts as one that has not; if it has
+ * left, others tell, which await it. */
+static wefti_completion completion_without(const wefti_ep_arrivals *arrivals, int rank)
 {
     const weft_ep *ep = arrivals->ep;
     const unsigned char *near = wefti_ep_near(ep, rank, ep->host->layout.epoch);
-    return !ep->masked[rank] && wefti_world_is_gone(ep->world, ep->host->peers[rank].pe) &&
-           (near == NULL || wefti_ld64(near, WEFTI_ACQUIRE) < arrivals->epoch);
+    const wefti_completion seen = ep->masked[rank]
+                                      ? WEFTI_COMPLETION_POSSIBLE
+                                      : wefti_world_completion_without(ep->world, ep->host->peers[rank].pe);
+    if (seen == WEFTI_COMPLETION_POSSIBLE) {
+        return seen;
+    }
+    const int has_ended =
+        near != NULL ? wefti_ld64(near, WEFTI_ACQUIRE) >= arrivals->epoch : seen == WEFTI_COMPLETION_DOUBTFUL;
+    return has_ended ? WEFTI_COMPLETION_POSSIBLE : seen;
 }
 
-/* Whether any rank is lost, also one that is not awaited here: those that are may wait for it. */
-static int is_hopeless(const wefti_ep_arrivals *arrivals)
+static int is_lost(const wefti_ep_arrivals *arrivals, int rank)
 {
-    int rank = 0;
-    while (rank < arrivals->ep->ranks && !is_lost(arrivals, rank)) {
-        rank++;
-    }
-    return rank < arrivals->ep->ranks;
+    return completion_without(arrivals, rank) != WEFTI_COMPLETION_POSSIBLE;
 }
 
 /* Who sets a rank's flag: itself, or the forwarder for it in this domain. */
@@ -119,6 +139,48 @@ static int writer_of(const wefti_ep_arrivals *arrivals, int rank)
     int is_handed_on =
         arrivals->through_forwarders || (arrivals->word == WEFTI_EP_WORD_CALL && wefti_ep_crossing_is_on(ep));
     return is_handed_on && ep->domains.of[rank] != own ? wefti_ep_domains_forwarder(&ep->domains, rank, own) : rank;
+}
+
+static int has_come(const wefti_ep_arrivals *arrivals, int rank)
+{
+    if (arrivals->has_come != NULL) {
+        return arrivals->has_come(arrivals, rank);
+    }
+    if (arrivals->word == WEFTI_EP_WORD_CALL && wefti_ep_notices_has(arrivals->ep, rank, arrivals->epoch)) {
+        return 1;
+    }
+    uint64_t epoch = wefti_ld64(arrivals->ep->host->base + flag_at(arrivals, rank), WEFTI_ACQUIRE);
+    return epoch == arrivals->epoch;
+}
+
+/* The same of a rank that is awaited here, and of who writes its flag: it has not done its part, unless that has come
+ * since it was looked at. */
+static wefti_completion completion_without_awaited(const wefti_ep_arrivals *arrivals, int rank)
+{
+    const weft_ep *ep = arrivals->ep;
+    const int writer = writer_of(arrivals, rank);
+    const wefti_completion by_rank = wefti_world_completion_without(ep->world, ep->host->peers[rank].pe);
+    const wefti_completion by_writer = ep->masked[writer]
+                                           ? WEFTI_COMPLETION_POSSIBLE
+                                           : wefti_world_completion_without(ep->world, ep->host->peers[writer].pe);
+    const wefti_completion worst = by_rank > by_writer ? by_rank : by_writer;
+    return worst != WEFTI_COMPLETION_POSSIBLE && has_come(arrivals, rank) ? WEFTI_COMPLETION_POSSIBLE : worst;
+}
+
+/* Whether the call can still end: also ranks that are not awaited here count, since those that are may wait for them.
+ */
+static wefti_completion completion_of(const wefti_ep_arrivals *arrivals)
+{
+    wefti_completion worst = WEFTI_COMPLETION_POSSIBLE;
+    for (int rank = 0; rank < arrivals->ep->ranks; rank++) {
+        const wefti_completion seen = completion_without(arrivals, rank);
+        worst = seen > worst ? seen : worst;
+    }
+    for (int i = 0; i < arrivals->count; i++) {
+        const wefti_completion seen = completion_without_awaited(arrivals, arrivals->pending[i]);
+        worst = seen > worst ? seen : worst;
+    }
+    return worst;
 }
 
 /* Late are the ranks that are awaited and those that are gone. */
@@ -143,7 +205,7 @@ static weft_status expire(const wefti_ep_arrivals *arrivals)
                                           "did not end it"};
     char late[WEFTI_PE_LIST_BYTES];
     mark_late(arrivals);
-    list_late(arrivals->ep, late);
+    list_late(arrivals->ep, find_why(arrivals->ep), late);
     wefti_st64(arrivals->ep->host->base + arrivals->ep->host->layout.epoch, arrivals->epoch, WEFTI_RELAXED);
     wefti_fence_release(); /* as at the end of a call */
     char limit[WEFTI_LIMIT_BYTES];
@@ -212,25 +274,14 @@ static void mask_late(wefti_ep_arrivals *arrivals)
     int may_extend = arrivals->extended++ < EXTENSIONS_MAX;
     for (int i = arrivals->count - 1; i >= 0; i--) {
         int rank = arrivals->pending[i];
-        int stays = has_deadline ? may_extend && is_inside(arrivals, rank) : !is_lost(arrivals, rank);
+        int stays = has_deadline ? may_extend && is_inside(arrivals, rank)
+                                 : completion_without_awaited(arrivals, rank) == WEFTI_COMPLETION_POSSIBLE;
         if (!stays) {
             mask_awaited(arrivals, i);
         }
     }
     arrivals->waiter = wefti_waiter_start(arrivals->ep->world, arrivals->waiter.what);
     arrivals->waiter.caller_knows = 1;
-}
-
-static int has_come(const wefti_ep_arrivals *arrivals, int rank)
-{
-    if (arrivals->has_come != NULL) {
-        return arrivals->has_come(arrivals, rank);
-    }
-    if (arrivals->word == WEFTI_EP_WORD_CALL && wefti_ep_notices_has(arrivals->ep, rank, arrivals->epoch)) {
-        return 1;
-    }
-    uint64_t epoch = wefti_ld64(arrivals->ep->host->base + flag_at(arrivals, rank), WEFTI_ACQUIRE);
-    return epoch == arrivals->epoch;
 }
 
 int wefti_ep_arrivals_poll(wefti_ep_arrivals *arrivals, int *rank)
@@ -299,7 +350,7 @@ int wefti_ep_find_given_up(const weft_ep *ep, uint64_t epoch)
 weft_status wefti_ep_given_up(const weft_ep *ep, uint64_t epoch, const char *name)
 {
     char late[WEFTI_PE_LIST_BYTES];
-    list_late(ep, late);
+    list_late(ep, NULL, late);
     wefti_st64(ep->host->base + ep->host->layout.epoch, epoch, WEFTI_RELAXED);
     return wefti_error(wefti_world_late(ep->world),
                        "%s: call %" PRIu64 " of the group cannot end: %s went on without this rank, which came too "
@@ -347,7 +398,7 @@ static void warn(const wefti_ep_arrivals *arrivals)
 {
     char late[WEFTI_PE_LIST_BYTES];
     mark_late(arrivals);
-    list_late(arrivals->ep, late);
+    list_late(arrivals->ep, NULL, late);
     wefti_log(WEFTI_LOG_WARN, "PE %d: %s waits for %s in call %" PRIu64 " of the group",
               weft_world_pe(arrivals->ep->world), arrivals->waiter.what, late, arrivals->epoch);
 }
@@ -374,7 +425,7 @@ weft_status wefti_ep_arrivals_pause(wefti_ep_arrivals *arrivals)
     }
     if (WEFTI_UNLIKELY(waiter->must_look != 0)) {
         waiter->must_look = 0;
-        waiter->is_hopeless = (uint32_t)is_hopeless(arrivals);
+        wefti_waiter_judge(waiter, completion_of(arrivals));
     }
     if (status == WEFT_ERR_TIMEOUT && wefti_ep_masks(arrivals->ep)) {
         mask_late(arrivals);

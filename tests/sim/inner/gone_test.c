@@ -270,6 +270,104 @@ static void test_who_leaves_without_its_part_is_told_of(void **state)
     run(SEEDS_OF_WAITS, 3, 2, 1, leave_without_a_part);
 }
 
+/* ---- who leaves and takes no part ---- */
+
+#define WORDS 8
+static int part; /* that PE 2 does not do */
+
+static void open_group(weft_world *world, weft_ep **ep, weft_ep_route **route)
+{
+    weft_ep_config config = WEFT_EP_CONFIG_INIT;
+    weft_ep_plan plan = WEFT_EP_PLAN_INIT;
+    config.experts = weft_sim_pes();
+    config.tokens_max = 1;
+    config.topk_max = plan.topk = 1;
+    config.row_bytes_max = 16;
+    MUST(weft_ep_create(weft_team_world(world), &config, ep));
+    MUST(weft_ep_route_create(*ep, &plan, NULL, route));
+}
+
+static weft_status call_for_all(weft_world *world, uint64_t *words, weft_ep_route *route)
+{
+    static const int32_t ids[] = {0};
+    weft_ep_choices choices = WEFT_EP_CHOICES_INIT;
+    choices.tokens = 1;
+    choices.ids = ids;
+    switch (part) {
+    case 0:
+        return weft_sync(world);
+    case 1:
+        return weft_uint64_broadcast(weft_team_world(world), &words[1], words, 1, 2);
+    case 2:
+        return weft_ep_route_update(route, &choices, NULL);
+    default:
+        return WEFT_ERR_STATE;
+    }
+}
+
+/* Nodes of one. Nobody is lost; but PE 2 has left, and nobody can ask it whether it has done its part. */
+static void leave_all_to_others(void *argument)
+{
+    begun_ns = 0;
+    weft_world *world = begin(WEFT_FOREVER);
+    uint64_t *words;
+    weft_ep *ep;
+    weft_ep_route *route;
+    (void)argument;
+    MUST(weft_calloc(world, WORDS, sizeof *words, (void **)&words));
+    open_group(world, &ep, &route);
+    MUST(weft_barrier(world));
+    begun_ns = weft_sim_now_ns();
+    if (weft_sim_pe() != 2) {
+        expect(call_for_all(world, words, route), WEFT_ERR_PEER, "a call that one has left");
+        if (strstr(weft_last_error(), "PE 2") == NULL) {
+            weft_sim_fail("not PE 2 is named: %s", weft_last_error());
+        }
+        turn++;
+        await_turn(2);
+    }
+    MUST(weft_world_destroy(world));
+}
+
+static void test_who_takes_no_part_and_leaves_is_told_of(void **state)
+{
+    (void)state;
+    for (part = 0; part < 3; part++) {
+        run(SEEDS_OF_WAITS, 3, 1, 1, leave_all_to_others);
+    }
+}
+
+/* ---- who leaves because of one that is lost ---- */
+
+/* PE 0, of PE 1's node, leaves at once, of which PE 1 knows at once; of the end of PE 2, of another node, it is told
+ * later. */
+static void leave_before_the_news(void *argument)
+{
+    begun_ns = 0;
+    weft_world *world = begin(WEFT_FOREVER);
+    (void)argument;
+    turn++;
+    await_turn(3);
+    begun_ns = weft_sim_now_ns();
+    if (weft_sim_pe() == 2) {
+        weft_sim_sleep_ns(400 * MS_NS);
+        weft_sim_kill(2);
+    }
+    if (weft_sim_pe() == 1) {
+        expect(weft_sync(world), WEFT_ERR_PEER, "a sync that one has left because of another");
+        if (strstr(weft_last_error(), "PE 2 ended") == NULL || strstr(weft_last_error(), "PE 0") != NULL) {
+            weft_sim_fail("not PE 2 is named: %s", weft_last_error());
+        }
+    }
+    MUST(weft_world_destroy(world));
+}
+
+static void test_who_is_lost_is_named_before_who_leaves(void **state)
+{
+    (void)state;
+    run(SEEDS_OF_WAITS, 3, 2, 1, leave_before_the_news);
+}
+
 /* ---- who asks something of who stands still ---- */
 
 #define STANDS_NS (900 * MS_NS)
@@ -478,6 +576,8 @@ int main(void)
         cmocka_unit_test(test_who_was_silent_is_not_believed),
         cmocka_unit_test(test_who_is_late_is_waited_for),
         cmocka_unit_test(test_who_leaves_without_its_part_is_told_of),
+        cmocka_unit_test(test_who_takes_no_part_and_leaves_is_told_of),
+        cmocka_unit_test(test_who_is_lost_is_named_before_who_leaves),
         cmocka_unit_test(test_an_abort_ends_what_is_asked_of_who_stands_still),
         cmocka_unit_test(test_who_is_in_another_call_is_told_of),
         cmocka_unit_test(test_who_cannot_be_asked_has_gone_on),
