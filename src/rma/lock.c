@@ -7,6 +7,7 @@
  *   HAS     it has the lock: it found it free, or its predecessor gave it
  *   LEFT    it gave up waiting; its predecessor, when its turn comes, passes the lock on and clears the node
  *   PASSES  it had the lock and is passing it on to its successor; if that takes too long it is to try again
+ *   TOLD    it has told its predecessor, or could not ask: it writes no more in another's node
  * The owner stores IN before it asks, and 0 once it is out of the queue, when no other PE writes the node; every change
  * between is an atomic one. Who waits too long reads the nodes, and finds the first of its queue by the successors:
  * that one holds the lock if it has HAS. A PE that only looks whether the lock is free has IN for a moment, but is in
@@ -27,7 +28,8 @@
 #define HAS UINT32_C(0x40000000)
 #define LEFT UINT32_C(0x20000000)
 #define PASSES UINT32_C(0x10000000)
-#define NEXT UINT32_C(0x0fffffff)
+#define TOLD UINT32_C(0x08000000)
+#define NEXT UINT32_C(0x07ffffff)
 
 typedef struct lock_words {
     uint32_t tail;
@@ -200,23 +202,71 @@ static weft_status refuse_late(const lock_call *call)
 
 /* ---- passing on ---- */
 
-/* The successor of the node of `pe`, plus 1, once it has said so; 0 when there is none and the lock has become free. */
-static weft_status find_next(const lock_call *call, int pe, uint32_t *next)
+/* Whether some PE that is there has asked, and is about to tell its predecessor. */
+static int is_asking(const lock_call *call, const uint32_t *nodes)
+{
+    for (int pe = 0; pe < (int)call->world->view.pes; pe++) {
+        if (pe != call->me && (nodes[pe] & (IN | HAS | PASSES | TOLD)) == IN &&
+            wefti_world_completion_without(call->world, pe) == WEFTI_COMPLETION_POSSIBLE) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* What becomes of a wait for what another PE does next, nobody knows which: it may have been one that is lost. */
+static wefti_completion completion_by_somebody(const lock_call *call)
+{
+    uint32_t *nodes =
+        call->world->deadline_ns == WEFT_FOREVER && wefti_world_has_lost(call->world) ? read_nodes(call) : NULL;
+    const int is_doubtful = nodes != NULL && !is_asking(call, nodes);
+    wefti_free(nodes);
+    return is_doubtful ? WEFTI_COMPLETION_DOUBTFUL : WEFTI_COMPLETION_POSSIBLE;
+}
+
+/* A waiter for what some PE does next, and its pause. */
+static wefti_waiter waiter_for_somebody(const lock_call *call)
 {
     wefti_waiter waiter = wefti_waiter_start(call->world, call->name);
+    waiter.caller_knows = 1;
+    return waiter;
+}
+
+static weft_status pause_for_somebody(const lock_call *call, wefti_waiter *waiter, const void *address)
+{
+    weft_status status = wefti_waiter_pause(waiter, address);
+    if (WEFTI_UNLIKELY(waiter->warned == 1)) {
+        waiter->warned = 2;
+        wefti_log(WEFTI_LOG_WARN, "world \"%s\" PE %d: %s has waited for %.3g s for a PE that passes the lock at %p on",
+                  call->world->name, call->me, call->name, (double)call->world->warn_ns * 1e-9, (void *)call->words);
+    }
+    if (WEFTI_UNLIKELY(waiter->must_look != 0)) {
+        waiter->must_look = 0;
+        wefti_waiter_judge(waiter, completion_by_somebody(call));
+    }
+    return status;
+}
+
+/* The successor of the node of `pe`, plus 1, once it has said so; 0 when there is none and the lock has become free.
+ * Where the PE is gone on which the tail counts, who has asked before is still waited for. */
+static weft_status find_next(const lock_call *call, int pe, uint32_t *next)
+{
+    wefti_waiter waiter = waiter_for_somebody(call);
     char gone[WEFTI_GONE_BYTES];
     uint32_t node = 0;
     uint32_t tail;
     WEFT_TRY(change(call, WEFTI_AMO_FETCH, &call->words->node, 0, 0, pe, &node));
     if ((node & NEXT) == 0) {
-        WEFT_TRY(change(call, WEFTI_AMO_COMPARE_SWAP, &call->words->tail, 0, (uint32_t)pe + 1, call->home, &tail));
-        if (tail == (uint32_t)pe + 1) {
+        const weft_status status =
+            change(call, WEFTI_AMO_COMPARE_SWAP, &call->words->tail, 0, (uint32_t)pe + 1, call->home, &tail);
+        if (status == WEFT_OK && tail == (uint32_t)pe + 1) {
             *next = 0;
             return WEFT_OK;
         }
+        WEFT_TRY(status == WEFT_ERR_PEER ? WEFT_OK : status);
     }
     while ((node & NEXT) == 0) { /* it has asked, and tells its predecessor next */
-        weft_status status = wefti_waiter_pause(&waiter, NULL);
+        weft_status status = pause_for_somebody(call, &waiter, NULL);
         if (status != WEFT_OK) {
             return status == WEFT_ERR_TIMEOUT
                        ? wefti_error(wefti_world_late(call->world),
@@ -267,63 +317,54 @@ static weft_status leave_queue(const lock_call *call)
     return refuse_late(call);
 }
 
-/* What a PE that waits has seen of its queue: who is the first that can be read, and how many looks have found that one
- * there, with nobody who has the lock. */
-typedef struct stall {
-    int first;
-    int looks;
-} stall;
-#define STALLED_LOOKS 10 /* a second: meanwhile PEs that are there tell their predecessors, and pass the lock on */
-
-/* The node of a PE of another host cannot be read once that PE is gone, or has left. Where the queue that can be read
- * begins with somebody whom nobody gives the lock, and stays so, such a PE stood before. */
-static int is_stalled(stall *seen, const lock_call *call, const uint32_t *nodes, int first)
-{
-    const int stands = first >= 0 ? first : call->me;
-    if (first >= 0 && is_holder(nodes[first])) {
-        seen->looks = 0;
-    } else {
-        seen->looks = stands == seen->first ? seen->looks + 1 : 1;
-    }
-    seen->first = stands;
-    return seen->looks >= STALLED_LOOKS;
-}
-
-/* Whether a PE that stands before this one, or has the lock, is gone. Who is in the queue is read only when some PE
- * is. With a deadline that is the end where it is not known. */
-static int is_hopeless(const lock_call *call, stall *seen)
+/* What becomes of this PE's place in the queue, now that some PE is gone: of the PEs before it the worst. `first` is
+ * where the queue that can be read begins. If that one has told its predecessor and that does not show, a PE that is
+ * gone stands before it: one of another host, whose node cannot be read, or one that it did not reach any more. If that
+ * has not passed the lock on, which may be on its way, it never will. */
+static wefti_completion completion_in(const lock_call *call, const uint32_t *nodes, int *first)
 {
     const int pes = (int)call->world->view.pes;
+    wefti_completion worst = WEFTI_COMPLETION_POSSIBLE;
+    int pe = predecessor_of(nodes, pes, call->me);
+    *first = call->me;
+    for (int steps = 0; pe >= 0 && pe != call->me && steps < pes; steps++) { /* PEs move while they are read */
+        const wefti_completion seen = wefti_world_completion_without(call->world, pe);
+        worst = seen > worst ? seen : worst;
+        *first = pe;
+        pe = is_holder(nodes[pe]) ? -1 : predecessor_of(nodes, pes, pe);
+    }
+    const int holder = holder_of(nodes, pes);
+    if (holder >= 0) {
+        const wefti_completion seen = wefti_world_completion_without(call->world, holder);
+        worst = seen > worst ? seen : worst;
+    }
+    const int is_cut = !is_holder(nodes[*first]) && (nodes[*first] & TOLD) != 0;
+    return worst == WEFTI_COMPLETION_POSSIBLE && is_cut && call->world->deadline_ns == WEFT_FOREVER
+               ? WEFTI_COMPLETION_DOUBTFUL
+               : worst;
+}
+
+/* Who is in the queue is read only when some PE is gone. Where the queue begins with another PE than at the last look
+ * it moves. With a deadline that is the end where it is not known. */
+static wefti_completion completion_of(const lock_call *call, int *first)
+{
+    const int pes = (int)call->world->view.pes;
+    const int before = *first;
     int has_gone = 0;
-    int hides_some = 0; /* who has left may have stood in the queue, too */
-    int pe;
-    for (pe = 0; pe < pes; pe++) {
-        const int is_so = wefti_world_is_gone(call->world, pe);
-        has_gone |= is_so;
-        hides_some |= !wefti_pe_is_near(&call->world->view, pe) && (is_so || wefti_world_has_left(call->world, pe));
+    for (int pe = 0; pe < pes && !has_gone; pe++) {
+        has_gone = wefti_world_completion_without(call->world, pe) != WEFTI_COMPLETION_POSSIBLE;
     }
-    if (!has_gone) {
-        return 0;
-    }
-    uint32_t *nodes = read_nodes(call);
+    uint32_t *nodes = has_gone ? read_nodes(call) : NULL;
     if (nodes == NULL) {
-        return 0; /* it looks again */
+        return WEFTI_COMPLETION_POSSIBLE; /* without memory it looks again */
     }
-    int is_gone = 0;
-    pe = predecessor_of(nodes, pes, call->me);
-    for (int steps = 0; pe >= 0 && !is_gone && steps < pes; steps++) { /* PEs move while they are read */
-        is_gone = wefti_world_is_gone(call->world, pe);
-        pe = predecessor_of(nodes, pes, pe);
-    }
-    pe = first_of_queue(nodes, pes, call->me);
-    is_gone |= pe >= 0 && wefti_world_is_gone(call->world, pe);
-    is_gone |= hides_some && call->world->deadline_ns == WEFT_FOREVER && is_stalled(seen, call, nodes, pe);
+    const wefti_completion seen = completion_in(call, nodes, first);
     wefti_free(nodes);
-    return is_gone;
+    return seen == WEFTI_COMPLETION_DOUBTFUL && *first != before ? WEFTI_COMPLETION_POSSIBLE : seen;
 }
 
 /* wefti_waiter_pause, which warns once of who has the lock, and looks whether that can still pass it on. */
-static weft_status pause_in_queue(const lock_call *call, wefti_waiter *waiter, stall *seen)
+static weft_status pause_in_queue(const lock_call *call, wefti_waiter *waiter, int *first)
 {
     char queue[QUEUE_BYTES];
     weft_status status = wefti_waiter_pause(waiter, &call->words->node);
@@ -335,7 +376,7 @@ static weft_status pause_in_queue(const lock_call *call, wefti_waiter *waiter, s
     }
     if (WEFTI_UNLIKELY(waiter->must_look != 0)) {
         waiter->must_look = 0;
-        waiter->is_hopeless = (uint32_t)is_hopeless(call, seen);
+        wefti_waiter_judge(waiter, completion_of(call, first));
     }
     return status;
 }
@@ -343,10 +384,10 @@ static weft_status pause_in_queue(const lock_call *call, wefti_waiter *waiter, s
 static weft_status await_turn(const lock_call *call)
 {
     wefti_waiter waiter = wefti_waiter_start(call->world, call->name);
-    stall seen = {.first = -1};
+    int first = -1;
     waiter.caller_knows = 1;
     while ((my_node(call) & HAS) == 0) {
-        weft_status status = pause_in_queue(call, &waiter, &seen);
+        weft_status status = pause_in_queue(call, &waiter, &first);
         if (WEFTI_UNLIKELY(status != WEFT_OK)) {
             return status == WEFT_ERR_TIMEOUT ? leave_queue(call) : status;
         }
@@ -357,7 +398,7 @@ static weft_status await_turn(const lock_call *call)
 /* A node that was left is still in the queue: take its place again, or wait until it has been passed over. */
 static weft_status return_to_queue(const lock_call *call, int *queued)
 {
-    wefti_waiter waiter = wefti_waiter_start(call->world, call->name);
+    wefti_waiter waiter = waiter_for_somebody(call);
     uint32_t node = my_node(call);
     *queued = 0;
     while ((node & LEFT) != 0) {
@@ -369,7 +410,7 @@ static weft_status return_to_queue(const lock_call *call, int *queued)
                 return WEFT_OK;
             }
         } else {
-            weft_status status = wefti_waiter_pause(&waiter, &call->words->node);
+            weft_status status = pause_for_somebody(call, &waiter, &call->words->node);
             if (status != WEFT_OK) {
                 return status == WEFT_ERR_TIMEOUT ? refuse_late(call) : status;
             }
@@ -404,12 +445,15 @@ weft_status weft_set_lock(weft_world *world, long *lock)
         }
     }
     wefti_st32(&call.words->node, IN, WEFTI_RELEASE);
-    WEFT_TRY(change(&call, WEFTI_AMO_SWAP, &call.words->tail, (uint32_t)call.me + 1, 0, call.home, &before));
-    if (before == 0) {
+    weft_status status = change(&call, WEFTI_AMO_SWAP, &call.words->tail, (uint32_t)call.me + 1, 0, call.home, &before);
+    if (status == WEFT_OK && before == 0) {
         return change(&call, WEFTI_AMO_OR, &call.words->node, HAS, 0, call.me, &old);
     }
-    WEFT_TRY(change(&call, WEFTI_AMO_OR, &call.words->node, (uint32_t)call.me + 1, 0, (int)before - 1, &old));
-    return await_turn(&call);
+    if (status == WEFT_OK) {
+        status = change(&call, WEFTI_AMO_OR, &call.words->node, (uint32_t)call.me + 1, 0, (int)before - 1, &old);
+    }
+    WEFT_TRY(change(&call, WEFTI_AMO_OR, &call.words->node, TOLD, 0, call.me, &old));
+    return status == WEFT_OK ? await_turn(&call) : status;
 }
 
 weft_status weft_test_lock(weft_world *world, long *lock, int *taken)
@@ -430,7 +474,12 @@ weft_status weft_test_lock(weft_world *world, long *lock, int *taken)
         return WEFT_OK;
     }
     wefti_st32(&call.words->node, IN, WEFTI_RELEASE);
-    WEFT_TRY(change(&call, WEFTI_AMO_COMPARE_SWAP, &call.words->tail, (uint32_t)call.me + 1, 0, call.home, &before));
+    const weft_status status =
+        change(&call, WEFTI_AMO_COMPARE_SWAP, &call.words->tail, (uint32_t)call.me + 1, 0, call.home, &before);
+    if (status != WEFT_OK) { /* whether it has the lock, nobody knows */
+        WEFT_TRY(change(&call, WEFTI_AMO_OR, &call.words->node, TOLD, 0, call.me, &old));
+        return status;
+    }
     if (before != 0) {
         wefti_st32(&call.words->node, 0, WEFTI_RELEASE);
     } else {
@@ -438,6 +487,18 @@ weft_status weft_test_lock(weft_world *world, long *lock, int *taken)
     }
     *taken = before == 0;
     return WEFT_OK;
+}
+
+/* Complete this PE's accesses. Some to a PE that is gone, which is the status, are no reason to keep the lock, once
+ * all others are complete: each PE that is gone is told of once. */
+static weft_status complete_accesses(weft_world *world)
+{
+    const weft_status first = weft_quiet(world);
+    weft_status status = first;
+    for (int pe = 0; status == WEFT_ERR_PEER && pe < (int)world->view.pes; pe++) {
+        status = weft_quiet(world);
+    }
+    return status == WEFT_OK ? first : status;
 }
 
 weft_status weft_clear_lock(weft_world *world, long *lock)
@@ -449,6 +510,8 @@ weft_status weft_clear_lock(weft_world *world, long *lock)
         return wefti_error(WEFT_ERR_STATE, "%s: PE %d does not hold the lock at %p; who has set it clears it",
                            call.name, call.me, (void *)call.words);
     }
-    WEFT_TRY(weft_quiet(world));
-    return pass_on(&call);
+    const weft_status status = complete_accesses(world);
+    WEFT_TRY(status == WEFT_ERR_PEER ? WEFT_OK : status);
+    const weft_status passed = pass_on(&call);
+    return passed == WEFT_OK ? status : passed;
 }

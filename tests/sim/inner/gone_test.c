@@ -275,6 +275,15 @@ static void test_who_leaves_without_its_part_is_told_of(void **state)
 #define WORDS 8
 static int part; /* that PE 2 does not do */
 
+/* The lock whose queue begins at PE 0. */
+static long *lock_of(const weft_world *world, uint64_t *words)
+{
+    while (((uintptr_t)words - world->view.heap) / sizeof *words % (size_t)weft_sim_pes() != 0) {
+        words++;
+    }
+    return (long *)(void *)words;
+}
+
 static void open_group(weft_world *world, weft_ep **ep, weft_ep_route **route)
 {
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
@@ -301,7 +310,7 @@ static weft_status call_for_all(weft_world *world, uint64_t *words, weft_ep_rout
     case 2:
         return weft_ep_route_update(route, &choices, NULL);
     default:
-        return WEFT_ERR_STATE;
+        return weft_set_lock(world, lock_of(world, words));
     }
 }
 
@@ -316,6 +325,9 @@ static void leave_all_to_others(void *argument)
     (void)argument;
     MUST(weft_calloc(world, WORDS, sizeof *words, (void **)&words));
     open_group(world, &ep, &route);
+    if (weft_sim_pe() == 2) {
+        MUST(weft_set_lock(world, lock_of(world, words)));
+    }
     MUST(weft_barrier(world));
     begun_ns = weft_sim_now_ns();
     if (weft_sim_pe() != 2) {
@@ -332,7 +344,7 @@ static void leave_all_to_others(void *argument)
 static void test_who_takes_no_part_and_leaves_is_told_of(void **state)
 {
     (void)state;
-    for (part = 0; part < 3; part++) {
+    for (part = 0; part < 4; part++) {
         run(SEEDS_OF_WAITS, 3, 1, 1, leave_all_to_others);
     }
 }
@@ -366,6 +378,72 @@ static void test_who_is_lost_is_named_before_who_leaves(void **state)
 {
     (void)state;
     run(SEEDS_OF_WAITS, 3, 2, 1, leave_before_the_news);
+}
+
+/* ---- who is about to say that it asked for a lock ---- */
+
+#define LOCK_IN UINT32_C(0x80000000) /* src/rma/lock.c */
+#define LOCK_HAS UINT32_C(0x40000000)
+
+static uint32_t change(weft_world *world, wefti_amo_op op, uint32_t *word, uint32_t value, int pe)
+{
+    uint64_t old = 0;
+    MUST(wefti_amo(world, op, 32, word, value, 0, pe, &old));
+    return (uint32_t)old;
+}
+
+/* It has asked for the lock that PE 0 has, stands still before it tells that, and then is given the lock. */
+static void ask_slowly(weft_world *world, uint32_t *lock)
+{
+    wefti_st32(&lock[1], LOCK_IN, WEFTI_RELEASE);
+    const uint32_t before = change(world, WEFTI_AMO_SWAP, &lock[0], 2, 0);
+    turn++;
+    weft_sim_sleep_ns(3000 * MS_NS);
+    (void)change(world, WEFTI_AMO_OR, &lock[1], 2, (int)before - 1);
+    while ((wefti_ld32(&lock[1], WEFTI_ACQUIRE) & LOCK_HAS) == 0) {
+        weft_sim_sleep_ns(MS_NS);
+        (void)has_waited(NULL);
+    }
+}
+
+/* Nodes of one, of which PE 3 has ended, which has nothing to do with the lock. */
+static void ask_in_turn(void *argument)
+{
+    begun_ns = 0;
+    weft_world *world = begin(WEFT_FOREVER);
+    uint64_t *words;
+    (void)argument;
+    MUST(weft_calloc(world, WORDS, sizeof *words, (void **)&words));
+    long *lock = lock_of(world, words);
+    if (weft_sim_pe() == 0) {
+        MUST(weft_set_lock(world, lock));
+    }
+    MUST(weft_barrier(world));
+    begun_ns = weft_sim_now_ns();
+    switch (weft_sim_pe()) {
+    case 0:
+        await_turn(1);
+        break;
+    case 1:
+        ask_slowly(world, (uint32_t *)(void *)lock);
+        break;
+    case 2:
+        await_turn(1);
+        MUST(weft_set_lock(world, lock));
+        break;
+    default:
+        weft_sim_kill(3);
+    }
+    MUST(weft_clear_lock(world, lock));
+    turn++;
+    await_turn(4);
+    MUST(weft_world_destroy(world));
+}
+
+static void test_who_asks_slowly_for_a_lock_is_waited_for(void **state)
+{
+    (void)state;
+    run(SEEDS_OF_WAITS, 4, 1, 1, ask_in_turn);
 }
 
 /* ---- who asks something of who stands still ---- */
@@ -578,6 +656,7 @@ int main(void)
         cmocka_unit_test(test_who_leaves_without_its_part_is_told_of),
         cmocka_unit_test(test_who_takes_no_part_and_leaves_is_told_of),
         cmocka_unit_test(test_who_is_lost_is_named_before_who_leaves),
+        cmocka_unit_test(test_who_asks_slowly_for_a_lock_is_waited_for),
         cmocka_unit_test(test_an_abort_ends_what_is_asked_of_who_stands_still),
         cmocka_unit_test(test_who_is_in_another_call_is_told_of),
         cmocka_unit_test(test_who_cannot_be_asked_has_gone_on),
