@@ -4,6 +4,9 @@
 #
 # Nothing is written for 10.0 alone, so its code is made of what 9.0 has, which is compiled once for both. To assemble
 # takes two thirds of the compiler's time.
+#
+# What is not assembled is for tests without a GPU: there the library's kernels are compiled for 9.0 alone, whose PTX
+# tests/gpu/compile.sh reads; that test compiles them for 8.0. Those of tools, which nothing reads, are not optimised.
 set(weft_tool_architectures -gencode arch=compute_90,code=sm_90 -gencode arch=compute_80,code=compute_80)
 set(weft_nvcc_architectures
     -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_80,code=compute_80)
@@ -11,7 +14,7 @@ set(weft_ep_nvcc_architectures # expert parallelism: sm_90 and later
     -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90)
 if(NOT WEFT_CUDA_ASSEMBLE)
     set(weft_tool_architectures -gencode arch=compute_80,code=compute_80)
-    set(weft_nvcc_architectures -gencode arch=compute_80,code=compute_80 -gencode arch=compute_90,code=compute_90)
+    set(weft_nvcc_architectures -gencode arch=compute_90,code=compute_90)
     set(weft_ep_nvcc_architectures -gencode arch=compute_90,code=compute_90)
 elseif(WEFT_CUDA_SM100)
     list(APPEND weft_nvcc_architectures -gencode arch=compute_90,code=sm_100)
@@ -24,6 +27,10 @@ if(CMAKE_CUDA_COMPILER)
     get_filename_component(weft_cuda_bin ${CMAKE_CUDA_COMPILER} REALPATH)
     get_filename_component(weft_cuda_bin ${weft_cuda_bin} DIRECTORY)
     find_path(WEFT_CUDA_INCLUDE cuda.h HINTS ${weft_cuda_bin}/../include)
+    execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --help OUTPUT_VARIABLE weft_nvcc_help)
+    if(NOT WEFT_CUDA_ASSEMBLE AND weft_nvcc_help MATCHES "--Ofast-compile")
+        list(APPEND weft_tool_architectures --Ofast-compile=max)
+    endif()
 endif()
 if(NOT CMAKE_CUDA_COMPILER OR NOT WEFT_CUDA_INCLUDE)
     if(WEFT_CUDA)

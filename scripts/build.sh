@@ -1,6 +1,6 @@
 #!/bin/sh
 # Configure and build a preset, quietly unless something goes wrong; then every error is shown, not the first alone.
-# WEFT_CUDA_ASSEMBLE=OFF in the environment: kernels are left to a GPU's driver to assemble.
+# WEFT_CUDA_ASSEMBLE=OFF in the environment: kernels are compiled for tests without a GPU alone.
 # Usage: build.sh PRESET [TARGET...]
 set -eu
 cd "$(dirname "$0")/.."

@@ -58,6 +58,7 @@ programs)
 early)
     kept_ptx "$@" >"$folder/kernels.ptx"
     python3 "$root/tests/gpu/ptx_early.py" "$folder/kernels.ptx"
+    "$nvcc" -arch=compute_80 $strict $quick -ptx "$root/src/cuda/kernels.cu" -o "$folder/kernels.ptx"
     ;;
 ep)
     # Between them they have all that is written in PTX, and most of what the others are made of.
