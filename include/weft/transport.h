@@ -22,8 +22,7 @@
  * Where a plugin cannot tell that a PE is gone (`fate`), who waits for one that has ended waits until the deadline.
  *
  * Stability: none is promised across versions, since this is the table of the library's own transports with less in it.
- * What comes new stands at its end: a table of version 1, which ends before `fate`, is taken as it is. One whose
- * `version` or `size` is otherwise another than the library's is refused: compile it again. */
+ * One whose `version` or `size` is another than the library's is refused: compile it again. */
 #ifndef WEFT_TRANSPORT_H
 #define WEFT_TRANSPORT_H
 
@@ -117,10 +116,9 @@ typedef struct weft_transport_plugin {
     /* A get of the 64-bit word at `offset` by which weft looks which PEs are late: it gives up within some hundred
      * milliseconds, with WEFT_ERR_TIMEOUT and without a call of `fail`. */
     weft_status (*read_soon)(void *state, int pe, uint64_t offset, uint64_t *value);
-    /* Since version 2. What has become of a PE: asked again and again by what waits for it, so it must not block. The
-     * first answer but WEFT_TRANSPORT_THERE stays: nothing more is waited for from that PE, what does ends with
-     * WEFT_ERR_PEER. NULL, or a table of version 1: nothing is known, and what waits for a PE of another node that is
-     * gone ends at the deadline. */
+    /* What has become of a PE: asked again and again by what waits for it, so it must not block. The first answer but
+     * WEFT_TRANSPORT_THERE stays: nothing more is waited for from that PE, what does ends with WEFT_ERR_PEER. NULL:
+     * nothing is known, and what waits for a PE of another node that is gone ends at the deadline. */
     weft_transport_fate (*fate)(void *state, int pe);
 } weft_transport_plugin;
 

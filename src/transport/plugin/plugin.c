@@ -16,7 +16,7 @@
 /* The one of this process: set once. */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 static char loaded_path[PATH_BYTES];
-static weft_transport_plugin table; /* what an older one has not is NULL */
+static weft_transport_plugin table;
 static wefti_transport_table loaded; /* no functions: none yet */
 static wefti_transport_ops ops;
 
@@ -36,17 +36,9 @@ static const char *find_missing(const weft_transport_plugin *given)
                                        : NULL;
 }
 
-/* Of a version that the library knows: its bytes; else 0. */
-static size_t bytes_of(uint32_t version)
-{
-    return version == WEFT_TRANSPORT_PLUGIN_VERSION ? sizeof(weft_transport_plugin)
-           : version == 1                           ? offsetof(weft_transport_plugin, fate)
-                                                    : 0;
-}
-
 static weft_status check(const char *path, const weft_transport_plugin *given)
 {
-    if (given->size == 0 || given->size != bytes_of(given->version)) {
+    if (given->version != WEFT_TRANSPORT_PLUGIN_VERSION || given->size != sizeof *given) {
         return wefti_error(WEFT_ERR_UNSUPPORTED,
                            "the transport %.200s has version %u of weft_transport_plugin (%u bytes), and this library "
                            "version %u (%zu bytes): compile it again, with the headers of this weft",
@@ -86,7 +78,7 @@ static weft_status load(const char *path)
         wefti_library_close(library);
         return status;
     }
-    memcpy(&table, given, given->size);
+    table = *given;
     strcpy(loaded_path, path);
     loaded = (wefti_transport_table){.functions = &table, .path = loaded_path};
     ops = (wefti_transport_ops)WEFTI_TRANSPORT_OF_TABLE(table.name, loaded);
