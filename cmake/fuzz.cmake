@@ -6,7 +6,7 @@
 #   fuzz.TARGET         libFuzzer, where clang has it, else a skip (label fuzz); the same inputs each time, so that what
 #                       is found is found again (times and addresses do not guide it); tests/fuzz/run.sh without these
 #                       options tries others. Runs end where new inputs have become rare: the last new edge comes before
-#                       the 200th of tree and watch
+#                       the 200th of tree and watch, and is among the kept inputs of network (found-*)
 #   fuzz.shared         compiles for libFuzzer what all targets have, before them: else each would wait for the first
 if(NOT WEFT_SANITIZE)
     add_test(NAME fuzz.shared
@@ -38,5 +38,5 @@ weft_add_fuzzing(outside 100000)
 weft_add_fuzzing(topo 50000)
 weft_add_fuzzing(launcher 100000)
 weft_add_fuzzing(node 100000)
-weft_add_fuzzing(network 100000)
+weft_add_fuzzing(network 20000)
 weft_add_fuzzing(watch 5000)
