@@ -71,10 +71,10 @@ done
 
 # Nothing but the interfaces' names.
 for library in libweft_nccl_ep.so nccl_ep/libnccl_ep.so.0 libweft_nvte_ep.so; do
-    if nm -D --defined-only "$libraries/$library" | grep -v -E ' (ncclEp[A-Z]|nvte_ep_|weft_nvte_)'; then
+    if nm -D --defined-only "$libraries/$library" | grep -v -E ' (ncclEp[A-Z]|weft_nccl_ep_|nvte_ep_|weft_nvte_)'; then
         echo "$library exports these, too" >&2
         exit 1
     fi
 done
-test "$(nm -D --defined-only "$libraries/libweft_nccl_ep.so" | wc -l)" -eq 18
+test "$(nm -D --defined-only "$libraries/libweft_nccl_ep.so" | grep -c ' ncclEp')" -eq 18
 test "$(nm -D --defined-only "$libraries/libweft_nvte_ep.so" | grep -c ' nvte_ep_')" -eq 9

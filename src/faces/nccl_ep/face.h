@@ -116,6 +116,9 @@ struct ncclEpGroup {
 ncclResult_t nep_check_group(const char *call, const struct ncclEpGroup *group);
 void nep_have_gpu(const char *call, void *context);
 
+/* The group that lives, or NULL: none does, or several do. */
+struct ncclEpGroup *nep_only_group(void);
+
 /* The communicator's GPU becomes the thread's, as there; where NCCL does not tell it, the thread's is taken. */
 ncclResult_t nep_take_gpu(const char *call, const nep_cuda *cuda, const nep_nccl *nccl, ncclComm_t comm, int *device);
 

@@ -35,6 +35,14 @@ ncclResult_t nep_check_group(const char *call, const struct ncclEpGroup *group)
     return ncclSuccess;
 }
 
+struct ncclEpGroup *nep_only_group(void)
+{
+    (void)pthread_mutex_lock(&lock);
+    struct ncclEpGroup *only = groups != NULL && groups->next == NULL ? groups : NULL;
+    (void)pthread_mutex_unlock(&lock);
+    return only;
+}
+
 void nep_have_gpu(const char *call, void *context)
 {
     const nep_cuda *cuda = nep_load_cuda(call);
