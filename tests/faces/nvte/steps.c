@@ -1,7 +1,8 @@
 /* Goal: a layer's step through TransformerEngine's calls, forward and backward, gives each token x * sum over its
  * choices of weight * (1 + expert); layers of several top_k and alignments, and of several groups, may be under way at
- * once, in memory that is copied elsewhere in between; shut down twice and made again at another size; wrong uses are
- * statuses with a text that change nothing.
+ * once, in memory that is copied elsewhere in between; as TransformerEngine's extension of PyTorch calls them, in
+ * buffers of as many rows as come; shut down twice and made again at another size; wrong uses are statuses with a text
+ * that change nothing.
  *
  * Method: PEs as threads, a device each, with the stand-in for NCCL and the fake driver, whose device memory is this
  * machine's. Small integers, so that sums are exact. Usage: steps RANKS. */
@@ -760,6 +761,57 @@ static void wrong_uses(rig *r)
     close_layer(l);
 }
 
+/* ---- as TransformerEngine's extension of PyTorch calls them ---- */
+
+/* Buffers of as many rows as the counts say, at NULL where there are none. */
+static void take_exact(layer *l)
+{
+    const size_t rows = (size_t)l->total;
+    l->received = tensor(rows != 0 ? l->rows : NULL, kNVTEFloat32, rows, HIDDEN);
+    l->received_weights = tensor(rows != 0 ? l->row_weights : NULL, kNVTEFloat32, rows, 0);
+}
+
+/* In a group without max_recv_tokens_per_rank: each layer prepares, waits for its counts, which come to memory of the
+ * host, and dispatches into buffers of that many rows; the backwards of all layers in reverse, each layer's memory being
+ * used again by the next step. Rows behind the buffers stay as they were. */
+static void eager(rig *r)
+{
+    static const struct {
+        int topk;
+        size_t alignment;
+    } kinds[] = {{2, 4}, {3, 0}, {2, 4}};
+    const int count = sizeof kinds / sizeof *kinds;
+    for (int i = 0; i < count; i++) {
+        open_layer(r, &r->layers[i], kinds[i].topk, kinds[i].alignment);
+    }
+    for (unsigned seed = 0; seed < 3; seed++) {
+        for (int i = 0; i < count; i++) {
+            layer *l = &r->layers[i];
+            choose(r, l, seed + (unsigned)i);
+            for (size_t at = 0; at < l->tokens * (size_t)l->topk && seed == 1; at++) {
+                l->ids[at] = at % 2 == 0 ? 0 : -1; /* to one expert, so that other ranks receive nothing */
+            }
+            prepare(r, l);
+            CHECK(seed != 1 || (l->total == 0) == (r->rank != 0));
+            take_exact(l);
+            memset(l->rows, 0xff, sizeof l->rows);
+            OK(nvte_ep_dispatch(&l->handle_mem, &l->idx, &l->in, none, &l->topk_weights, none, &l->received, none,
+                                &l->received_weights, none, NULL));
+            uint32_t behind = 0;
+            memcpy(&behind, l->rows[l->total], sizeof behind);
+            CHECK(behind == UINT32_MAX);
+            work(r, l);
+            combine(r, l);
+        }
+        for (int i = count - 1; i >= 0; i--) {
+            backward(r, &r->layers[i]);
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        close_layer(&r->layers[i]);
+    }
+}
+
 /* ---- threads ---- */
 
 /* On a thread without a device: that of the groups is taken, where all are of one. */
@@ -810,6 +862,7 @@ static void all(rig *r)
         (void)run_rank_threads(1, elsewhere, r, sizeof *r);
     }
     close_layer(l);
+    eager(r);
     OK(nvte_ep_shutdown());
 }
 
