@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/pe_list.h"
+#include "base/thread_state.h"
 #include "common/gone.h"
 #include "ep/host/crossing.h"
 #include "ep/host/notices.h"
@@ -367,12 +368,36 @@ static uint64_t called(const weft_ep *ep, int rank)
     return wefti_ld64(ep->host->base + at, WEFTI_ACQUIRE);
 }
 
+/* The next call here becomes the one that `writer` is in. Who went on because a rank is lost has only heard of that
+ * sooner: that one is named. */
+static weft_status join_next(wefti_ep_arrivals *arrivals, int writer, uint64_t epoch)
+{
+    const weft_ep *ep = arrivals->ep;
+    const int pe = ep->host->peers[writer].pe;
+    const wefti_completion seen = completion_of(arrivals);
+    wefti_st64(ep->host->base + ep->host->layout.epoch, epoch - (uint64_t)wefti_ep_banks(ep), WEFTI_RELAXED);
+    *ep->started = epoch - 1;
+    if (seen != WEFTI_COMPLETION_IMPOSSIBLE) {
+        return wefti_error(WEFT_ERR_MISMATCH,
+                           "%s: PE %d has gone on from call %" PRIu64 " of the group to call %" PRIu64
+                           ", as after a deadline; the next call joins it",
+                           arrivals->waiter.what, pe, arrivals->epoch, epoch);
+    }
+    char late[WEFTI_PE_LIST_BYTES];
+    *wefti_thread_is_hopeless() = 1;
+    mark_late(arrivals);
+    list_late(ep, find_why(ep), late);
+    return wefti_error(wefti_world_late(ep->world),
+                       "%s: call %" PRIu64 " of the group cannot end: %s did not make it, and never will; others have "
+                       "gone on to call %" PRIu64 ", which the next call joins if who is gone is masked",
+                       arrivals->waiter.what, arrivals->epoch, late, epoch);
+}
+
 /* Who has begun a later call without setting a flag that is awaited of it has given this one up, after a deadline of
  * its own: what is awaited never comes. The next call here becomes the one that it is in. A header that is handed on
  * never comes when both have: one of them may have waited for the other only, as this rank does. */
 static weft_status look_ahead(wefti_ep_arrivals *arrivals)
 {
-    const wefti_ep_host *host = arrivals->ep->host;
     int rank = arrivals->pending[arrivals->next_look++ % (unsigned)arrivals->count];
     int writer = writer_of(arrivals, rank);
     uint64_t epoch = called(arrivals->ep, writer);
@@ -386,12 +411,7 @@ static weft_status look_ahead(wefti_ep_arrivals *arrivals)
         mask_awaited(arrivals, (int)((arrivals->next_look - 1) % (unsigned)arrivals->count));
         return WEFT_OK;
     }
-    wefti_st64(host->base + host->layout.epoch, epoch - (uint64_t)wefti_ep_banks(arrivals->ep), WEFTI_RELAXED);
-    *arrivals->ep->started = epoch - 1;
-    return wefti_error(WEFT_ERR_MISMATCH,
-                       "%s: PE %d has gone on from call %" PRIu64 " of the group to call %" PRIu64
-                       ", as after a deadline; the next call joins it",
-                       arrivals->waiter.what, host->peers[writer].pe, arrivals->epoch, epoch);
+    return join_next(arrivals, writer, epoch);
 }
 
 static void warn(const wefti_ep_arrivals *arrivals)
