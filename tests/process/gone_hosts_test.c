@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -33,6 +34,7 @@
 #define S UINT64_C(1000000000)
 #define SILENCE "2"
 #define LONG "100" /* a deadline that no test of who is gone meets */
+#define LATE_NS (S / 2) /* who comes so late finds that others have left */
 #define SOON 3.0 /* alone it is some tenths of a second */
 
 typedef struct report {
@@ -52,17 +54,19 @@ typedef struct ground {
     forked_exchange exchange;
 } ground;
 
-typedef struct scene {
+typedef struct scene scene;
+struct scene {
     const char *nodes; /* the node of each PE, a letter */
     unsigned victims; /* a bit a PE */
     int signal; /* that they get */
     const char *deadline; /* in seconds */
     int leaves; /* the victims leave in order, and get no signal */
-    void (*enter)(int pe); /* NULL, or into a place of its own */
+    void (*enter)(const struct scene *s, int pe); /* NULL, or into a place of its own */
     void (*act)(const pid_t *pids); /* NULL, or what happens in place of a signal */
     int locks; /* the first victim has a lock for which the others wait, not in a barrier */
-    int routes; /* the others are in a step of expert parallelism */
-} scene;
+    int routes; /* the others are in a step of expert parallelism; where something else happens, in many */
+    int hastes; /* the others destroy their world as soon as they know, and half of them come late */
+};
 
 static ground *common;
 
@@ -89,6 +93,16 @@ static weft_status create(const scene *s, forked_member *own, weft_world **world
 static int is_victim(const scene *s, int pe)
 {
     return (s->victims >> pe & 1) != 0;
+}
+
+/* The PEs of other hosts than this one's, as bits. */
+static unsigned other_hosts(const scene *s, int pe)
+{
+    unsigned others = 0;
+    for (int other = 0; s->nodes[other] != '\0'; other++) {
+        others |= (s->nodes[other] != s->nodes[pe] ? 1u : 0u) << other;
+    }
+    return others;
 }
 
 /* What the others do afterwards: those that are there are reached, those that are gone are an error at once. */
@@ -164,13 +178,13 @@ static weft_status step(const weft_world *world)
     return weft_ep_combine(layer.route, &received.rows, &out, 0, NULL);
 }
 
-/* Each token's row as often as it has an expert that is there. */
-static void check_sums(const scene *s)
+/* Each token's row as often as it has an expert that is there: `lost` has a bit for each that is not. */
+static void check_sums(unsigned lost)
 {
     for (int token = 0; token < TOKENS; token++) {
         int there = 0;
         for (int k = 0; k < TOPK; k++) {
-            there += !is_victim(s, layer.ids[token * TOPK + k]);
+            there += (lost >> layer.ids[token * TOPK + k] & 1) == 0;
         }
         for (int i = token * HIDDEN; i < (token + 1) * HIDDEN; i++) {
             CHECK_SAY(layer.out[i] == (float)there * layer.in[i], "token %d: %g, not %d times %g", token,
@@ -179,14 +193,14 @@ static void check_sums(const scene *s)
     }
 }
 
-static void route_on(const scene *s, const weft_world *world)
+static void route_on(unsigned lost, const weft_world *world)
 {
     for (int pe = 0; pe < weft_world_pes(world); pe++) {
-        CHECK_OK(is_victim(s, pe) ? weft_ep_mask(layer.ep, pe, 0) : WEFT_OK);
+        CHECK_OK((lost >> pe & 1) != 0 ? weft_ep_mask(layer.ep, pe, 0) : WEFT_OK);
     }
     for (int i = 0; i < 3; i++) {
         CHECK_OK(step(world));
-        check_sums(s);
+        check_sums(lost);
     }
     ep_group_close(layer.ep, layer.route);
 }
@@ -199,25 +213,32 @@ static weft_status wait_once(const scene *s, weft_world *world, uint64_t *word)
         return weft_set_lock(world, lock_of(world, word + 1));
     }
     if (s->routes) {
-        return step(world);
+        weft_status status = step(world);
+        while (s->act != NULL && status == WEFT_OK) {
+            status = step(world);
+        }
+        return status;
     }
     return s->leaves ? weft_uint64_wait_until(world, word, WEFT_CMP_EQ, 1000) : weft_barrier(world);
 }
 
 static void wait_with_others(const scene *s, weft_world *world, uint64_t *word, report *mine)
 {
-    if (s->act != NULL || s->locks || s->routes) {
+    if (s->act != NULL ? !s->routes : s->locks || s->routes) {
         CHECK(forked_await(&common->acted, 1));
+    }
+    if (s->hastes && weft_world_pe(world) % 2 == 0) {
+        wefti_os_sleep_ns(LATE_NS);
     }
     const uint64_t start_ns = wefti_os_now_ns();
     mine->status = wait_once(s, world, word);
     mine->ns = wefti_os_now_ns() - start_ns;
     (void)snprintf(mine->text, sizeof mine->text, "%s", mine->status == WEFT_OK ? "" : weft_last_error());
-    if (s->act == NULL) {
+    if (s->act == NULL && !s->hastes) {
         go_on(s, world, word);
     }
-    if (s->routes) {
-        route_on(s, world);
+    if (s->routes && !s->hastes) {
+        route_on(s->act != NULL ? other_hosts(s, weft_world_pe(world)) : s->victims, world);
     }
 }
 
@@ -227,9 +248,10 @@ static void be_pe(const scene *s, int pe, int pes)
     forked_member own = {.exchange = &common->exchange, .pe = pe, .pes = pes};
     weft_world *world = NULL;
     void *word = NULL;
+    (void)check_begin(NULL);
     check_as_pe(pe);
     if (s->enter != NULL) {
-        s->enter(pe);
+        s->enter(s, pe);
     }
     if (!CHECK_OK(create(s, &own, &world))) {
         _exit(1);
@@ -253,7 +275,8 @@ static void be_pe(const scene *s, int pe, int pes)
     }
     wait_with_others(s, world, word, mine);
     atomic_fetch_add(&common->done, 1);
-    CHECK(forked_await(&common->done,
+    CHECK(s->hastes ||
+          forked_await(&common->done,
                        (unsigned)(pes - __builtin_popcount(s->victims)))); /* the first to end would be missed */
     const uint64_t start_ns = wefti_os_now_ns();
     CHECK_OK(weft_world_destroy(world));
@@ -341,22 +364,22 @@ static void check(const scene *s, weft_status status, double from, const char *w
 static void test_a_killed_pe(void **state)
 {
     (void)state;
-    check(&(scene){"abcc", 1u << 1, SIGKILL, LONG, 0, NULL, NULL, 0, 0}, WEFT_ERR_PEER, 0, "ended");
+    check(&(scene){"abcc", 1u << 1, SIGKILL, LONG, 0, NULL, NULL, 0, 0, 0}, WEFT_ERR_PEER, 0, "ended");
 }
 
 /* Its neighbour on the node takes its place, and tells. */
 static void test_a_killed_leader(void **state)
 {
     (void)state;
-    check(&(scene){"abbbc", 1u << 1 | 1u << 3, SIGKILL, LONG, 0, NULL, NULL, 0, 0}, WEFT_ERR_PEER, 0, "ended");
-    check(&(scene){"aabc", 1u << 0, SIGKILL, LONG, 0, NULL, NULL, 0, 0}, WEFT_ERR_PEER, 0, "ended");
+    check(&(scene){"abbbc", 1u << 1 | 1u << 3, SIGKILL, LONG, 0, NULL, NULL, 0, 0, 0}, WEFT_ERR_PEER, 0, "ended");
+    check(&(scene){"aabc", 1u << 0, SIGKILL, LONG, 0, NULL, NULL, 0, 0, 0}, WEFT_ERR_PEER, 0, "ended");
 }
 
 /* All PEs of two of four nodes: the ring closes over them. */
 static void test_killed_nodes(void **state)
 {
     (void)state;
-    check(&(scene){"abbcd", 1u << 1 | 1u << 2 | 1u << 3, SIGKILL, LONG, 0, NULL, NULL, 0, 0}, WEFT_ERR_PEER, 0,
+    check(&(scene){"abbcd", 1u << 1 | 1u << 2 | 1u << 3, SIGKILL, LONG, 0, NULL, NULL, 0, 0, 0}, WEFT_ERR_PEER, 0,
           "ended");
 }
 
@@ -364,7 +387,7 @@ static void test_killed_nodes(void **state)
 static void test_stopped_pes(void **state)
 {
     (void)state;
-    check(&(scene){"abcda", 1u << 1 | 1u << 2 | 1u << 3, SIGSTOP, "4", 0, NULL, NULL, 0, 0}, WEFT_ERR_TIMEOUT, 4,
+    check(&(scene){"abcda", 1u << 1 | 1u << 2 | 1u << 3, SIGSTOP, "4", 0, NULL, NULL, 0, 0, 0}, WEFT_ERR_TIMEOUT, 4,
           "did not arrive within");
 }
 
@@ -405,6 +428,103 @@ static void test_a_lock_of_a_killed_pe(void **state)
     }
 }
 
+/* ---- a lock that is set and cleared in a row, when somebody is killed ---- */
+
+#define STRIKES 8
+#define STRUCK_NS (2 * S) /* so long after the strike who still gets the lock goes on */
+
+/* Set and clear a lock until that fails, or has gone well for so long that it will. */
+static weft_status lock_in_a_row(weft_world *world, uint64_t *words, uint64_t *struck_ns)
+{
+    long *lock = lock_of(world, words + 1);
+    weft_status status = WEFT_OK;
+    while (status == WEFT_OK && (*struck_ns == 0 || wefti_os_now_ns() - *struck_ns < STRUCK_NS)) {
+        WEFT_TRY(weft_set_lock(world, lock));
+        status = weft_uint64_p(world, words, 1, (weft_world_pe(world) + 1) % weft_world_pes(world));
+        const weft_status cleared = weft_clear_lock(world, lock);
+        status = status == WEFT_OK ? cleared : status;
+        if (*struck_ns == 0 && atomic_load(&common->acted) != 0) {
+            *struck_ns = wefti_os_now_ns();
+        }
+    }
+    return status;
+}
+
+static void be_locking(const scene *s, int pe, int pes)
+{
+    report *mine = &common->reports[pe];
+    forked_member own = {.exchange = &common->exchange, .pe = pe, .pes = pes};
+    uint64_t struck_ns = 0;
+    weft_world *world = NULL;
+    void *words = NULL;
+    (void)check_begin(NULL);
+    check_as_pe(pe);
+    if (!CHECK_OK(create(s, &own, &world))) {
+        _exit(1);
+    }
+    CHECK_OK(weft_calloc(world, 1 + PES_MAX, sizeof(uint64_t), &words));
+    CHECK_OK(weft_barrier(world));
+    atomic_fetch_add(&common->ready, 1);
+    mine->status = lock_in_a_row(world, words, &struck_ns);
+    (void)snprintf(mine->text, sizeof mine->text, "%s", mine->status == WEFT_OK ? "" : weft_last_error());
+    atomic_fetch_add(&common->done, 1);
+    (void)forked_await(&common->done, (unsigned)pes - 1); /* who leaves hides where it stood */
+    CHECK_OK(weft_world_destroy(world));
+    _exit(check_failures() != 0);
+}
+
+/* All others get the lock, or a status that names the victim. */
+static void strike_locks(const scene *s, uint64_t after_ns)
+{
+    const int pes = (int)strlen(s->nodes);
+    pid_t pids[PES_MAX];
+    int how = 0;
+    memset(common, 0, sizeof *common);
+    for (int pe = 0; pe < pes; pe++) {
+        pids[pe] = fork();
+        assert_true(pids[pe] >= 0);
+        if (pids[pe] == 0) {
+            be_locking(s, pe, pes);
+        }
+    }
+    assert_true(forked_await(&common->ready, (unsigned)pes));
+    wefti_os_sleep_ns(after_ns);
+    strike(s, pids, pes);
+    atomic_fetch_add(&common->acted, 1);
+    const uint64_t until_ns = wefti_os_now_ns() + load_patience_ns(10 * S);
+    while (atomic_load(&common->done) + 1 < (unsigned)pes && wefti_os_now_ns() < until_ns) {
+        wefti_os_sleep_ns(S / 100);
+    }
+    CHECK_SAY(atomic_load(&common->done) + 1 == (unsigned)pes, "%s, PE %d killed after %.3f ms: %u of %d came back",
+              s->nodes, __builtin_ctz(s->victims), (double)after_ns * 1e-6, atomic_load(&common->done), pes - 1);
+    const int have_ended = atomic_load(&common->done) + 1 == (unsigned)pes;
+    for (int pe = 0; pe < pes; pe++) {
+        const report *r = &common->reports[pe];
+        if (!have_ended) {
+            (void)kill(pids[pe], SIGKILL);
+        }
+        assert_int_equal(waitpid(pids[pe], &how, 0), pids[pe]);
+        CHECK_SAY(!have_ended || is_victim(s, pe) || (WIFEXITED(how) && WEXITSTATUS(how) == 0), "PE %d ended with %d",
+                  pe, how);
+        CHECK_SAY(r->status == WEFT_OK || text_names_pe(r->text, __builtin_ctz(s->victims)), "PE %d: %s: %s", pe,
+                  weft_status_name(r->status), r->text);
+    }
+}
+
+static void test_a_lock_when_somebody_is_killed(void **state)
+{
+    uint64_t chance = 0x9e3779b97f4a7c15;
+    (void)state;
+    for (int i = 0; i < STRIKES; i++) {
+        chance = chance * 6364136223846793005u + 1442695040888963407u;
+        strike_locks(&(scene){.nodes = i % 2 == 0 ? "abbcd" : "aabbc",
+                              .victims = 1u << (1 + chance % 4),
+                              .signal = SIGKILL,
+                              .deadline = i % 4 == 3 ? "4" : "inf"},
+                     (chance >> 20) % (S / 20));
+    }
+}
+
 static void test_expert_parallelism(void **state)
 {
     (void)state;
@@ -416,11 +536,33 @@ static void test_expert_parallelism(void **state)
           WEFT_ERR_TIMEOUT, 4, "did not make it");
 }
 
+/* Those that know first leave at once, and so are gone, too, for those that come late: the victims are named. */
+static void test_who_leaves_at_once_is_not_named(void **state)
+{
+    static const struct {
+        const char *nodes;
+        unsigned victims;
+    } scenes[] = {
+        {"aabbc", 1u << 4}, {"aabbc", 1u << 0}, {"aabbc", 1u << 3}, {"abcde", 1u << 2}, {"abbbb", 1u << 1 | 1u << 2}};
+    (void)state;
+    for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
+        for (int routes = 0; routes < 2; routes++) {
+            check(&(scene){.nodes = scenes[i].nodes,
+                           .victims = scenes[i].victims,
+                           .signal = SIGKILL,
+                           .deadline = LONG,
+                           .routes = routes,
+                           .hastes = 1},
+                  WEFT_ERR_PEER, 0, routes ? "never will" : "ended");
+        }
+    }
+}
+
 /* Who leaves in order is not taken for one that has ended: a wait for a word, which may come from anybody, goes on. */
 static void test_who_leaves(void **state)
 {
     (void)state;
-    check(&(scene){"abbc", 1u << 1, 0, "2", 1, NULL, NULL, 0, 0}, WEFT_ERR_TIMEOUT, 2, "left the world");
+    check(&(scene){"abbc", 1u << 1, 0, "2", 1, NULL, NULL, 0, 0, 0}, WEFT_ERR_TIMEOUT, 2, "left the world");
 }
 
 /* ---- a PE that is killed behind what it did not take ---- */
@@ -445,6 +587,7 @@ static void be_flooding(const scene *s, int pe)
     forked_member own = {.exchange = &common->exchange, .pe = pe, .pes = 2};
     weft_world *world = NULL;
     void *room = NULL;
+    (void)check_begin(NULL);
     check_as_pe(pe);
     if (!CHECK_OK(create(s, &own, &world))) {
         _exit(1);
@@ -498,7 +641,11 @@ static void test_a_killed_pe_that_took_nothing(void **state)
 
 /* ---- a link that goes down ---- */
 
-static _Atomic unsigned *wired;
+/* Two hosts, of which the first PE of each makes the namespaces that the others enter. */
+static struct {
+    _Atomic unsigned steps;
+    _Atomic int first[2]; /* processes */
+} * wired;
 
 static int run_ip(const char *command)
 {
@@ -506,11 +653,11 @@ static int run_ip(const char *command)
 }
 
 /* The system says so some time after both ends are up, and what is not up the library leaves out. */
-static void await_link(int pe)
+static void await_link(int host)
 {
     char path[64];
     char state[8] = "";
-    (void)snprintf(path, sizeof path, "/sys/class/net/weft%d/operstate", pe);
+    (void)snprintf(path, sizeof path, "/sys/class/net/weft%d/operstate", host);
     for (int look = 0; look < 1000 && strncmp(state, "up", 2) != 0; look++) {
         FILE *file = fopen(path, "re");
         if (file == NULL || fgets(state, sizeof state, file) == NULL) {
@@ -523,91 +670,138 @@ static void await_link(int pe)
     }
 }
 
-static void enter_wired(int pe)
+/* As in a container: UCX finds interfaces in /sys. */
+static int make_host(int host)
 {
     static const char *const commands[2][3] = {
         {"ip link set lo up", "ip addr add 10.213.98.1/24 dev weft0", "ip link set weft0 up"},
         {"ip link set lo up", "ip addr add 10.213.98.2/24 dev weft1", "ip link set weft1 up"},
     };
     int could = unshare(CLONE_NEWNET | CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-                mount("sysfs", "/sys", "sysfs", 0, NULL) == 0; /* as in a container: UCX finds interfaces there */
-    atomic_fetch_add(wired, 1);
-    could = could && forked_await(wired, 3);
+                mount("sysfs", "/sys", "sysfs", 0, NULL) == 0;
+    atomic_store(&wired->first[host], (int)getpid());
+    atomic_fetch_add(&wired->steps, 1);
+    could = could && forked_await(&wired->steps, 3);
     for (int i = 0; i < 3 && could; i++) {
-        could = run_ip(commands[pe][i]);
+        could = run_ip(commands[host][i]);
     }
+    return could;
+}
+
+static int join_host(int host)
+{
+    static const char *const kinds[] = {"net", "mnt"};
+    int could = 1;
+    for (int i = 0; i < 2 && could; i++) {
+        char path[64];
+        (void)snprintf(path, sizeof path, "/proc/%d/ns/%s", atomic_load(&wired->first[host]), kinds[i]);
+        const int place = open(path, O_RDONLY | O_CLOEXEC);
+        could = place >= 0 && setns(place, 0) == 0;
+        (void)close(place);
+    }
+    return could;
+}
+
+static void enter_wired(const scene *s, int pe)
+{
+    const int host = s->nodes[pe] - 'a';
+    const int is_first = pe == 0 || s->nodes[pe - 1] != s->nodes[pe];
+    int could = is_first ? make_host(host) : 1;
+    if (is_first && could) {
+        atomic_fetch_add(&wired->steps, 1);
+    }
+    could = could && forked_await(&wired->steps, 5) && (is_first || join_host(host));
     if (!could) {
         _exit(77);
     }
-    atomic_fetch_add(wired, 1);
-    (void)forked_await(wired, 5);
-    await_link(pe);
+    await_link(host);
 }
 
-/* Makes the pair of interfaces, and later switches one off, from a namespace of its own. */
-static void be_wire(const pid_t pids[2])
+/* Makes the pair of interfaces from a namespace of its own. */
+static void be_wire(void)
 {
     char command[64];
-    int could =
-        unshare(CLONE_NEWNET) == 0 && forked_await(wired, 2) && run_ip("ip link add weft0 type veth peer name weft1");
-    for (int pe = 0; pe < 2 && could; pe++) {
-        (void)snprintf(command, sizeof command, "ip link set weft%d netns %d", pe, (int)pids[pe]);
+    int could = unshare(CLONE_NEWNET) == 0 && forked_await(&wired->steps, 2) &&
+                run_ip("ip link add weft0 type veth peer name weft1");
+    for (int host = 0; host < 2 && could; host++) {
+        (void)snprintf(command, sizeof command, "ip link set weft%d netns %d", host, atomic_load(&wired->first[host]));
         could = run_ip(command);
     }
-    atomic_fetch_add(wired, 1);
+    atomic_fetch_add(&wired->steps, 1);
     _exit(could ? 0 : 77);
 }
 
 static void cut_link(const pid_t *pids)
 {
     char command[80];
-    (void)snprintf(command, sizeof command, "nsenter -t %d -n ip link set weft1 down", (int)pids[1]);
+    (void)pids;
+    (void)snprintf(command, sizeof command, "nsenter -t %d -n ip link set weft1 down", atomic_load(&wired->first[1]));
     assert_true(run_ip(command));
 }
 
-static void test_a_link_that_goes_down(void **state)
+static void check_cut(const scene *s, int pe)
 {
-    (void)state;
-    const scene s = {"ab", 0, 0, LONG, 0, enter_wired, cut_link, 0, 0};
-    pid_t pids[3];
-    int how = 0;
-    if (geteuid() != 0 || !run_ip("ip -V >/dev/null 2>&1") || !run_ip("unshare -n true 2>/dev/null")) {
-        print_message("a link that goes down needs root, network namespaces and iproute2\n");
-        skip();
+    const report *r = &common->reports[pe];
+    const uint64_t soon_ns = (uint64_t)(allow(SOON) * (double)S);
+    CHECK_SAY(r->status == WEFT_ERR_PEER && r->ns >= S && r->ns < 2 * S + soon_ns, "%s: PE %d: %s after %.2f s: %s",
+              s->nodes, pe, weft_status_name(r->status), (double)r->ns / (double)S, r->text);
+    CHECK_SAY(s->routes || strstr(r->text, "unreachable") != NULL, "%s: PE %d: %s", s->nodes, pe, r->text);
+    for (int other = 0; s->nodes[other] != '\0'; other++) {
+        CHECK_SAY(other == pe || text_names_pe(r->text, other) == (s->nodes[other] != s->nodes[pe]), "%s: PE %d: %s",
+                  s->nodes, pe, r->text);
     }
+    CHECK_SAY(r->destroy_ns < load_patience_ns(S), "PE %d: destroy took %.2f s", pe, (double)r->destroy_ns / (double)S);
+    CHECK(r->failures == 0);
+}
+
+/* Returns 0 where there are no such interfaces. */
+static int play_wired(const scene *s)
+{
+    const int pes = (int)strlen(s->nodes);
+    pid_t pids[PES_MAX + 1];
+    int how = 0;
     memset(common, 0, sizeof *common);
-    atomic_store(wired, 0);
-    for (int i = 0; i < 3; i++) {
+    memset(wired, 0, sizeof *wired);
+    for (int i = 0; i <= pes; i++) {
         pids[i] = fork();
         assert_true(pids[i] >= 0);
-        if (pids[i] == 0 && i == 2) {
-            be_wire(pids);
+        if (pids[i] == 0 && i == pes) {
+            be_wire();
         } else if (pids[i] == 0) {
-            be_pe(&s, i, 2);
+            be_pe(s, i, pes);
         }
     }
-    assert_int_equal(waitpid(pids[2], &how, 0), pids[2]);
+    assert_int_equal(waitpid(pids[pes], &how, 0), pids[pes]);
     const int can_play = WIFEXITED(how) && WEXITSTATUS(how) == 0;
     if (can_play) {
-        assert_true(forked_await(&common->ready, 2));
+        assert_true(forked_await(&common->ready, (unsigned)pes));
         wefti_os_sleep_ns(S / 5);
-        s.act(pids);
+        s->act(pids);
         atomic_store(&common->acted, 1);
     }
-    for (int pe = 0; pe < 2; pe++) {
-        const report *r = &common->reports[pe];
+    for (int pe = 0; pe < pes; pe++) {
         if (!can_play) {
             (void)kill(pids[pe], SIGKILL);
         }
         assert_int_equal(waitpid(pids[pe], &how, 0), pids[pe]);
         CHECK_SAY(!can_play || (WIFEXITED(how) && WEXITSTATUS(how) == 0), "PE %d ended with %d", pe, how);
-        CHECK_SAY(!can_play || (r->status == WEFT_ERR_PEER && r->ns >= S &&
-                                r->ns < 2 * S + (uint64_t)(allow(SOON) * (double)S) && text_names_pe(r->text, !pe) &&
-                                strstr(r->text, "unreachable") != NULL),
-                  "PE %d: %s after %.2f s: %s", pe, weft_status_name(r->status), (double)r->ns / (double)S, r->text);
-        CHECK_SAY(!can_play || r->destroy_ns < load_patience_ns(S), "PE %d: destroy took %.2f s", pe,
-                  (double)r->destroy_ns / (double)S);
     }
+    for (int pe = 0; pe < pes && can_play; pe++) {
+        check_cut(s, pe);
+    }
+    return can_play;
+}
+
+static void test_a_link_that_goes_down(void **state)
+{
+    (void)state;
+    if (geteuid() != 0 || !run_ip("ip -V >/dev/null 2>&1") || !run_ip("unshare -n true 2>/dev/null")) {
+        print_message("a link that goes down needs root, network namespaces and iproute2\n");
+        skip();
+    }
+    const int can_play =
+        play_wired(&(scene){.nodes = "ab", .deadline = LONG, .enter = enter_wired, .act = cut_link}) &&
+        play_wired(&(scene){.nodes = "aabb", .deadline = LONG, .enter = enter_wired, .act = cut_link, .routes = 1});
     if (!can_play) {
         print_message("no virtual interfaces here\n");
         skip();
@@ -623,7 +817,9 @@ int main(int count, char **arguments)
         CHECKED_TEST(test_stopped_pes),
         CHECKED_TEST(test_expert_parallelism),
         CHECKED_TEST(test_a_lock_of_a_killed_pe),
+        CHECKED_TEST(test_a_lock_when_somebody_is_killed),
         CHECKED_TEST(test_who_leaves),
+        CHECKED_TEST(test_who_leaves_at_once_is_not_named),
         CHECKED_TEST(test_a_killed_pe_that_took_nothing),
         CHECKED_TEST(test_a_link_that_goes_down),
         CHECKED_TEST(test_a_lock_among_stopped_pes),
