@@ -364,31 +364,34 @@ static void check(const scene *s, weft_status status, double from, const char *w
 static void test_a_killed_pe(void **state)
 {
     (void)state;
-    check(&(scene){"abcc", 1u << 1, SIGKILL, LONG, 0, NULL, NULL, 0, 0, 0}, WEFT_ERR_PEER, 0, "ended");
+    check(&(scene){.nodes = "abcc", .victims = 1u << 1, .signal = SIGKILL, .deadline = LONG}, WEFT_ERR_PEER, 0,
+          "ended");
 }
 
 /* Its neighbour on the node takes its place, and tells. */
 static void test_a_killed_leader(void **state)
 {
     (void)state;
-    check(&(scene){"abbbc", 1u << 1 | 1u << 3, SIGKILL, LONG, 0, NULL, NULL, 0, 0, 0}, WEFT_ERR_PEER, 0, "ended");
-    check(&(scene){"aabc", 1u << 0, SIGKILL, LONG, 0, NULL, NULL, 0, 0, 0}, WEFT_ERR_PEER, 0, "ended");
+    check(&(scene){.nodes = "abbbc", .victims = 1u << 1 | 1u << 3, .signal = SIGKILL, .deadline = LONG}, WEFT_ERR_PEER,
+          0, "ended");
+    check(&(scene){.nodes = "aabc", .victims = 1u << 0, .signal = SIGKILL, .deadline = LONG}, WEFT_ERR_PEER, 0,
+          "ended");
 }
 
 /* All PEs of two of four nodes: the ring closes over them. */
 static void test_killed_nodes(void **state)
 {
     (void)state;
-    check(&(scene){"abbcd", 1u << 1 | 1u << 2 | 1u << 3, SIGKILL, LONG, 0, NULL, NULL, 0, 0, 0}, WEFT_ERR_PEER, 0,
-          "ended");
+    check(&(scene){.nodes = "abbcd", .victims = 1u << 1 | 1u << 2 | 1u << 3, .signal = SIGKILL, .deadline = LONG},
+          WEFT_ERR_PEER, 0, "ended");
 }
 
 /* They may go on any time; who is asked does not answer, all of them in one second. */
 static void test_stopped_pes(void **state)
 {
     (void)state;
-    check(&(scene){"abcda", 1u << 1 | 1u << 2 | 1u << 3, SIGSTOP, "4", 0, NULL, NULL, 0, 0, 0}, WEFT_ERR_TIMEOUT, 4,
-          "did not arrive within");
+    check(&(scene){.nodes = "abcda", .victims = 1u << 1 | 1u << 2 | 1u << 3, .signal = SIGSTOP, .deadline = "4"},
+          WEFT_ERR_TIMEOUT, 4, "did not arrive within");
 }
 
 /* Who waits for a lock asks all PEs where it is; the three that are stopped cost one wait, not three. */
@@ -562,7 +565,8 @@ static void test_who_leaves_at_once_is_not_named(void **state)
 static void test_who_leaves(void **state)
 {
     (void)state;
-    check(&(scene){"abbc", 1u << 1, 0, "2", 1, NULL, NULL, 0, 0, 0}, WEFT_ERR_TIMEOUT, 2, "left the world");
+    check(&(scene){.nodes = "abbc", .victims = 1u << 1, .deadline = "2", .leaves = 1}, WEFT_ERR_TIMEOUT, 2,
+          "left the world");
 }
 
 /* ---- a PE that is killed behind what it did not take ---- */
