@@ -9,7 +9,8 @@
  * Nested: one group's call between the halves of another's, with one stream, and, where a recv waits for sends only,
  * odd ranks the other way round; and one route's call between the halves of another's, of one group. Of one route:
  * both pairs are of the routing that it has, and the recvs come in either order, of one kind in that of the sends; a
- * combine may have options. Usage: as support/launch.h says; -c: how many cases; WEFT_SEED. */
+ * combine may have options. On GPUs also with each recv on another stream than its send. Usage: as support/launch.h
+ * says; -c: how many cases; WEFT_SEED. */
 #include "support/arena.h"
 
 extern "C" {
@@ -44,7 +45,8 @@ typedef struct actor {
     struct actor *inner; /* of a nested call */
     struct actor *outer; /* whose recv this one makes between its own halves; NULL: none's */
     uint64_t *options; /* NULL, or combines have some that are drawn from it */
-    int ends_apart; /* the inner call makes its recv */
+    int ends_apart; /* end_outer makes its recv */
+    weft_stream *beside; /* the stream of its recv; NULL: that of its send */
     int adds; /* it is a combine */
     int fresh;
     int is_second; /* of two calls in a row */
@@ -268,8 +270,13 @@ static void end_outer(void *context, ep_moment moment)
     if (moment != EP_BETWEEN_HALVES || outer == NULL) {
         return;
     }
-    weft_stream *stream = gpu_stream_of(outer->of->pe);
+    weft_stream *stream = outer->beside != NULL ? outer->beside : gpu_stream_of(outer->of->pe);
     CHECK_OK(outer->adds ? weft_ep_combine_recv(outer->route, stream) : weft_ep_dispatch_recv(outer->route, stream));
+#if ON_GPU
+    if (outer->beside != NULL) { /* what looks at the results does so on the PE's stream */
+        GPU(outer->of->pe, cudaStreamSynchronize((cudaStream_t)outer->beside));
+    }
+#endif
 }
 
 static void nest_of_one(void *context, ep_moment moment)
@@ -303,6 +310,27 @@ static void test_one_route(scene *of, uint64_t *common, unsigned layout)
     close_actor(&first, NULL);
 }
 
+/* ---- recv on another stream ---- */
+
+#if ON_GPU
+static void test_beside(scene *of, uint64_t *common, unsigned layout)
+{
+    actor who;
+    cudaStream_t beside;
+    GPU(of->pe, cudaStreamCreateWithFlags(&beside, cudaStreamNonBlocking));
+    open_actor(&who, of, common, layout, NULL);
+    who.beside = (weft_stream *)beside;
+    who.outer = &who;
+    who.ends_apart = 1;
+    for (int call = 0; call < 8; call++) {
+        draw_call(&who, common, call % 4 < 2, call % 4 == 3);
+        act(&who, end_outer);
+    }
+    close_actor(&who, NULL);
+    GPU(of->pe, cudaStreamDestroy(beside));
+}
+#endif
+
 static void test_body(test_pe *pe)
 {
     arena all = {};
@@ -321,6 +349,9 @@ static void test_body(test_pe *pe)
         test_nested(&of, &common, WEFT_EP_SLOTS_SOURCE + (unsigned)i % 2, WEFT_EP_SLOTS_EXPERT - (unsigned)i % 2, 0);
         test_nested(&of, &common, (unsigned)i % 4, (unsigned)i / 4 % 4, 1);
         test_one_route(&of, &common, (unsigned)i % 4);
+#if ON_GPU
+        test_beside(&of, &common, (unsigned)i % 4);
+#endif
     }
     CHECK_OK(weft_barrier(of.world));
     arena_deregister(&all, of.world);
