@@ -310,6 +310,12 @@ static void grow_pairs(weft_world *world, void *context)
     out_more.rows.data = received;
     fill(r, TOKENS, 12);
     CHECK_OK(weft_ep_route_choose(r->route, &choices));
+    CHECK_OK(weft_ep_dispatch_send(r->route, &in, &out, NULL));
+    CHECK_STATUS(weft_ep_route_update(other, &more, NULL), WEFT_ERR_RANGE); /* a whole call between them */
+    CHECK_SAY(strstr(weft_last_error(), "another pair of halves is outstanding") != NULL, "\"%s\" does not say why",
+              weft_last_error());
+    CHECK_OK(weft_ep_dispatch_recv(r->route, NULL));
+    CHECK_OK(weft_ep_route_choose(r->route, &choices));
     CHECK_OK(weft_ep_route_choose(other, &more));
     CHECK_OK(weft_ep_dispatch_send(r->route, &in, &out, NULL));
     CHECK_OK(weft_ep_dispatch_send(other, &in, &out_more, NULL));

@@ -3,6 +3,7 @@
  *
  * Method: two ranks of two experts each; rank 0 has one token, whose four choices are all experts. Rows hold one value;
  * the results are worked out by hand. The random cases of tests/property/ep.c have all of it in all combinations. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -87,7 +88,7 @@ static float combine(rig *r, const weft_ep_combine_options *options)
     fill(r->out[0], -1.0f);
     CHECK_OK(weft_ep_combine_with(r->route, &in, &out, options, NULL));
     for (int i = 1; i < HIDDEN; i++) {
-        CHECK(r->out[0][i] == r->out[0][0]);
+        CHECK(r->out[0][i] == r->out[0][0] || (isnan(r->out[0][i]) && isnan(r->out[0][0])));
     }
     return r->out[0][0];
 }
@@ -126,6 +127,28 @@ static void by_expert(weft_world *world, void *context)
     options.ids = NULL;
     options.flags = WEFT_EP_WEIGHTED;
     EXPECT(&r, 1432.0f, &options); /* the route's are as they were */
+    close_rig(&r);
+}
+
+/* A weight that is a NaN takes part, whatever its bits, with ids beside it too: the sum is a NaN. */
+static void not_a_number(weft_world *world, void *context)
+{
+    static const int32_t all[TOPK] = {3, 0, 1, 2};
+    float own[TOPK] = {5, 6, 7, 8};
+    weft_ep_combine_options options = WEFT_EP_COMBINE_OPTIONS_INIT;
+    rig r;
+    (void)context;
+    if (!open_rig(world, WEFT_EP_EXPERT_MAJOR, WEFT_EP_ORDER_RANK, &r)) {
+        return;
+    }
+    options.flags = WEFT_EP_WEIGHTED;
+    options.weights = own;
+    memset(&own[1], 0xff, sizeof own[1]);
+    for (int i = 0; i < 2; i++) {
+        const float sum = combine(&r, &options);
+        CHECK_SAY(r.rank == 1 || isnan(sum), "a weight is a NaN, and the sum is %g", (double)sum);
+        options.ids = all;
+    }
     close_rig(&r);
 }
 
@@ -268,6 +291,12 @@ static void a_combine_by_source_takes_weights_and_choices_of_its_own(void **stat
     run(by_source);
 }
 
+static void a_weight_that_is_no_number_takes_part(void **state)
+{
+    (void)state;
+    run(not_a_number);
+}
+
 static void biases_are_added_after_the_ranks_in_their_order(void **state)
 {
     (void)state;
@@ -299,6 +328,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CHECKED_TEST(a_combine_by_expert_takes_weights_and_choices_of_its_own),
         CHECKED_TEST(a_combine_by_source_takes_weights_and_choices_of_its_own),
+        CHECKED_TEST(a_weight_that_is_no_number_takes_part),
         CHECKED_TEST(ranks_are_added_by_their_last_choice_after_the_biases),
         CHECKED_TEST(sums_are_rounded_once_to_the_type_of_out),
         CHECKED_TEST(values_come_back_from_all_ranks_that_hold_the_token),

@@ -50,6 +50,7 @@ typedef struct mask_case {
     int is_sent; /* of a fresh dispatch the lost rank makes the first half */
     uint64_t calls; /* that the others have made, once they have gone on */
     int is_back; /* the lost rank is */
+    int pairs; /* of halves, that may be outstanding */
 } mask_case;
 
 /* Two experts a rank; one choice goes to the next rank but `token`, one to the rank itself. */
@@ -114,6 +115,7 @@ static void make(weft_world *world, mask_rig *rig, const mask_case *one, unsigne
     config.row_bytes_max = HIDDEN * sizeof(float);
     plan.topk = TOPK;
     config.domain_ranks = one->domain_ranks;
+    config.pairs_max = one->pairs;
     plan.layout = one->layout;
     for (int i = 0; i < TOKENS * TOPK; i++) {
         rig->ids[i] = 2 * owner_of(rig->rank, i / TOPK, i % TOPK) + i % TOPK;
@@ -358,6 +360,40 @@ static void passed_by(void **state)
     }
 }
 
+/* Of two pairs that are outstanding one meets the lost rank: then none is any more, and the rank can be masked. */
+static void lose_pairs(weft_world *world, void *context)
+{
+    mask_case *one = context;
+    mask_rig *rig = aligned_alloc(64, (sizeof *rig + 63) / 64 * 64);
+    make(world, rig, one, 0);
+    check_step(rig, one->layout, 0);
+    if (rig->rank != LOST) {
+        weft_ep_rows in = rows_at(rig->in);
+        weft_ep_received to = WEFT_EP_RECEIVED_INIT;
+        to.rows = rows_at(rig->received);
+        to.rows_capacity = ROWS;
+        uint64_t long_ns = pes_set_deadline(world, one->deadline_ns);
+        pes_gather(&one->arrived, PES - 1);
+        CHECK_OK(weft_ep_dispatch_send(rig->route, &in, &to, NULL));
+        CHECK_OK(weft_ep_dispatch_send(rig->route, &in, &to, NULL));
+        CHECK_STATUS(weft_ep_dispatch_recv(rig->route, NULL), WEFT_ERR_TIMEOUT);
+        (void)pes_set_deadline(world, long_ns);
+        CHECK_OK(weft_ep_mask(rig->ep, LOST, 0));
+        CHECK_STATUS(weft_ep_dispatch_recv(rig->route, NULL), WEFT_ERR_STATE);
+        check_step(rig, one->layout, 1);
+    }
+    CHECK_OK(weft_ep_route_destroy(rig->route));
+    (void)!weft_ep_destroy(rig->ep);
+    free(rig);
+}
+
+static void lost_between_pairs(void **state)
+{
+    (void)state;
+    mask_case one = {.layout = WEFT_EP_RANK_MAJOR, .deadline_ns = DEADLINE_NS / 4, .pairs = 2};
+    run(&one, lose_pairs);
+}
+
 /* Masked by mistake: it is there, and no call was made since. */
 static void take_back(weft_world *world, void *context)
 {
@@ -383,7 +419,8 @@ static void taken_back(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {CHECKED_TEST(lost), CHECKED_TEST(taken_back), CHECKED_TEST(passed_by)};
+    const struct CMUnitTest tests[] = {CHECKED_TEST(lost), CHECKED_TEST(lost_between_pairs), CHECKED_TEST(taken_back),
+                                       CHECKED_TEST(passed_by)};
     (void)setenv("WEFT_LOG", "none", 0); /* timeouts are expected */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
