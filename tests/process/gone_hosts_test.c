@@ -52,6 +52,7 @@ typedef struct ground {
     _Atomic unsigned done;
     report reports[PES_MAX];
     forked_exchange exchange;
+    weft_uid uid; /* where PEs meet without the exchange */
 } ground;
 
 typedef struct scene scene;
@@ -528,6 +529,101 @@ static void test_a_lock_when_somebody_is_killed(void **state)
     }
 }
 
+/* ---- a host that is gone while the world is created ---- */
+
+#define CREATION_S "3"
+
+static void be_creating(const scene *s, int pe, int pes)
+{
+    report *mine = &common->reports[pe];
+    const char node[] = {s->nodes[pe], '\0'};
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    weft_world *world = NULL;
+    (void)check_begin(NULL);
+    check_as_pe(pe);
+    (void)setenv("WEFT_NODE_ID", node, 1);
+    (void)setenv("WEFT_DEADLINE", s->deadline, 1);
+    (void)setenv("WEFT_SILENCE", SILENCE, 1);
+    config.bootstrap = WEFT_BOOTSTRAP_UID;
+    config.uid = &common->uid;
+    config.pe = pe;
+    config.pes = pes;
+    config.heap_max_bytes = (size_t)4 << 20;
+    CHECK(pe != 0 || CHECK_OK(weft_uid_create("lo", &common->uid)));
+    atomic_fetch_add(&common->ready, 1);
+    (void)forked_await(&common->ready, (unsigned)pes);
+    const uint64_t start_ns = wefti_os_now_ns();
+    mine->status = weft_world_create(&config, &world);
+    mine->ns = wefti_os_now_ns() - start_ns;
+    (void)snprintf(mine->text, sizeof mine->text, "%s", mine->status == WEFT_OK ? "" : weft_last_error());
+    atomic_fetch_add(&common->done, 1);
+    (void)forked_await(&common->done, (unsigned)(pes - __builtin_popcount(s->victims)));
+    while (is_victim(s, pe)) {
+        (void)pause();
+    }
+    CHECK(world == NULL || CHECK_OK(weft_world_destroy(world)));
+    _exit(check_failures() != 0);
+}
+
+/* Who has no world by then names one of the victims, by the deadline. Returns how many have none. */
+static int strike_creation(const scene *s, uint64_t after_ns)
+{
+    const int pes = (int)strlen(s->nodes);
+    const uint64_t to_ns = strtoull(s->deadline, NULL, 10) * S + load_patience_ns(2 * S);
+    pid_t pids[PES_MAX];
+    int how = 0;
+    int without = 0;
+    memset(common, 0, sizeof *common);
+    for (int pe = 0; pe < pes; pe++) {
+        pids[pe] = fork();
+        assert_true(pids[pe] >= 0);
+        if (pids[pe] == 0) {
+            be_creating(s, pe, pes);
+        }
+    }
+    assert_true(forked_await(&common->ready, (unsigned)pes));
+    wefti_os_sleep_ns(after_ns);
+    strike(s, pids, pes);
+    for (int pe = 0; pe < pes; pe++) {
+        const report *r = &common->reports[pe];
+        if (is_victim(s, pe)) {
+            continue;
+        }
+        int names = r->status == WEFT_OK;
+        assert_int_equal(waitpid(pids[pe], &how, 0), pids[pe]);
+        CHECK_SAY(WIFEXITED(how) && WEXITSTATUS(how) == 0, "PE %d ended with %d", pe, how);
+        for (int other = 0; other < pes; other++) {
+            names |= is_victim(s, other) && text_names_pe(r->text, other);
+        }
+        without += r->status != WEFT_OK;
+        CHECK_SAY(names && (r->status == WEFT_OK || r->ns < to_ns), "%s, after %.3f ms: PE %d: %s after %.2f s: %s",
+                  s->nodes, (double)after_ns * 1e-6, pe, weft_status_name(r->status), (double)r->ns / (double)S,
+                  r->text);
+    }
+    for (int pe = 0; pe < pes; pe++) {
+        if (is_victim(s, pe)) {
+            (void)kill(pids[pe], SIGKILL);
+            assert_int_equal(waitpid(pids[pe], &how, 0), pids[pe]);
+        }
+    }
+    return without;
+}
+
+/* Earlier and earlier, so that the first strikes find worlds that have just been made, and the last none. */
+static void test_a_host_that_is_gone_in_creation(void **state)
+{
+    int without = 0;
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        without += strike_creation(&(scene){.nodes = "abbcd",
+                                            .victims = i % 4 == 3 ? 1u << 0 : 1u << 1 | 1u << 2,
+                                            .signal = i == 1 ? SIGSTOP : SIGKILL,
+                                            .deadline = CREATION_S},
+                                   (uint64_t)(5 - i) * (S / 200));
+    }
+    CHECK_SAY(without > 0, "all worlds were made before the strikes");
+}
+
 static void test_expert_parallelism(void **state)
 {
     (void)state;
@@ -822,6 +918,7 @@ int main(int count, char **arguments)
         CHECKED_TEST(test_expert_parallelism),
         CHECKED_TEST(test_a_lock_of_a_killed_pe),
         CHECKED_TEST(test_a_lock_when_somebody_is_killed),
+        CHECKED_TEST(test_a_host_that_is_gone_in_creation),
         CHECKED_TEST(test_who_leaves),
         CHECKED_TEST(test_who_leaves_at_once_is_not_named),
         CHECKED_TEST(test_a_killed_pe_that_took_nothing),
