@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "os/os.h"
@@ -229,6 +231,52 @@ static void chooses_by_launchers(void **state)
     (void)unsetenv("MASTER_PORT");
 }
 
+/* Open as a process with these variables, of which PMI_FD is a socket to a launcher that hears the first words, and
+ * hangs up: those are left in `greeting`. Returns whether the error says this. */
+static int open_with_launcher(const char *const variables[][2], const char *says, char greeting[64])
+{
+    int ends[2];
+    int how = 0;
+    char number[16];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    const pid_t child = fork(); /* which joins its launcher once in its life */
+    if (child == 0) {
+        weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+        wefti_bootstrap bootstrap;
+        config.deadline_ns = UINT64_C(5000000000);
+        (void)close(ends[0]);
+        (void)snprintf(number, sizeof number, "%d", ends[1]);
+        set("PMI_FD", number);
+        for (int i = 0; variables[i][0] != NULL; i++) {
+            set(variables[i][0], variables[i][1]);
+        }
+        _exit(wefti_bootstrap_open(&config, &bootstrap) == WEFT_OK || strstr(weft_last_error(), says) == NULL);
+    }
+    (void)close(ends[1]);
+    const ssize_t got = read(ends[0], greeting, 63);
+    greeting[got > 0 ? got : 0] = '\0';
+    (void)close(ends[0]);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    return WIFEXITED(how) && WEXITSTATUS(how) == 0;
+}
+
+/* A launcher that offers several is asked by PMIx, else by PMI-2, else by PMI-1. */
+static void prefers_pmix_and_then_pmi2(void **state)
+{
+    static const char *const all[][2] = {{"PMI_RANK", "0"},       {"PMI_SIZE", "2"},  {"SLURM_STEP_ID", "0"},
+                                         {"PMIX_NAMESPACE", "a"}, {"PMIX_RANK", "x"}, {NULL, NULL}};
+    static const char *const pmi2[][2] = {{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}, {"SLURM_STEP_ID", "0"}, {NULL, NULL}};
+    static const char *const pmi1[][2] = {{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}, {NULL, NULL}};
+    char greeting[64];
+    (void)state;
+    assert_true(open_with_launcher(all, "PMI", greeting)); /* not PMIX_RANK, or no PMIx in this build */
+    assert_string_equal(greeting, "");
+    assert_true(open_with_launcher(pmi2, "", greeting));
+    assert_non_null(strstr(greeting, "pmi_version=2"));
+    assert_true(open_with_launcher(pmi1, "", greeting));
+    assert_non_null(strstr(greeting, "pmi_version=1"));
+}
+
 static void assert_refused(weft_world_config config, const char *says)
 {
     wefti_bootstrap bootstrap;
@@ -323,6 +371,7 @@ static int begin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(prefers_pmix_and_then_pmi2), /* before this process has joined any */
         cmocka_unit_test(chooses_by_environment),
         cmocka_unit_test(chooses_by_ranks),
         cmocka_unit_test(chooses_by_launchers),
