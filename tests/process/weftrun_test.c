@@ -357,6 +357,23 @@ static void pins_to_cores(void **state)
     forget(&r);
 }
 
+#define INFO WEFT_BUILD_DIR "/weft-info transports"
+
+/* A program that one of the processes starts, as system() does, has inherited that one's place, in which nobody meets
+ * it. It is told so at its deadline; not so a process of weftrun itself that nobody meets. */
+static void tells_who_has_inherited_a_place(void **state)
+{
+    (void)state;
+    run r;
+    RUN(&r, "-n", "2", "-x", "WEFT_DEADLINE=1", "sh", "-c", "[ $WEFT_LOCAL_PE = 1 ] || " INFO "; true");
+    assert_has(r.err.bytes, "has inherited WEFT_LOCAL_JOB");
+    forget(&r);
+    RUN(&r, "-n", "2", "-x", "WEFT_DEADLINE=1", "sh", "-c", "[ $WEFT_LOCAL_PE = 1 ] || exec " INFO "; sleep 2");
+    assert_has(r.err.bytes, "had not come");
+    assert_int_equal(count_of(r.err.bytes, "inherited"), 0);
+    forget(&r);
+}
+
 /* How many of the PEs have one core to themselves or to share, when as many as `pes` are started with `option`. */
 static int pinned(int pes, const char *option)
 {
@@ -577,6 +594,7 @@ int main(void)
         cmocka_unit_test(says_that_output_is_lost),
         cmocka_unit_test(runs_without_outputs),
         cmocka_unit_test(tells_the_job),
+        cmocka_unit_test(tells_who_has_inherited_a_place),
         cmocka_unit_test(pins_to_cores),
         cmocka_unit_test(pins_equal_shares_unasked),
         cmocka_unit_test(ends_all_when_one_fails),

@@ -2,11 +2,14 @@
  *
  * The tree over abstract unix sockets (bootstrap/unix/site.h), with the secret that weftrun gives its processes
  * (WEFT_LOCAL_JOB) and the world's name. */
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/thread_state.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/tree/backend.h"
 #include "bootstrap/tree/tree.h"
@@ -126,6 +129,24 @@ static void forget(local_state *state)
     wefti_free(state);
 }
 
+/* Where nobody else has come: a program that a process of the job has started, and not weftrun, which makes each of its
+ * processes the leader of a group. It has inherited that process's place, in which the others do not meet it, unless
+ * they start the same. */
+static weft_status explain(weft_status status)
+{
+    char text[WEFTI_ERROR_BYTES];
+    if ((status != WEFT_ERR_TIMEOUT && status != WEFT_ERR_PEER) || getpid() == getpgrp()) {
+        return status;
+    }
+    (void)snprintf(text, sizeof text, "%s", weft_last_error());
+    return wefti_error(
+        status,
+        "%s; this process was not started by weftrun itself but by process %d of its job, or below that, "
+        "and has inherited WEFT_LOCAL_JOB, WEFT_LOCAL_PE and WEFT_LOCAL_PES: for a world of its own say "
+        "WEFT_BOOTSTRAP=self, or start it by a weftrun of its own",
+        text, (int)getpgrp());
+}
+
 static weft_status local_open(const weft_world_config *config, wefti_bootstrap *bootstrap)
 {
     local_state *state = wefti_alloc_zeroed(1, sizeof *state);
@@ -135,7 +156,7 @@ static weft_status local_open(const weft_world_config *config, wefti_bootstrap *
     weft_status status = open_state(state, config, bootstrap);
     if (status != WEFT_OK) {
         forget(state);
-        return status;
+        return explain(status);
     }
     bootstrap->state = state;
     return WEFT_OK;
