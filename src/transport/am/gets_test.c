@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "os/os.h"
+#include "support/am_rig.h"
 #include "support/check.h"
 #include "transport/am/am.h"
 
@@ -24,8 +25,6 @@
 
 static wefti_am am;
 static wefti_am_peer peers[PES];
-static unsigned char memory[WEFTI_AM_REQUESTS_OUT][WEFTI_AM_MESSAGE_MAX];
-static unsigned char pieces[WEFTI_AM_RMA_MAX * WEFTI_AM_RMA_BYTES];
 static wefti_transport transport;
 static struct {
     wefti_am_header asked[ASKED_MAX];
@@ -113,31 +112,19 @@ static const wefti_wire_ops ops = {.send = take, .move = move, .poll = look, .ca
 
 static int set_up(void **state)
 {
-    static const unsigned alone = 1;
-    memset(&am, 0, sizeof am);
-    memset(peers, 0, sizeof peers);
-    memset(&wire, 0, sizeof wire);
     static uint64_t worlds;
-    am.setup =
-        (wefti_transport_setup){.world = ++worlds, .pes = PES, .pes_per_core = &alone, .deadline_ns = LONG_NS, .pe = 0};
-    am.wire = (wefti_wire){.ops = &ops, .am = &am};
+    const wefti_transport_setup setup = {.world = ++worlds, .pes = PES, .deadline_ns = LONG_NS, .pe = 0};
+    memset(&wire, 0, sizeof wire);
+    if (check_begin(state) != 0 || !am_rig_open(&am, peers, &setup, &ops, WEFTI_AM_REQUESTS_OUT)) {
+        return 1;
+    }
     am.rma_bytes_min = UINT64_MAX;
-    am.requests_free = WEFTI_AM_WAITING_MAX;
-    am.peers = peers;
-    wefti_am_rma_init(&am, pieces);
     for (int pe = 1; pe < PES; pe++) {
-        peers[pe] = (wefti_am_peer){.is_known = 1, .credits = WEFTI_AM_CREDITS_MAX};
         peers[pe].range.first = 4096;
         peers[pe].range.bytes = (uint64_t)1 << 30;
     }
-    for (int i = 0; i < WEFTI_AM_REQUESTS_OUT; i++) {
-        am.buffers[i] = (wefti_am_buffer){
-            .role = WEFTI_AM_REQUEST_OUT, .header = (wefti_am_header *)(void *)memory[i], .next = am.free_out};
-        am.free_out = &am.buffers[i];
-        am.free_out_count++;
-    }
     transport = (wefti_transport){.setup = am.setup, .state = &am};
-    return check_begin(state) != 0 || wefti_os_monitor_create(&am.lock) != WEFT_OK;
+    return 0;
 }
 
 static int tear_down(void **state)
@@ -149,7 +136,7 @@ static int tear_down(void **state)
     }
     CHECK(am.requests_free == WEFTI_AM_WAITING_MAX && am.requests_left == 0 && am.reads_left == 0);
     CHECK(am.free_rma_count + moving == WEFTI_AM_RMA_MAX);
-    wefti_os_monitor_destroy(am.lock);
+    am_rig_close(&am);
     return check_end(state);
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "os/os.h"
+#include "support/am_rig.h"
 #include "support/check.h"
 #include "transport/am/am.h"
 #include "weft/protocol/layout.h"
@@ -22,8 +23,6 @@
 
 static wefti_am am;
 static wefti_am_peer peers[2];
-static unsigned char memory[WEFTI_AM_REQUESTS_OUT][WEFTI_AM_MESSAGE_MAX];
-static unsigned char pieces[WEFTI_AM_RMA_MAX * WEFTI_AM_RMA_BYTES];
 static _Alignas(4096) unsigned char slot[4096];
 static unsigned char block[BLOCK_BYTES];
 static wefti_transport transport;
@@ -125,33 +124,23 @@ static void set_reserved(uint64_t bytes)
 
 static int set_up(void **state)
 {
-    static const unsigned alone = 1;
-    memset(&am, 0, sizeof am);
-    memset(peers, 0, sizeof peers);
+    const wefti_transport_setup setup = {
+        .world = 1, .pes = 2, .deadline_ns = UINT64_C(20000000000), .pe = 0, .slot = slot};
     memset(&wire, 0, sizeof wire);
     set_reserved(PAGE);
-    am.setup = (wefti_transport_setup){
-        .world = 1, .pes = 2, .pes_per_core = &alone, .deadline_ns = UINT64_C(20000000000), .pe = 0, .slot = slot};
-    am.wire = (wefti_wire){.ops = &ops, .am = &am, .rma = WEFTI_WIRE_RMA_ORDERED};
-    am.rma_bytes_min = 512;
-    am.requests_free = WEFTI_AM_WAITING_MAX;
-    am.peers = peers;
-    peers[1] = (wefti_am_peer){.is_known = 1, .credits = WEFTI_AM_CREDITS_MAX};
-    wefti_am_rma_init(&am, pieces);
-    for (int i = 0; i < WEFTI_AM_REQUESTS_OUT; i++) {
-        am.buffers[i] = (wefti_am_buffer){
-            .role = WEFTI_AM_REQUEST_OUT, .header = (wefti_am_header *)(void *)memory[i], .next = am.free_out};
-        am.free_out = &am.buffers[i];
-        am.free_out_count++;
+    if (check_begin(state) != 0 || !am_rig_open(&am, peers, &setup, &ops, WEFTI_AM_REQUESTS_OUT)) {
+        return 1;
     }
+    am.wire.rma = WEFTI_WIRE_RMA_ORDERED;
+    am.rma_bytes_min = 512;
     transport = (wefti_transport){.setup = am.setup, .state = &am};
-    return check_begin(state) != 0 || wefti_os_monitor_create(&am.lock) != WEFT_OK;
+    return 0;
 }
 
 static int tear_down(void **state)
 {
     CHECK(am.requests_free == WEFTI_AM_WAITING_MAX && am.free_rma_count == WEFTI_AM_RMA_MAX);
-    wefti_os_monitor_destroy(am.lock);
+    am_rig_close(&am);
     return check_end(state);
 }
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "support/am_rig.h"
 #include "support/check.h"
 #include "transport/am/am.h"
 
@@ -26,7 +27,6 @@ static struct {
 
 static wefti_am am;
 static wefti_am_peer peers[2];
-static unsigned char memory[WEFTI_AM_MESSAGE_MAX];
 
 /* ---- the wire ---- */
 
@@ -73,28 +73,14 @@ static const wefti_wire_ops ops = {
 /* How the probe of PE 0 ends, and after how long. */
 static weft_status probe(uint64_t look_ns, uint32_t looks, uint64_t limit_ns, uint64_t *taken_ns)
 {
-    static const unsigned alone = 1;
-    memset(&am, 0, sizeof am);
-    memset(peers, 0, sizeof peers);
+    const wefti_transport_setup setup = {.world = WORLD, .pe = 1, .pes = 2};
     network.look_ns = look_ns;
     network.looks_left = looks;
-    assert_int_equal(wefti_os_monitor_create(&am.lock), WEFT_OK);
-    am.setup.world = WORLD;
-    am.setup.pe = 1;
-    am.setup.pes = 2;
-    am.setup.pes_per_core = &alone;
-    am.wire = (wefti_wire){.ops = &ops, .am = &am};
-    am.peers = peers;
-    peers[0].is_known = 1;
-    peers[0].credits = 1;
-    am.requests_free = WEFTI_AM_WAITING_MAX;
-    am.buffers[0] = (wefti_am_buffer){.role = WEFTI_AM_REQUEST_OUT, .header = (wefti_am_header *)(void *)memory};
-    am.free_out = &am.buffers[0];
-    am.free_out_count = 1;
+    assert_true(am_rig_open(&am, peers, &setup, &ops, 1));
     const uint64_t start_ns = wefti_os_now_ns();
     weft_status status = wefti_am_probe(&am, 0, PATIENCE_NS, start_ns + limit_ns);
     *taken_ns = wefti_os_now_ns() - start_ns;
-    wefti_os_monitor_destroy(am.lock);
+    am_rig_close(&am);
     return status;
 }
 

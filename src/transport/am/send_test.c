@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "support/am_rig.h"
 #include "support/check.h"
 #include "transport/am/am.h"
 
@@ -18,7 +19,6 @@
 
 static wefti_am am;
 static wefti_am_peer peers[2];
-static unsigned char memory[BUFFERS][WEFTI_AM_MESSAGE_MAX];
 static struct {
     uint32_t messages;
     uint8_t kind; /* of the last one */
@@ -47,28 +47,14 @@ static const wefti_wire_ops ops = {.send = take, .poll = look};
 
 static int set_up(void **state)
 {
-    static const unsigned alone = 1;
-    memset(&am, 0, sizeof am);
-    memset(peers, 0, sizeof peers);
+    const wefti_transport_setup setup = {.pes = 2};
     memset(&sent, 0, sizeof sent);
-    am.setup.pes = 2;
-    am.setup.pes_per_core = &alone;
-    am.wire = (wefti_wire){.ops = &ops, .am = &am};
-    am.peers = peers;
-    peers[1].is_known = 1;
-    peers[1].credits = WEFTI_AM_CREDITS_MAX;
-    for (int i = 0; i < BUFFERS; i++) {
-        am.buffers[i] = (wefti_am_buffer){
-            .role = WEFTI_AM_REQUEST_OUT, .header = (wefti_am_header *)(void *)memory[i], .next = am.free_out};
-        am.free_out = &am.buffers[i];
-        am.free_out_count++;
-    }
-    return check_begin(state) != 0 || wefti_os_monitor_create(&am.lock) != WEFT_OK;
+    return check_begin(state) != 0 || !am_rig_open(&am, peers, &setup, &ops, BUFFERS);
 }
 
 static int tear_down(void **state)
 {
-    wefti_os_monitor_destroy(am.lock);
+    am_rig_close(&am);
     return check_end(state);
 }
 
