@@ -352,6 +352,21 @@ WEFT_API weft_status weft_ep_mask_query(const weft_ep *ep, unsigned char *masked
  * it, so that a poll tells what no call has yet. Waits for nothing. On GPUs any thread. */
 WEFT_API weft_status weft_ep_failure(const weft_ep *ep) WEFT_MUST_CHECK;
 
+/* An overflow (WEFT_ERR_OVERFLOW) of which this rank's GPU has told. */
+typedef struct weft_ep_overflow_report {
+    size_t size; /* sizeof(weft_ep_overflow_report) */
+    uint64_t event; /* 0: there has been none; else another number than before the last one */
+    int rank; /* the first rank to which too many rows would have come; -1: none */
+    int64_t rows_limit; /* what that rank has room for: rows_max, or fewer, the rows_capacity of its buffer */
+} weft_ep_overflow_report;
+
+#define WEFT_EP_OVERFLOW_REPORT_INIT WEFTI_SIZED(weft_ep_overflow_report)
+
+/* The last overflow of the group's calls, none of which returns it on GPUs: it is known there when the stream comes to
+ * the call that makes the routing, or to a dispatch whose buffer is too small. With pairs_max 2 the last of one of two
+ * calls that take turns. Waits for nothing; any thread. WEFT_ERR_UNSUPPORTED: on the host, and of several domains. */
+WEFT_API weft_status weft_ep_overflow_query(const weft_ep *ep, weft_ep_overflow_report *report) WEFT_MUST_CHECK;
+
 /* The masked ranks as bits: ceil(R / 64) words, bit r % 64 of word r / 64 set while rank r is masked. They live as long
  * as the group, and are stored with release. On GPUs they lie in host memory, too; with pairs_max 2 what calls have
  * masked by themselves is there from the group's next call on, and in weft_ep_mask_query at once. */

@@ -59,6 +59,9 @@ struct wefti_ep_backend {
      * made. */
     weft_status (*failure)(const weft_ep *ep);
 
+    /* Fill `report`, of which the size is set. Any thread. NULL: calls return WEFT_ERR_OVERFLOW themselves. */
+    void (*overflow)(const weft_ep *ep, weft_ep_overflow_report *report);
+
     /* What WEFT_EP_STATISTICS keeps elsewhere, into ep->stats; and set that to zero. NULL, both: it is kept there. */
     weft_status (*stats_fetch)(const weft_ep *ep);
     weft_status (*stats_clear)(const weft_ep *ep);

@@ -77,6 +77,26 @@ weft_status weft_ep_failure(const weft_ep *ep)
     return ep->dead == WEFT_OK && ep->backend->failure != NULL ? ep->backend->failure(ep) : ep->dead;
 }
 
+weft_status weft_ep_overflow_query(const weft_ep *ep, weft_ep_overflow_report *report)
+{
+    static const char call[] = "weft_ep_overflow_query";
+    WEFT_TRY(check_group(ep, call));
+    if (report == NULL || report->size < sizeof *report) {
+        return wefti_error(WEFT_ERR_ARGUMENT,
+                           "%s: report is NULL or its size is wrong; start from "
+                           "WEFT_EP_OVERFLOW_REPORT_INIT",
+                           call);
+    }
+    if (ep->backend->overflow == NULL) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           "%s: the group is not one of GPUs of a single domain; its calls say themselves that too "
+                           "many rows came",
+                           call);
+    }
+    ep->backend->overflow(ep, report);
+    return WEFT_OK;
+}
+
 static weft_status check_rejoin(const weft_ep *ep, const char *call)
 {
     WEFT_TRY(check_group(ep, call));

@@ -134,6 +134,7 @@ static void use_destroyed_group(scene *s)
     weft_ep_config limits = WEFT_EP_CONFIG_INIT;
     void *window = NULL;
     const uint64_t *words = NULL;
+    weft_ep_overflow_report overflow = WEFT_EP_OVERFLOW_REPORT_INIT;
     uint64_t calls;
     size_t bytes = 11;
     int sms = 0;
@@ -175,6 +176,7 @@ static void use_destroyed_group(scene *s)
     CHECK_STATUS(weft_ep_limits(ep, &limits), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_window(ep, 0, &window), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_mask_words(ep, &words), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_overflow_query(ep, &overflow), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_calls(ep, &calls), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_rejoin(ep, 7), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_ep_stats_query(ep, &stats), WEFT_ERR_ARGUMENT);

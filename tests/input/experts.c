@@ -396,6 +396,20 @@ CASE(weft_ep_failure)
     party_fini(&p, s);
 }
 
+CASE(weft_ep_overflow_query)
+{
+    party p;
+    weft_ep_overflow_report report = WEFT_EP_OVERFLOW_REPORT_INIT;
+    party_init(&p, s);
+    CHECK_STATUS(weft_ep_overflow_query(NULL, &report), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_ep_overflow_query(p.ep, NULL), WEFT_ERR_ARGUMENT);
+    report.size--;
+    CHECK_STATUS(weft_ep_overflow_query(p.ep, &report), WEFT_ERR_ARGUMENT);
+    report.size++;
+    CHECK_STATUS(weft_ep_overflow_query(p.ep, &report), WEFT_ERR_UNSUPPORTED); /* on the host */
+    party_fini(&p, s);
+}
+
 CASE(weft_ep_route_attach)
 {
     static _Alignas(64) char memory[64];

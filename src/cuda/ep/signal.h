@@ -112,7 +112,27 @@ enum {
     WEFTI_CUDA_EP_HOST_STATUS_THEIR_CALL,
     WEFTI_CUDA_EP_HOST_STATUS_OWN_CALL,
     WEFTI_CUDA_EP_HOST_STATUS_ROUTES,
+    WEFTI_CUDA_EP_HOST_STATUS_OVERFLOW, /* 0, or wefti_cuda_ep_overflow of the last call to which too many rows came */
     WEFTI_CUDA_EP_HOST_STATUS_WORDS
 };
+
+/* In one word, since nothing orders two calls' words against the host's reading: the first rank to which too many rows
+ * came, how many it has room for, and enough of the call's tag that two overflows differ. */
+#define WEFTI_CUDA_EP_OVERFLOW_RANK_BITS 10
+
+WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_overflow(int rank, wefti_u32 limit, wefti_u32 tag)
+{
+    return (wefti_u64)limit << 32 | (wefti_u32)(tag << WEFTI_CUDA_EP_OVERFLOW_RANK_BITS) | (wefti_u32)(rank + 1);
+}
+
+WEFTI_CUDA_EP_FN int wefti_cuda_ep_overflow_rank(wefti_u64 overflow)
+{
+    return (int)(overflow & ((1u << WEFTI_CUDA_EP_OVERFLOW_RANK_BITS) - 1)) - 1;
+}
+
+WEFTI_CUDA_EP_FN wefti_u32 wefti_cuda_ep_overflow_limit(wefti_u64 overflow)
+{
+    return (wefti_u32)(overflow >> 32);
+}
 
 #endif

@@ -505,6 +505,7 @@ static const wefti_ep_backend device_backend = {
     .is_captured = wefti_cuda_ep_is_captured,
     .mask = wefti_cuda_ep_mask,
     .failure = failure,
+    .overflow = wefti_cuda_ep_overflow_query,
     .calls = wefti_cuda_ep_calls,
     .rejoin = wefti_cuda_ep_rejoin,
     .stats_fetch = wefti_cuda_ep_stats_fetch,

@@ -186,6 +186,9 @@ int wefti_cuda_ep_is_missing(const weft_ep *ep, int rank);
  * WEFT_ERR_MISMATCH. */
 weft_status wefti_cuda_ep_host_status(weft_ep *ep, const char *call);
 
+/* weft_ep_overflow_query. */
+void wefti_cuda_ep_overflow_query(const weft_ep *ep, weft_ep_overflow_report *report);
+
 /* Whether a call has failed on a bank: 0, or the word that says it. */
 uint64_t wefti_cuda_ep_failed_word(const weft_ep *ep);
 weft_status wefti_cuda_ep_mask(weft_ep *ep, int rank, int alive);

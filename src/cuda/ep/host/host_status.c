@@ -69,3 +69,17 @@ weft_status wefti_cuda_ep_host_status(weft_ep *ep, const char *call)
     }
     return WEFT_OK;
 }
+
+void wefti_cuda_ep_overflow_query(const weft_ep *ep, weft_ep_overflow_report *report)
+{
+    uint64_t last = 0;
+    report->event = 0;
+    for (int bank = 0; bank < wefti_ep_banks(ep); bank++) {
+        const uint64_t *told = wefti_cuda_ep_host_words(ep, bank);
+        const uint64_t one = __atomic_load_n(&told[WEFTI_CUDA_EP_HOST_STATUS_OVERFLOW], __ATOMIC_ACQUIRE);
+        report->event = report->event * 3 + one; /* another when that of either bank is */
+        last = one != 0 ? one : last;
+    }
+    report->rank = wefti_cuda_ep_overflow_rank(last);
+    report->rows_limit = (int64_t)wefti_cuda_ep_overflow_limit(last);
+}

@@ -567,6 +567,20 @@ template <class LAYOUT> EP_DEVICE bool ep_many_open_routing(const ep_dispatch &a
     return true;
 }
 
+/* Tell the host of the first rank to which more rows would come than it has room for. One thread. */
+EP_DEVICE void ep_many_report_overflow(const ep_dispatch &args, const ep_many_call *call)
+{
+    const ep_group &group = args.group;
+    const ep_directory *directory = ep_directory_of(group);
+    int rank = 0;
+    while (rank < group.ranks - 1 && (!ep_many_is_alive(call, rank) || wefti_ld_relaxed(&directory->full[rank]) == 0)) {
+        rank++;
+    }
+    const wefti_u32 limit = ep_many_limit(args, wefti_ld_relaxed(&directory->capacity[rank]));
+    wefti_st_release(&group.host_status[WEFTI_CUDA_EP_HOST_STATUS_OVERFLOW],
+                     wefti_cuda_ep_overflow(rank, limit, call->tag));
+}
+
 /* The routes of ranks that call the same: everywhere whether rows fit, and of a new routing where they go. All threads
  * of all blocks. False: a rank or block did not come. */
 template <class LAYOUT> EP_DEVICE bool ep_many_route(const ep_dispatch &args, ep_many_call *call)
@@ -587,6 +601,9 @@ template <class LAYOUT> EP_DEVICE bool ep_many_route(const ep_dispatch &args, ep
     if (!full || !fresh || group.drops == 0) {
         if (threadIdx.x == 0 && full) {
             call->status = WEFT_ERR_OVERFLOW;
+        }
+        if (threadIdx.x == 0 && full && blockIdx.x == 0) {
+            ep_many_report_overflow(args, call);
         }
         __syncthreads();
         return true;

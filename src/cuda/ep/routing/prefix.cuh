@@ -195,12 +195,16 @@ EP_DEVICE void ep_judge(const ep_dispatch &args, ep_call *call, bool fresh)
     }
     const wefti_u32 capacity = call->headers[rank < group.ranks ? rank : 0][WEFTI_CUDA_EP_CAPACITY];
     const wefti_u32 limit = group.rows_limit < capacity ? group.rows_limit : capacity;
-    const bool full = __any_sync(~0u, here && args.experts.slots == 0 && rows > limit);
+    const bool overflows = here && args.experts.slots == 0 && rows > limit;
+    const bool full = __any_sync(~0u, overflows);
     if (!__all_sync(~0u, well)) {
         call->failed = 1;
     }
     if (rank == 0 && full) {
         call->status = WEFT_ERR_OVERFLOW;
+    }
+    if (full && (group.drops == 0 || !fresh)) {
+        ep_report_overflow(group, call, overflows, limit);
     }
 }
 
