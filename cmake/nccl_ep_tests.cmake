@@ -84,4 +84,8 @@ if(TARGET fake_cuda)
                 "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/fake;WEFT_FAKE_SMS=4;WEFT_FAKE_GPUS=3;WEFT_LOG=none;WEFT_DEVICE_HEAP_MAX=67108864")
         endforeach()
     endforeach()
+    add_test(NAME nccl_ep.counters.many COMMAND nccl_ep_counters 2) # as nccl_ep.timeout.many
+    weft_describe_test(nccl_ep.counters.many "nccl_ep;cuda;fake")
+    get_property(environment TEST nccl_ep.counters.2 PROPERTY ENVIRONMENT)
+    set_property(TEST nccl_ep.counters.many PROPERTY ENVIRONMENT "${environment};WEFT_EP_FEW_RANKS=0")
 endif()

@@ -100,6 +100,7 @@ struct ncclEpGroup {
     int capability_major; /* compute capability of the group's GPU */
     int scale_bytes_max; /* the most bytes of scales that move with a row */
     int has_timed_out;
+    uint64_t overflow_cleared; /* weft_ep_overflow_report.event of the last one that ncclEpErrorClear has cleared */
     uint64_t *known; /* ceil(R / 64) words of ranks that are known to be masked: others were by calls that timed out */
     nep_routed *routed;
     pthread_mutex_t scratch_lock; /* a lock of this group, since its holder waits for the group's GPU */

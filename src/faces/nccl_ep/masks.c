@@ -120,22 +120,55 @@ ncclResult_t ncclEpMaskClean(ncclEpGroup_t ep_group, cudaStream_t stream)
                                                                        : meet(call, ep_group, stream);
 }
 
+/* Errors are of groups with masks, and of HT, where more rows may come than there is room for. */
+static ncclResult_t check_errors(const char *call, const struct ncclEpGroup *group)
+{
+    NEP_TRY(nep_check_group(call, group));
+    return nep_is_ll(group) ? check_masks(call, group) : ncclSuccess;
+}
+
+/* The overflow that the GPU has told last; `event` 0: none. */
+static weft_ep_overflow_report last_overflow(const struct ncclEpGroup *group)
+{
+    weft_ep_overflow_report report = WEFT_EP_OVERFLOW_REPORT_INIT;
+    return weft_ep_overflow_query(group->ep, &report) == WEFT_OK ? report
+                                                                 : (weft_ep_overflow_report){.size = sizeof report};
+}
+
+static void tell_overflow(const struct ncclEpGroup *group, const weft_ep_overflow_report *report)
+{
+    const unsigned most = group->config.max_recv_tokens_per_rank;
+    const int is_of_group = most != NCCL_EP_AUTO && report->rows_limit == (int64_t)most;
+    (void)nep_fail(ncclInvalidUsage,
+                   "ncclEpGetAsyncError: more rows were to come to rank %d than the %lld %s; on no rank did any move. "
+                   "%s, or change the routing, then call ncclEpErrorClear",
+                   report->rank, (long long)report->rows_limit,
+                   is_of_group ? "of the group's max_recv_tokens_per_rank" : "that its received tensors hold",
+                   is_of_group ? "Make the group with more, or with NCCL_EP_OVERFLOW_DROP" : "Give larger tensors");
+}
+
 ncclResult_t ncclEpGetAsyncError(ncclEpGroup_t ep_group, int *error_out)
 {
     static const char call[] = "ncclEpGetAsyncError";
-    NEP_TRY(check_masks(call, ep_group));
+    NEP_TRY(check_errors(call, ep_group));
     if (error_out == NULL) {
         return nep_fail(ncclInvalidArgument, "%s: argument 'error_out' is NULL", call);
     }
     look_for_timeout(ep_group);
     *error_out = __atomic_load_n(&ep_group->has_timed_out, __ATOMIC_ACQUIRE);
+    const weft_ep_overflow_report overflow = last_overflow(ep_group);
+    if (*error_out == 0 && overflow.event != __atomic_load_n(&ep_group->overflow_cleared, __ATOMIC_ACQUIRE)) {
+        *error_out = WEFT_NCCL_EP_OVERFLOWED;
+        tell_overflow(ep_group, &overflow);
+    }
     return ncclSuccess;
 }
 
 ncclResult_t ncclEpErrorClear(ncclEpGroup_t ep_group)
 {
-    NEP_TRY(check_masks("ncclEpErrorClear", ep_group));
+    NEP_TRY(check_errors("ncclEpErrorClear", ep_group));
     know_masks(ep_group);
+    __atomic_store_n(&ep_group->overflow_cleared, last_overflow(ep_group).event, __ATOMIC_RELEASE);
     __atomic_store_n(&ep_group->has_timed_out, 0, __ATOMIC_RELEASE);
     return ncclSuccess;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "faces/nccl_ep/step.h"
+#include "weft.h"
 
 /* Weights of no rows beside rows, and of a row beside none: refused on every rank, so that nobody waits for another. */
 static void uneven_received(rig *r, step *s, ncclEpHandle_t handle)
@@ -99,18 +100,56 @@ static int64_t count_in(const room *m, size_t at)
     return m->type == ncclInt64 ? m->wide[at] : m->narrow[at];
 }
 
-/* The choices of local expert `expert` of all ranks. */
-static int64_t wanted_choices(const rig *r, unsigned seed, int expert)
+/* The choices of an expert of all ranks. */
+static int64_t choices_of_expert(const rig *r, unsigned seed, int expert)
 {
     int64_t all = 0;
     for (int source = 0; source < r->ranks; source++) {
         for (unsigned t = 0; t < MOST - (unsigned)source; t++) {
             for (int k = 0; k < TOPK; k++) {
-                all += choice_of(r, seed, source, t, k) == r->rank * LOCAL + expert;
+                all += choice_of(r, seed, source, t, k) == expert;
             }
         }
     }
     return all;
+}
+
+/* Those of a local one. */
+static int64_t wanted_choices(const rig *r, unsigned seed, int expert)
+{
+    return choices_of_expert(r, seed, r->rank * LOCAL + expert);
+}
+
+/* The first rank to which more than MOST rows come, by expert in multiples of 4; -1: to none. */
+static int first_full_rank(const rig *r, ncclEpLayout_t layout, unsigned seed)
+{
+    for (int rank = 0; rank < r->ranks; rank++) {
+        int64_t rows = layout == NCCL_EP_LAYOUT_FLAT ? wanted_rows_of(r, rank, layout, seed) : 0;
+        for (int expert = rank * LOCAL; layout != NCCL_EP_LAYOUT_FLAT && expert < (rank + 1) * LOCAL; expert++) {
+            rows += (choices_of_expert(r, seed, expert) + 3) / 4 * 4;
+        }
+        if (rows > MOST) {
+            return rank;
+        }
+    }
+    return -1;
+}
+
+/* What ncclEpGetAsyncError says, and in which words: of an overflow, with the rank and what it holds; rank -1: of
+ * none. */
+static void check_error(rig *r, int rank, long long most, const char *of, int line)
+{
+    char words[80];
+    int error = -1;
+    (void)snprintf(words, sizeof words, "rank %d than the %lld %s", rank, most, of);
+    (void)weft_last_error_set(WEFT_ERR_STATE, "before");
+    OK(ncclEpGetAsyncError(r->group, &error));
+    const int wanted = rank >= 0 ? WEFT_NCCL_EP_OVERFLOWED : 0;
+    if (error != wanted || strstr(weft_last_error(), rank >= 0 ? words : "before") == NULL) {
+        (void)fprintf(stderr, "rank %d: line %d: error %d, not %d with \"%s\": \"%s\"\n", r->rank, line, error, wanted,
+                      words, weft_last_error());
+        r->failures++;
+    }
 }
 
 /* What an update counts: by expert padding included, flat choices, and rows. */
@@ -192,6 +231,7 @@ static void dropped(rig *r, ncclEpLayout_t layout)
     }
     dispatch(r, &s, handle);
     combine(r, &s, handle);
+    check_error(r, -1, 0, "", __LINE__);
     OK(ncclEpHandleDestroy(handle));
     OK(ncclEpGroupDestroy(r->group));
 }
@@ -241,13 +281,17 @@ static void trapped(rig *r, ncclEpLayout_t layout)
     OK(ncclEpCreateHandle(&handle, r->group, layout, &s.ids, &info, &of_handle, NULL));
     const int wanted = wanted_rows(r, layout, 3);
     r->failures += r->total < wanted || r->total > wanted + LOCAL * 3;
+    check_error(r, first_full_rank(r, layout, 3), MOST, "of the group's max_recv_tokens_per_rank", __LINE__);
     check_trapped(r, &s, handle);
+    OK(ncclEpErrorClear(r->group));
+    check_error(r, -1, 0, "", __LINE__);
     for (unsigned t = 0; t < MOST; t++) {
         r->ids[t][0] = (int64_t)r->rank * LOCAL;
         r->ids[t][1] = -1;
     }
     OK(ncclEpUpdateHandle(handle, &s.ids, &info, NULL));
     one_step(r, &s, handle, __LINE__);
+    check_error(r, -1, 0, "", __LINE__);
     OK(ncclEpHandleDestroy(handle));
     OK(ncclEpGroupDestroy(r->group));
 }
@@ -277,7 +321,12 @@ static void too_short(rig *r, ncclEpLayout_t layout)
     OK(ncclEpCreateHandle(&handle, r->group, layout, &s.ids, &info, &of_handle, NULL));
     s.row_sizes[0] = s.place_sizes[0] = (size_t)r->total - 1;
     memset(r->received, 0, sizeof r->received);
+    check_error(r, -1, 0, "", __LINE__);
     dispatch(r, &s, handle);
+    if (r->rank == 0) { /* whose buffer is the first that is too short */
+        check_error(r, 0, (long long)s.row_sizes[0], "that its received tensors hold", __LINE__);
+    }
+    OK(ncclEpErrorClear(r->group));
     if (memcmp(r->received, untouched, sizeof r->received) != 0) {
         (void)fprintf(stderr, "rank %d: rows have moved\n", r->rank);
         r->failures++;

@@ -20,6 +20,7 @@
 
 static ncclEpGroup_t ht;
 static ncclEpGroup_t ll;
+static ncclEpGroup_t unmasked; /* as ll, without enable_mask */
 static ncclEpHandle_t flat; /* of ht, with a routing */
 static ncclEpHandle_t slots; /* of ll, rank-major, likewise */
 static ncclEpHandle_t fresh; /* of ht, without one */
@@ -255,10 +256,44 @@ static ncclResult_t clean_masks_of_ht(given *g)
     return ncclEpMaskClean(ht, NULL);
 }
 
-static ncclResult_t clear_error_of_ht(given *g)
+static ncclResult_t set_own_mask(given *g)
+{
+    static const int mask[1] = {0};
+    (void)g;
+    return ncclEpMaskUpdate(ll, mask, NULL);
+}
+
+static ncclResult_t ask_size(given *g)
+{
+    size_t bytes = 0;
+    return ncclEpHandleMemSize(ht, NCCL_EP_LAYOUT_FLAT, &g->handle, &bytes, TOPK);
+}
+
+static ncclResult_t make_slots_of_no_choices(given *g)
+{
+    ncclEpHandle_t made = NULL;
+    ncclResult_t result = ncclEpInitHandle(&made, ll, NCCL_EP_LAYOUT_RANK_MAJOR, &g->handle, -1, NULL);
+    return made == NULL ? result : ncclInternalError;
+}
+
+static ncclResult_t make_slots_of_ht(given *g)
+{
+    ncclEpHandle_t made = NULL;
+    ncclResult_t result = ncclEpInitHandle(&made, ll, NCCL_EP_LAYOUT_FLAT, &g->handle, TOPK, NULL);
+    return made == NULL ? result : ncclInternalError;
+}
+
+static ncclResult_t create_of_no_layout(given *g)
+{
+    ncclEpHandle_t made = NULL;
+    ncclResult_t result = ncclEpCreateHandle(&made, ht, NCCL_EP_LAYOUT_UNSET, &g->idx, NULL, NULL, NULL);
+    return made == NULL ? result : ncclInternalError;
+}
+
+static ncclResult_t clear_error_of_unmasked(given *g)
 {
     (void)g;
-    return ncclEpErrorClear(ht);
+    return ncclEpErrorClear(unmasked);
 }
 
 static ncclResult_t ask_error_nowhere(given *g)
@@ -278,10 +313,16 @@ static ncclResult_t ask_masks_of_ht(given *g)
     return ncclEpMaskQuery(ht, counts, NULL);
 }
 
-static ncclResult_t ask_error_of_ht(given *g)
+static ncclResult_t ask_error_of_unmasked(given *g)
 {
     (void)g;
-    return ncclEpGetAsyncError(ht, counts);
+    return ncclEpGetAsyncError(unmasked, counts);
+}
+
+static ncclResult_t ask_error_of_ht_nowhere(given *g)
+{
+    (void)g;
+    return ncclEpGetAsyncError(ht, NULL);
 }
 
 static ncclResult_t ask_size_of_many(given *g)
@@ -440,6 +481,34 @@ WRONG(null_scales,
 WRONG(odd_scales, FORWARDED((g->handle_mem = g->in_weights, g->handle_mem.data = (char *)weights + 1,
                              g->dispatch_in.scales = &g->handle_mem)))
 
+WRONG(no_window, (g->handle_mem.data = NULL, g->handle_mem.win_hdl = (ncclWindow_t)(void *)g))
+WRONG(null_memory, g->handle_mem.data = NULL)
+WRONG(shapeless_memory, g->handle_mem.sizes = NULL)
+WRONG(odd_memory, g->handle_mem.magic = 0)
+WRONG(rows_in_line, g->in.ndim = 1)
+WRONG(received_in_line, g->rows.ndim = 1)
+WRONG(sums_in_line, g->out.ndim = 1)
+WRONG(few_places, g->place_sizes[1] = TOKENS - 1)
+WRONG(few_ids, (g->place_sizes[1] = TOKENS - 1, g->out_weights.datatype = ncclInt32,
+                g->dispatch_out.topk_idx = &g->out_weights, g->dispatch_out.topk_weights = NULL))
+WRONG(few_weights_in, g->choice_sizes[0] = TOKENS - 1)
+WRONG(null_weights_in, g->in_weights.data = NULL)
+WRONG(null_weights_out, g->out_weights.data = NULL)
+WRONG(no_scales_made, g->dispatch.quant_recipe = NCCL_EP_DISP_QUANT_DS_FP8E3M4)
+WRONG(scales_of_made, (g->dispatch.quant_recipe = NCCL_EP_DISP_QUANT_DS_FP8E3M4, g->dispatch_in.scales = &g->in_weights,
+                       g->dispatch_out.scales = &g->out_weights))
+WRONG(made_of_floats,
+      (g->dispatch.quant_recipe = NCCL_EP_DISP_QUANT_DS_FP8E3M4, g->dispatch_out.scales = &g->out_weights))
+WRONG(backward_with_ids, (g->dispatch.pass_direction = NCCL_EP_BWD_PASS, g->dispatch_in.topk_weights = NULL,
+                          g->dispatch_out.topk_weights = NULL, g->dispatch_out.topk_idx = &g->idx))
+WRONG(backward_to_nothing, (g->combine.pass_direction = NCCL_EP_BWD_PASS, g->combine_in.topk_weights = &g->out_weights))
+WRONG(backward_of_halves, (g->combine.pass_direction = NCCL_EP_BWD_PASS, g->out_weights.datatype = ncclFloat16,
+                           g->combine_in.topk_weights = &g->out_weights, g->combine_out.topk_weights = &g->in_weights))
+WRONG(backward_to_few, (g->combine.pass_direction = NCCL_EP_BWD_PASS, g->combine_in.topk_weights = &g->out_weights,
+                        g->combine_out.topk_weights = &g->in_weights, g->choice_sizes[0] = TOKENS - 1))
+WRONG(most_tokens, g->group.max_dispatch_tokens_per_rank = UINT32_MAX)
+WRONG(half_free, g->group.alloc.alloc_fn = (ncclEpAllocFn_t)(void *)abort)
+
 typedef struct use {
     ncclResult_t (*call)(given *g);
     void (*spoil)(given *g);
@@ -465,7 +534,8 @@ static const use uses[] = {
     {ask_size_of_many, nothing, 0, ncclInvalidArgument, "num_topk is 3"},
     {ask_size_of_slots, nothing, 0, ncclInvalidArgument, "layout is 2"},
     {ask_masks_of_ht, nothing, 0, ncclInvalidUsage, "without enable_mask"},
-    {ask_error_of_ht, nothing, 0, ncclInvalidUsage, "without enable_mask"},
+    {ask_error_of_unmasked, nothing, 0, ncclInvalidUsage, "without enable_mask"},
+    {ask_error_of_ht_nowhere, nothing, 0, ncclInvalidArgument, "'error_out' is NULL"},
     {update_ht, float_ids, 0, ncclInvalidArgument, "has type 7"},
     {update_ht, flat_ids, 0, ncclInvalidArgument, "two dimensions"},
     {update_ht, no_dimensions, 0, ncclInvalidArgument, "has no dimensions"},
@@ -566,7 +636,7 @@ static const use uses[] = {
     {ask_error_nowhere, nothing, 1, ncclInvalidArgument, "'error_out' is NULL"},
     {set_masks_of_ht, nothing, 0, ncclInvalidUsage, "without enable_mask"},
     {clean_masks_of_ht, nothing, 0, ncclInvalidUsage, "without enable_mask"},
-    {clear_error_of_ht, nothing, 0, ncclInvalidUsage, "without enable_mask"},
+    {clear_error_of_unmasked, nothing, 0, ncclInvalidUsage, "without enable_mask"},
     {dispatch_ht, many_dimensions, 0, ncclInvalidArgument, "has 1000 dimensions"},
     {dispatch_ht, endless_rows, 0, ncclInvalidArgument, "which no memory holds"},
     {combine_ht, endless_rows, 0, ncclInvalidArgument, "which no memory holds"},
@@ -609,6 +679,43 @@ static const use uses[] = {
     {dispatch_ht, no_scales_in, 0, ncclInvalidArgument, "not those of config.quant_recipe 1"},
     {dispatch_ht, null_scales, 0, ncclInvalidArgument, "neither data nor a window"},
     {dispatch_ht, odd_scales, 0, ncclInvalidArgument, "align"},
+    {set_own_mask, nothing, 1, ncclInvalidArgument, "cannot mask itself"},
+    {ask_size, small_handle, 0, ncclInvalidArgument, "8 bytes"},
+    {ask_size, odd_alignment, 0, ncclInvalidArgument, "alignment is 6"},
+    {make_slots_of_no_choices, nothing, 1, ncclInvalidArgument, "num_topk is -1"},
+    {make_slots_of_ht, nothing, 1, ncclInvalidArgument, "layout is 3"},
+    {create_of_no_layout, nothing, 0, ncclInvalidArgument, "layout is 0"},
+    {make_handle_there, no_window, 0, ncclInvalidArgument, "at least"},
+    {make_handle_there, null_memory, 0, ncclInvalidArgument, "at least"},
+    {make_handle_there, shapeless_memory, 0, ncclInvalidArgument, "has no dimensions"},
+    {make_handle_there, odd_memory, 0, ncclInvalidArgument, "not initialised"},
+    {dispatch_ht, rows_in_line, 0, ncclInvalidArgument, "'inputs.tokens' is not rows"},
+    {dispatch_ht, received_in_line, 0, ncclInvalidArgument, "'outputs.tokens' is not rows"},
+    {combine_ht, received_in_line, 0, ncclInvalidArgument, "'inputs.tokens' is not rows"},
+    {combine_ht, sums_in_line, 0, ncclInvalidArgument, "'outputs.tokens' is not rows"},
+    {update_ll, float_ids, 1, ncclInvalidArgument, "has type 7"},
+    {update_ll, no_choices, 1, ncclInvalidArgument, "has 0 choices"},
+    {update_ll, null_ids, 1, ncclInvalidArgument, "neither data nor a window"},
+    {dispatch_ll, few_places, 1, ncclInvalidArgument, "'outputs.topk_weights' has 6 elements, not 8"},
+    {dispatch_ll, few_ids, 1, ncclInvalidArgument, "'outputs.topk_idx' has 6 elements, not 8"},
+    {dispatch_ll, few_weights_in, 1, ncclInvalidArgument, "'inputs.topk_weights' has 6 elements, not 8"},
+    {dispatch_ht, few_weights_in, 0, ncclInvalidArgument, "'inputs.topk_weights' has 6 elements, not 8"},
+    {dispatch_ht, null_weights_in, 0, ncclInvalidArgument, "neither data nor a window"},
+    {dispatch_ht, null_weights_out, 0, ncclInvalidArgument, "neither data nor a window"},
+    {dispatch_ll, no_scales_made, 1, ncclInvalidArgument, "not those of config.quant_recipe 2"},
+    {dispatch_ll, scales_of_made, 1, ncclInvalidArgument, "not those of config.quant_recipe 2"},
+    {dispatch_ll, made_of_floats, 1, ncclInvalidArgument, "from ncclBfloat16"},
+    {dispatch_ll, other_kind, 1, ncclInvalidArgument, "recv_topk_idx_kind is 5"},
+    {dispatch_ll, other_recipe, 1, ncclInvalidArgument, "quant_recipe is 7"},
+    {dispatch_ht, backward_with_ids, 0, ncclInvalidArgument, "takes neither"},
+    {combine_ll, combine_weights, 1, ncclInvalidArgument, "of NCCL_EP_BWD_PASS"},
+    {combine_ll, no_results, 1, ncclInvalidArgument, "'inputs.tokens' is needed"},
+    {combine_ll, other_sums, 1, ncclInvalidArgument, "quant_recipe is 9"},
+    {combine_ht, backward_to_nothing, 0, ncclInvalidArgument, "outputs.topk_weights is needed"},
+    {combine_ht, backward_of_halves, 0, ncclInvalidArgument, "ncclFloat32"},
+    {combine_ht, backward_to_few, 0, ncclInvalidArgument, "'outputs.topk_weights' has 6 elements, not 8"},
+    {make_group, most_tokens, 0, ncclInvalidArgument, "max_dispatch_tokens_per_rank is 4294967295"},
+    {make_group, half_free, 0, ncclInvalidUsage, "both or neither"},
 };
 
 static int failures;
@@ -863,6 +970,8 @@ int main(void)
     OK(ncclEpUpdateHandle(windowed, &g.idx, NULL, NULL));
     fill(&g, 1);
     OK(ncclEpCreateGroup(&ll, comm, &g.group));
+    g.group.enable_mask = 0;
+    OK(ncclEpCreateGroup(&unmasked, comm, &g.group));
     OK(ncclEpInitHandle(&flat, ht, NCCL_EP_LAYOUT_FLAT, NULL, TOPK, NULL));
     OK(ncclEpInitHandle(&fresh, ht, NCCL_EP_LAYOUT_FLAT, NULL, TOPK, NULL));
     OK(ncclEpInitHandle(&slots, ll, NCCL_EP_LAYOUT_RANK_MAJOR, NULL, TOPK, NULL));
@@ -888,6 +997,7 @@ int main(void)
     OK(ncclEpGroupDestroy(direct));
     OK(ncclEpGroupDestroy(ht));
     OK(ncclEpGroupDestroy(ll));
+    OK(ncclEpGroupDestroy(unmasked));
     try_left(); /* with all multiprocessors */
     return failures != 0;
 }

@@ -359,10 +359,13 @@ ncclResult_t ncclEpMaskQuery(ncclEpGroup_t ep_group, int *mask_status, cudaStrea
 ncclResult_t ncclEpMaskUpdate(ncclEpGroup_t ep_group, const int *mask, cudaStream_t stream);
 /* All ranks take part again. */
 ncclResult_t ncclEpMaskClean(ncclEpGroup_t ep_group, cudaStream_t stream);
-/* *error_out: 1 when a call of the group has met its deadline, on whichever stream, else 0. Waits for nothing; any
- * thread. */
+/* *error_out: 1 when a call of the group has met its deadline, on whichever stream; else 2 when more rows were to come
+ * to a rank than it has room for, of which weft_last_error then names the limit and the rank; else 0. Waits for
+ * nothing; any thread. Groups of HT, and of LL with enable_mask. */
+#define WEFT_NCCL_EP_OVERFLOWED 2 /* weft's own: there the process ends */
 ncclResult_t ncclEpGetAsyncError(ncclEpGroup_t ep_group, int *error_out);
-/* 0 again, when masks have made the group work again; before that it is 1 again at once. */
+/* 0 again: of an overflow at once, of a timeout when masks have made the group work again; before that it is 1 again
+ * at once. The same groups. */
 ncclResult_t ncclEpErrorClear(ncclEpGroup_t ep_group);
 
 #ifdef __cplusplus

@@ -11,7 +11,7 @@ typedef enum {
 } ncclEpAlgorithm_t;
 
 /* HT: more rows come than max_recv_tokens_per_rank. Nothing traps here: TRAP (and AUTO) moves no rows, on any rank, and
- * recv_total_counter tells; DROP keeps the rows that fit. */
+ * ncclEpGetAsyncError and recv_total_counter tell; DROP keeps the rows that fit. */
 typedef enum {
     NCCL_EP_OVERFLOW_AUTO = NCCL_EP_AUTO,
     NCCL_EP_OVERFLOW_TRAP = 1,
