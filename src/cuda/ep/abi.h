@@ -293,8 +293,9 @@ typedef struct wefti_cuda_ep_stats_args {
 
 /* A kernel's name, of its length and name, as C++ writes that of a class's constructor: profilers show variants of a
  * class, C1 to C5, as one kernel, weft::NAME::NAME(). Programs that time a call by the name of its kernel count both
- * halves that way, and a combine with or without options; they look for names that hold dispatch_kernel or
- * combine_kernel (NCCL EP's), or only dispatch or combine (DeepEP's). */
+ * halves that way, and a combine with or without options; they look for names that hold ht_dispatch_kernel or
+ * ht_combine_kernel (NCCL EP's, of HT; older ones without ht_), or only dispatch or combine (DeepEP's, and NCCL EP's of
+ * LL). The backward of a dispatch is to NCCL EP a combine, and is named so where it has a kernel of its own. */
 #define EP_KERNEL_NAME(NAME, VARIANT) _ZN4weft##NAME##VARIANT##Ev
 /* The variants: a whole call, its send, its recv; whole and recv of a combine with options. Where one kernel is several
  * of these (host/find.c) it is the first of them; where ranks are many the first is all. */

@@ -63,18 +63,18 @@
     X(48dispatch_kernel_expert_quantised_mx_many_passing, C1, dispatch)                                                \
     X(27combine_kernel_many_passing, C1, combine)                                                                      \
     X(34combine_kernel_expert_many_passing, C1, combine)                                                               \
-    X(20dispatch_kernel_many, C1, dispatch)                                                                            \
-    X(27dispatch_kernel_expert_many, C1, dispatch)                                                                     \
-    X(30dispatch_kernel_quantised_many, C1, dispatch)                                                                  \
-    X(37dispatch_kernel_expert_quantised_many, C1, dispatch)                                                           \
-    X(33dispatch_kernel_quantised_mx_many, C1, dispatch)                                                               \
-    X(40dispatch_kernel_expert_quantised_mx_many, C1, dispatch)                                                        \
-    X(28dispatch_kernel_quantised_mx, C1, dispatch)                                                                    \
-    X(28dispatch_kernel_quantised_mx, C2, dispatch)                                                                    \
-    X(28dispatch_kernel_quantised_mx, C3, dispatch)                                                                    \
-    X(35dispatch_kernel_expert_quantised_mx, C1, dispatch)                                                             \
-    X(35dispatch_kernel_expert_quantised_mx, C2, dispatch)                                                             \
-    X(35dispatch_kernel_expert_quantised_mx, C3, dispatch)                                                             \
+    X(23ht_dispatch_kernel_many, C1, dispatch)                                                                         \
+    X(30ht_dispatch_kernel_expert_many, C1, dispatch)                                                                  \
+    X(33ht_dispatch_kernel_quantised_many, C1, dispatch)                                                               \
+    X(40ht_dispatch_kernel_expert_quantised_many, C1, dispatch)                                                        \
+    X(36ht_dispatch_kernel_quantised_mx_many, C1, dispatch)                                                            \
+    X(43ht_dispatch_kernel_expert_quantised_mx_many, C1, dispatch)                                                     \
+    X(31ht_dispatch_kernel_quantised_mx, C1, dispatch)                                                                 \
+    X(31ht_dispatch_kernel_quantised_mx, C2, dispatch)                                                                 \
+    X(31ht_dispatch_kernel_quantised_mx, C3, dispatch)                                                                 \
+    X(38ht_dispatch_kernel_expert_quantised_mx, C1, dispatch)                                                          \
+    X(38ht_dispatch_kernel_expert_quantised_mx, C2, dispatch)                                                          \
+    X(38ht_dispatch_kernel_expert_quantised_mx, C3, dispatch)                                                          \
     X(40dispatch_kernel_quantised_mx_low_latency, C1, dispatch)                                                        \
     X(48dispatch_kernel_quantised_mx_low_latency_passing, C1, dispatch)                                                \
     X(40dispatch_kernel_quantised_mx_low_latency, C2, dispatch)                                                        \
@@ -83,39 +83,39 @@
     X(55dispatch_kernel_expert_quantised_mx_low_latency_passing, C1, dispatch)                                         \
     X(47dispatch_kernel_expert_quantised_mx_low_latency, C2, dispatch)                                                 \
     X(47dispatch_kernel_expert_quantised_mx_low_latency, C3, dispatch)                                                 \
-    X(23combine_kernel_bwd_many, C1, dispatch)                                                                         \
-    X(30combine_kernel_expert_bwd_many, C1, dispatch)                                                                  \
-    X(19combine_kernel_many, C1, combine)                                                                              \
-    X(26combine_kernel_expert_many, C1, combine)                                                                       \
-    X(15dispatch_kernel, C1, dispatch)                                                                                 \
-    X(15dispatch_kernel, C2, dispatch)                                                                                 \
-    X(15dispatch_kernel, C3, dispatch)                                                                                 \
-    X(25dispatch_kernel_quantised, C1, dispatch)                                                                       \
-    X(25dispatch_kernel_quantised, C3, dispatch)                                                                       \
-    X(18combine_kernel_bwd, C1, dispatch)                                                                              \
-    X(25dispatch_kernel_quantised, C2, dispatch)                                                                       \
-    X(32dispatch_kernel_expert_quantised, C2, dispatch)                                                                \
-    X(21combine_kernel_expert, C2, combine)                                                                            \
-    X(22dispatch_kernel_expert, C1, dispatch)                                                                          \
-    X(22dispatch_kernel_expert, C2, dispatch)                                                                          \
-    X(22dispatch_kernel_expert, C3, dispatch)                                                                          \
-    X(32dispatch_kernel_expert_quantised, C1, dispatch)                                                                \
-    X(32dispatch_kernel_expert_quantised, C3, dispatch)                                                                \
+    X(26ht_combine_kernel_bwd_many, C1, dispatch)                                                                      \
+    X(33ht_combine_kernel_expert_bwd_many, C1, dispatch)                                                               \
+    X(22ht_combine_kernel_many, C1, combine)                                                                           \
+    X(29ht_combine_kernel_expert_many, C1, combine)                                                                    \
+    X(18ht_dispatch_kernel, C1, dispatch)                                                                              \
+    X(18ht_dispatch_kernel, C2, dispatch)                                                                              \
+    X(18ht_dispatch_kernel, C3, dispatch)                                                                              \
+    X(28ht_dispatch_kernel_quantised, C1, dispatch)                                                                    \
+    X(28ht_dispatch_kernel_quantised, C3, dispatch)                                                                    \
+    X(21ht_combine_kernel_bwd, C1, dispatch)                                                                           \
+    X(28ht_dispatch_kernel_quantised, C2, dispatch)                                                                    \
+    X(35ht_dispatch_kernel_expert_quantised, C2, dispatch)                                                             \
+    X(24ht_combine_kernel_expert, C2, combine)                                                                         \
+    X(25ht_dispatch_kernel_expert, C1, dispatch)                                                                       \
+    X(25ht_dispatch_kernel_expert, C2, dispatch)                                                                       \
+    X(25ht_dispatch_kernel_expert, C3, dispatch)                                                                       \
+    X(35ht_dispatch_kernel_expert_quantised, C1, dispatch)                                                             \
+    X(35ht_dispatch_kernel_expert_quantised, C3, dispatch)                                                             \
     X(3pad, C1, pad)                                                                                                   \
     X(10statistics, C1, stats)                                                                                         \
     X(5masks, C1, masking)                                                                                             \
     X(12destinations, C1, dispatch)                                                                                    \
-    X(25combine_kernel_expert_bwd, C1, dispatch)                                                                       \
-    X(14combine_kernel, C1, combine)                                                                                   \
-    X(14combine_kernel, C2, combine)                                                                                   \
-    X(14combine_kernel, C3, combine)                                                                                   \
-    X(21combine_kernel_expert, C1, combine)                                                                            \
-    X(21combine_kernel_expert, C3, combine)                                                                            \
+    X(28ht_combine_kernel_expert_bwd, C1, dispatch)                                                                    \
+    X(17ht_combine_kernel, C1, combine)                                                                                \
+    X(17ht_combine_kernel, C2, combine)                                                                                \
+    X(17ht_combine_kernel, C3, combine)                                                                                \
+    X(24ht_combine_kernel_expert, C1, combine)                                                                         \
+    X(24ht_combine_kernel_expert, C3, combine)                                                                         \
     X(5order, C1, combine)                                                                                             \
     X(12order_expert, C1, combine)                                                                                     \
-    X(14combine_kernel, C4, combine)                                                                                   \
-    X(21combine_kernel_expert, C4, combine)                                                                            \
-    X(26dispatch_kernel_expert_bwd, C1, combine)                                                                       \
+    X(17ht_combine_kernel, C4, combine)                                                                                \
+    X(24ht_combine_kernel_expert, C4, combine)                                                                         \
+    X(34ht_combine_kernel_expert_gradients, C1, combine)                                                               \
     X(27dispatch_kernel_low_latency, C1, dispatch)                                                                     \
     X(35dispatch_kernel_low_latency_passing, C1, dispatch)                                                             \
     X(27dispatch_kernel_low_latency, C2, dispatch)                                                                     \

@@ -2,5 +2,5 @@
 #include "cuda/ep/backward/gradients.cuh"
 #include "cuda/ep/throughput/dispatch.cuh"
 
-EP_KERNEL(18combine_kernel_bwd, C1, ep_dispatch, ep_dispatch_call<ep_by_source, ep_backward_way, EP_FUSED>)
-EP_KERNEL(25combine_kernel_expert_bwd, C1, ep_dispatch, ep_dispatch_call<ep_by_expert, ep_backward_way, EP_FUSED>)
+EP_KERNEL(21ht_combine_kernel_bwd, C1, ep_dispatch, ep_dispatch_call<ep_by_source, ep_backward_way, EP_FUSED>)
+EP_KERNEL(28ht_combine_kernel_expert_bwd, C1, ep_dispatch, ep_dispatch_call<ep_by_expert, ep_backward_way, EP_FUSED>)

@@ -3,4 +3,4 @@
  * this (bench/gpu/ep.md). */
 #include "cuda/ep/throughput/combine.cuh"
 
-EP_KERNEL(26dispatch_kernel_expert_bwd, C1, ep_combine, ep_combine_call<ep_by_expert, EP_GRADIENTS, EP_FUSED>)
+EP_KERNEL(34ht_combine_kernel_expert_gradients, C1, ep_combine, ep_combine_call<ep_by_expert, EP_GRADIENTS, EP_FUSED>)

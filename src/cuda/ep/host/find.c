@@ -49,8 +49,8 @@ weft_status wefti_cuda_ep_load_modules(wefti_cuda *cuda, unsigned wanted)
     return WEFT_OK;
 }
 
-/* Of a work, by source and by expert: the names of its kernels (EP_KERNEL_NAME) without what says their set, and the
- * module of each set that has them. */
+/* Of a work, by source and by expert: the names of its kernels (EP_KERNEL_NAME) without what says their set, before
+ * and behind, and the module of each set that has them. */
 #define NO_MODULE WEFTI_CUDA_EP_MODULE_COUNT
 #define APART(SOURCE, EXPERT) WEFTI_CUDA_EP_MODULE_##SOURCE, WEFTI_CUDA_EP_MODULE_##EXPERT
 #define BOTH(NAME) APART(NAME, NAME)
@@ -108,7 +108,7 @@ static const struct kernels_of {
                                      {BY_SOURCE(many_combine_positions)},
                                      {BOTH(many_combine_passing)}}},
     [WEFTI_CUDA_EP_WORK_DISPATCH_BWD] =
-        {{NULL, "dispatch_kernel_expert_bwd"},
+        {{NULL, "combine_kernel_expert_gradients"},
          0,
          {{BY_EXPERT(backward_dispatch_bwd)}, {NEITHER}, {NEITHER}, {NEITHER}, {NEITHER}, {NEITHER}, {NEITHER}}},
     [WEFTI_CUDA_EP_WORK_COMBINE_WITH] = {{"combine_kernel", "combine_kernel_expert"},
@@ -134,6 +134,7 @@ static const unsigned in_one[WEFTI_CUDA_EP_SETS] = {
     [WEFTI_CUDA_EP_SET_MANY_PASSING] = ~0u,
 };
 
+static const char *const prefixes_of_sets[WEFTI_CUDA_EP_SETS] = {"ht_", "", "", "ht_", "", "", ""};
 static const char *const names_of_sets[WEFTI_CUDA_EP_SETS] = {
     "", "_low_latency", "_low_latency_passing", "_many", "_positions", "_many_positions", "_many_passing"};
 
@@ -160,9 +161,10 @@ static weft_status find_pair(weft_ep *ep, wefti_cuda_ep_set set, wefti_cuda_ep_p
             continue;
         }
         const char *stem = kernels->name[by_expert];
-        const size_t length = strlen(stem) + strlen(names_of_sets[set]);
+        const char *prefix = prefixes_of_sets[set];
+        const size_t length = strlen(prefix) + strlen(stem) + strlen(names_of_sets[set]);
         char name[80];
-        (void)snprintf(name, sizeof name, "_ZN4weft%zu%s%sC%dEv", length, stem, names_of_sets[set], variant);
+        (void)snprintf(name, sizeof name, "_ZN4weft%zu%s%s%sC%dEv", length, prefix, stem, names_of_sets[set], variant);
         WEFT_TRY(find_kernel(ep->device->cuda, kernels->module[set][by_expert], name, &function[by_expert]));
     }
     return WEFT_OK;

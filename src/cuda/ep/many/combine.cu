@@ -2,5 +2,5 @@
  * options if there are any. */
 #include "cuda/ep/many/combine.cuh"
 
-EP_KERNEL(19combine_kernel_many, C1, ep_combine, ep_many_combine<ep_by_source>)
-EP_KERNEL(26combine_kernel_expert_many, C1, ep_combine, ep_many_combine<ep_by_expert>)
+EP_KERNEL(22ht_combine_kernel_many, C1, ep_combine, ep_many_combine<ep_by_source>)
+EP_KERNEL(29ht_combine_kernel_expert_many, C1, ep_combine, ep_many_combine<ep_by_expert>)

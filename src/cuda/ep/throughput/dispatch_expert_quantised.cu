@@ -2,6 +2,7 @@
  * send, recv. */
 #include "cuda/ep/throughput/dispatch.cuh"
 
-EP_KERNEL(32dispatch_kernel_expert_quantised, C1, ep_dispatch, ep_dispatch_call<ep_by_expert, ep_as_fp8, EP_FUSED>)
-EP_KERNEL(32dispatch_kernel_expert_quantised, C2, ep_dispatch, ep_dispatch_call<ep_by_expert, ep_as_they_are, EP_SEND>)
-EP_KERNEL(32dispatch_kernel_expert_quantised, C3, ep_dispatch, ep_dispatch_call<ep_by_expert, ep_as_fp8, EP_RECV>)
+EP_KERNEL(35ht_dispatch_kernel_expert_quantised, C1, ep_dispatch, ep_dispatch_call<ep_by_expert, ep_as_fp8, EP_FUSED>)
+EP_KERNEL(35ht_dispatch_kernel_expert_quantised, C2, ep_dispatch,
+          ep_dispatch_call<ep_by_expert, ep_as_they_are, EP_SEND>)
+EP_KERNEL(35ht_dispatch_kernel_expert_quantised, C3, ep_dispatch, ep_dispatch_call<ep_by_expert, ep_as_fp8, EP_RECV>)
