@@ -772,8 +772,8 @@ static void take_exact(layer *l)
 }
 
 /* In a group without max_recv_tokens_per_rank: each layer prepares, waits for its counts, which come to memory of the
- * host, and dispatches into buffers of that many rows; the backwards of all layers in reverse, each layer's memory being
- * used again by the next step. Rows behind the buffers stay as they were. */
+ * host, and dispatches into buffers of that many rows; the backwards of all layers in reverse, each layer's memory
+ * being used again by the next step. Rows behind the buffers stay as they were. */
 static void eager(rig *r)
 {
     static const struct {
