@@ -430,15 +430,14 @@ static WEFTI_DEVICE void raw_get_bulk_bw(const tool_kernel_args &args)
 }
 KERNEL(raw_get_bulk_bw_warp, 32, raw_get_bulk_bw(args))
 
-/* ---- when the host has what the GPU has: two kernels that run at once, which the fake driver does not do ---- */
+/* ---- when counts are there: beside the kernel that finds them, which the fake driver cannot do ---- */
 
 #if ON_GPU
-
 #define COUNTS_LIMIT_NS 1000000000ull /* for one that does not come */
 
-/* From when all of the `bytes` counts at `source`, and the one at `dest`, are no longer -1 until the generation at
- * `flag` is `first`, as the GPU sees both. One block. */
-static WEFTI_DEVICE void counts_behind(const tool_kernel_args &args)
+/* When all of the `bytes` counts at `source`, and the one at `dest`, are no longer -1, tell the host by `first` at
+ * `flag`. One block. */
+static WEFTI_DEVICE void counts_there(const tool_kernel_args &args)
 {
     const u64 start = wefti_time_ns();
     const wefti_u32 none = ~(wefti_u32)0;
@@ -448,12 +447,9 @@ static WEFTI_DEVICE void counts_behind(const tool_kernel_args &args)
         }
     }
     wefti_sync_block();
-    const u64 there = wefti_time_ns();
     if (threadIdx_x == 0) {
-        while (wefti_ld_acquire((const u64 *)args.flag) != args.first && wefti_time_ns() - there < COUNTS_LIMIT_NS) {
-        }
-        *(u64 *)args.ns = wefti_time_ns() - there;
+        wefti_st_release((u64 *)args.flag, args.first);
     }
 }
-KERNEL(counts_behind_block, TOOL_WATCHING_THREADS, counts_behind(args))
+KERNEL(counts_there_block, TOOL_WATCHING_THREADS, counts_there(args))
 #endif

@@ -13,7 +13,7 @@
 typedef struct told {
     uint64_t generations[2];
     uint64_t rows[2]; /* told with them: some array must be */
-    uint64_t behind_ns; /* of the last call */
+    uint64_t there; /* the generation whose counts are in the route's own arrays */
 } told;
 
 typedef struct watch {
@@ -39,9 +39,8 @@ static weft_status watch_begin(const watch *w, uint64_t generation)
     const tool_kernel_args args = {.source = (uintptr_t)w->counts.rows_of_expert,
                                    .bytes = (wefti_u64)w->experts,
                                    .dest = (uintptr_t)w->counts.rows,
-                                   .flag = (uintptr_t)&w->told->generations[generation % 2],
-                                   .first = generation,
-                                   .ns = (uintptr_t)&w->told->behind_ns};
+                                   .flag = (uintptr_t)&w->told->there,
+                                   .first = generation};
     if (w->kernel == NULL) {
         return WEFT_OK;
     }
@@ -51,19 +50,17 @@ static weft_status watch_begin(const watch *w, uint64_t generation)
     return status != WEFT_OK ? status : tool_gpu_launch_beside(gpu, w->kernel, TOOL_WATCHING_THREADS, &args);
 }
 
-static weft_status watch_end(const watch *w, double *behind)
+static weft_status watch_end(const watch *w)
 {
     weft_status status = w->kernel == NULL ? WEFT_OK : tool_gpu_join(w->of->backend->gpu);
-    status = status != WEFT_OK ? status : w->of->backend->ops->finish(w->of->backend);
-    *behind = (double)w->told->behind_ns / 1000;
-    return status;
+    return status != WEFT_OK ? status : w->of->backend->ops->finish(w->of->backend);
 }
 
 static weft_status watch_open(watch *w)
 {
     weft_ep_host_counts counts;
     bench_backend *backend = w->of->backend;
-    weft_status status = tool_gpu_kernel(backend->gpu, "tool_counts_behind_block", 0, &w->kernel);
+    weft_status status = tool_gpu_kernel(backend->gpu, "tool_counts_there_block", 0, &w->kernel);
     w->kernel = status == WEFT_OK ? w->kernel : NULL;
     status = status == WEFT_ERR_UNSUPPORTED ? WEFT_OK : status;
     status = status != WEFT_OK ? status : weft_ep_route_counts(w->of->route, &w->counts);
@@ -75,27 +72,37 @@ static weft_status watch_open(watch *w)
 /* ---- the host beside the call ---- */
 
 /* Looking all the time, as a program does that waits for nothing else; the library's wait rests in between, and is for
- * what does not come. */
-static weft_status await(const watch *w, uint64_t generation)
+ * what does not come. *told_us, *there_us: when the host saw either. */
+static weft_status await(const watch *w, uint64_t generation, double *told_us, double *there_us)
 {
-    int polls = 0;
-    while (__atomic_load_n(&w->told->generations[generation % 2], __ATOMIC_ACQUIRE) != generation &&
-           polls < POLLS_MANY) {
-        polls++;
+    const uint64_t *word = &w->told->generations[generation % 2];
+    *told_us = *there_us = 0;
+    for (int polls = 0; polls < POLLS_MANY && (*told_us == 0 || (*there_us == 0 && w->kernel != NULL)); polls++) {
+        if (*told_us == 0 && __atomic_load_n(word, __ATOMIC_ACQUIRE) == generation) {
+            *told_us = tool_now_us();
+        }
+        if (*there_us == 0 && __atomic_load_n(&w->told->there, __ATOMIC_ACQUIRE) == generation) {
+            *there_us = tool_now_us();
+        }
     }
-    return weft_ep_route_counts_wait(w->of->route, generation);
+    weft_status status = weft_ep_route_counts_wait(w->of->route, generation);
+    *told_us = *told_us == 0 ? tool_now_us() : *told_us;
+    return status;
 }
 
 static weft_status time_once(const watch *w, uint64_t generation, double *us, double *behind)
 {
+    double told_us = 0;
+    double there_us = 0;
     const bench_counts *of = w->of;
     weft_status status = watch_begin(w, generation);
     status = status != WEFT_OK ? status : weft_barrier(of->backend->world);
     const double start = tool_now_us();
     status = status != WEFT_OK ? status : of->call(of->context);
-    status = status != WEFT_OK ? status : await(w, generation);
-    *us = tool_now_us() - start;
-    weft_status ended = watch_end(w, behind);
+    status = status != WEFT_OK ? status : await(w, generation, &told_us, &there_us);
+    *us = told_us - start;
+    *behind = told_us - there_us;
+    weft_status ended = watch_end(w);
     return status != WEFT_OK ? status : ended;
 }
 
