@@ -248,11 +248,11 @@ EP_DEVICE void ep_report_mismatch(const ep_group &group, const ep_call *call, co
 
 /* Tell the host that more rows would come to a rank than it has room for. By a warp of which lane r knows whether that
  * is so of rank r, and its limit; block 0 writes. */
-EP_DEVICE void ep_report_overflow(const ep_group &group, const ep_call *call, bool overflows, wefti_u32 limit)
+EP_DEVICE_SLOW void ep_report_overflow(const ep_group *group, const ep_call *call, bool overflows, wefti_u32 limit)
 {
     const int rank = __ffs((int)__ballot_sync(~0u, overflows)) - 1;
     if (blockIdx.x == 0 && rank == ep_lane()) {
-        wefti_st_release(&group.host_status[WEFTI_CUDA_EP_HOST_STATUS_OVERFLOW],
+        wefti_st_release(&group->host_status[WEFTI_CUDA_EP_HOST_STATUS_OVERFLOW],
                          wefti_cuda_ep_overflow(rank, limit, call->tag));
     }
 }
@@ -276,7 +276,7 @@ EP_DEVICE void ep_study_calls(const ep_group &group, ep_call *call, const ep_cal
     if (mismatch) {
         ep_report_mismatch(group, call, header, differs);
     } else if (full) {
-        ep_report_overflow(group, call, overflows, limit);
+        ep_report_overflow(&group, call, overflows, limit);
     }
     if (rank == 0) {
         call->status = mismatch ? WEFT_ERR_MISMATCH : full ? WEFT_ERR_OVERFLOW : WEFT_OK;

@@ -14,7 +14,6 @@
 #define WEFTI_CUDA_EP_ROUTING_PREFIX_CUH
 
 #include "cuda/ep/routing/count.cuh"
-#include "cuda/ep/routing/told.cuh"
 
 /* ---- counts ---- */
 
@@ -129,8 +128,6 @@ EP_DEVICE void ep_find_bases(const ep_dispatch &args, const ep_call *call, int o
     const int first = group.first_expert[owner];
     const int end = group.first_expert[owner + 1];
     const bool own = owner == group.rank;
-    const bool tells = own && ep_tells(args) && group.drops == 0;
-    const wefti_u64 generation = tells ? ep_told_generation(args.told) : 0;
     wefti_u64 run = 0;
     wefti_u32 total = 0; /* no more than there are choices */
     bool well = true;
@@ -154,9 +151,6 @@ EP_DEVICE void ep_find_bases(const ep_dispatch &args, const ep_call *call, int o
             wefti_st_relaxed(&args.tables.begin[expert - first], ep_packed(call->tag, ep_at_most_int(begin)));
             wefti_st_relaxed(&args.tables.end[expert - first], ep_packed(call->tag, ep_at_most_int(begin + sum)));
         }
-        if (is && well && tells) {
-            ep_tell_expert(args.told, generation, expert - first, sum, takes, begin);
-        }
         run += __shfl_sync(~0u, behind, 31);
         total += __reduce_add_sync(~0u, (wefti_u32)sum);
     }
@@ -168,9 +162,6 @@ EP_DEVICE void ep_find_bases(const ep_dispatch &args, const ep_call *call, int o
             wefti_st_relaxed(&args.tables.begin[end - first], ep_packed(call->tag, rows));
             wefti_st_relaxed(&args.tables.unpadded[call->tag & 1], ep_packed(call->tag, total));
         }
-    }
-    if (tells && __all_sync(~0u, well)) {
-        ep_tell_end(&args.told, group.ranks, generation, run, ep_lane() < group.ranks ? call->count[ep_lane()] : 0);
     }
 }
 
@@ -204,7 +195,7 @@ EP_DEVICE void ep_judge(const ep_dispatch &args, ep_call *call, bool fresh)
         call->status = WEFT_ERR_OVERFLOW;
     }
     if (full && (group.drops == 0 || !fresh)) {
-        ep_report_overflow(group, call, overflows, limit);
+        ep_report_overflow(&group, call, overflows, limit);
     }
 }
 

@@ -1,8 +1,6 @@
 /* cuda/ep/routing/told.cuh: the counts of a new routing, to arrays of the caller's, while the call still runs
- * (weft_ep_route_counts_to). One warp of a call does it, once it has posted what others wait for: by expert that which
- * finds where this rank's experts begin (ep_find_bases), unless rows may be dropped; else one that looks at all counts
- * (ep_tell_counts). Such code runs once a call, so that each 128 bytes of it cost as much as a look at a word: it is
- * short before it is parallel. */
+ * (weft_ep_route_counts_to). One warp of a call does it, once it has posted what others wait for. Such code runs once a
+ * call, so that each 128 bytes of it cost as much as a look at a word: it is short before it is parallel. */
 #ifndef WEFTI_CUDA_EP_ROUTING_TOLD_CUH
 #define WEFTI_CUDA_EP_ROUTING_TOLD_CUH
 

@@ -109,6 +109,19 @@ template <class WAY> EP_DEVICE wefti_u64 ep_choices_of_call(const ep_dispatch &a
     }
 }
 
+/* The counts of a new routing, to the caller's arrays, by one warp of the call. */
+template <class LAYOUT, class WAY> EP_DEVICE void ep_tell_host(const ep_dispatch &args, const ep_call *call)
+{
+    if (blockIdx.x == gridDim.x - 1 && ep_warp() == ep_warps() - 2) {
+        const wefti_u64 *words = LAYOUT::ROWS_OF_CHOICES
+                                     ? ep_counts(args.group, call, args.group.rank, 0) + ep_first_own(args.group)
+                                     : ep_choices_from(args.group, ep_choices_of_call<WAY>(args, call), 0);
+        ep_tell_counts(
+            &args, call, LAYOUT::ROWS_OF_CHOICES, ep_lane() < args.group.ranks ? call->count[ep_lane()] : 0, words,
+            LAYOUT::ROWS_OF_CHOICES ? (wefti_u32)args.group.first_expert[args.group.ranks] : args.group.at.local_max);
+    }
+}
+
 /* What warps do that are no sender warps. `goes`: rows move; not when a new routing overflows, of which the counts are
  * told all the same. */
 template <class LAYOUT, class WAY>
@@ -116,6 +129,9 @@ EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes,
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     const int skip = args.blocks.sender_warps;
+    if (LAYOUT::ROWS_OF_CHOICES && fresh && ep_tells(args)) {
+        ep_tell_host<LAYOUT, WAY>(args, call);
+    }
     if constexpr (WAY::IS_EAGER) {
         if (LAYOUT::ROWS_OF_CHOICES && goes && fresh) {
             ep_post_eager_bases(args, call);
@@ -136,15 +152,8 @@ EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes,
         if (blockIdx.x == 0 && ep_warp() == ep_warps() - 1) {
             ep_note<LAYOUT>(args, call);
         }
-        const bool is_told = LAYOUT::ROWS_OF_CHOICES && args.group.drops == 0; /* by ep_find_bases */
-        if (ep_tells(args) && !is_told && blockIdx.x == gridDim.x - 1 && ep_warp() == ep_warps() - 2) {
-            const wefti_u64 *words = LAYOUT::ROWS_OF_CHOICES
-                                         ? ep_counts(args.group, call, args.group.rank, 0) + ep_first_own(args.group)
-                                         : ep_choices_from(args.group, ep_choices_of_call<WAY>(args, call), 0);
-            ep_tell_counts(&args, call, LAYOUT::ROWS_OF_CHOICES,
-                           ep_lane() < args.group.ranks ? call->count[ep_lane()] : 0, words,
-                           LAYOUT::ROWS_OF_CHOICES ? (wefti_u32)args.group.first_expert[args.group.ranks]
-                                                   : args.group.at.local_max);
+        if (!LAYOUT::ROWS_OF_CHOICES && ep_tells(args)) {
+            ep_tell_host<LAYOUT, WAY>(args, call);
         }
     }
     if (LAYOUT::ROWS_OF_CHOICES && goes && args.experts.slots == 0 && !ep_pad(args, call, skip)) {
