@@ -274,7 +274,7 @@ static void end_outer(void *context, ep_moment moment)
     CHECK_OK(outer->adds ? weft_ep_combine_recv(outer->route, stream) : weft_ep_dispatch_recv(outer->route, stream));
 #if ON_GPU
     if (outer->beside != NULL) { /* what looks at the results does so on the PE's stream */
-        GPU(outer->of->pe, cudaStreamSynchronize((cudaStream_t)outer->beside));
+        gpu_check(cudaStreamSynchronize((cudaStream_t)outer->beside), "cudaStreamSynchronize");
     }
 #endif
 }
@@ -317,7 +317,7 @@ static void test_beside(scene *of, uint64_t *common, unsigned layout)
 {
     actor who;
     cudaStream_t beside;
-    GPU(of->pe, cudaStreamCreateWithFlags(&beside, cudaStreamNonBlocking));
+    gpu_check(cudaStreamCreateWithFlags(&beside, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     open_actor(&who, of, common, layout, NULL);
     who.beside = (weft_stream *)beside;
     who.outer = &who;
@@ -327,7 +327,7 @@ static void test_beside(scene *of, uint64_t *common, unsigned layout)
         act(&who, end_outer);
     }
     close_actor(&who, NULL);
-    GPU(of->pe, cudaStreamDestroy(beside));
+    gpu_check(cudaStreamDestroy(beside), "cudaStreamDestroy");
 }
 #endif
 
