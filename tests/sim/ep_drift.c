@@ -157,15 +157,17 @@ static uint64_t masked_ranks(const drift *d)
     return bits;
 }
 
-/* A rank that others have masked while it lives may write what it was late with over what they have since. */
+/* A rank that others have masked while it lives may write what it was late with over what they have since. So may who
+ * has waited for one that is dead, and is masked for that. */
 static int may_be_spoilt(const drift *d)
 {
-    int is_masked = 0;
+    const uint64_t dead = d->late.dies ? (uint64_t)1 << d->late.rank : 0;
+    uint64_t masked = 0;
     d->run->board[64 + d->pe] |= masked_ranks(d);
     for (int rank = 0; rank < d->pes; rank++) {
-        is_masked |= d->run->board[64 + rank] != 0;
+        masked |= d->run->board[64 + rank];
     }
-    return is_masked && !d->late.dies;
+    return (masked & ~dead) != 0;
 }
 
 /* The token of a rank that is the index-th to come here; -1: there are fewer. */
@@ -465,9 +467,9 @@ static void be_back(drift *d)
 static void draw_lateness(drift *d, uint64_t *common)
 {
     static const unsigned percents[] = {60, 130, 180, 600};
-    d->late.rank = common_below(common, d->pes);
+    d->late.rank = common_below(common, 3) == 0 ? d->pes - 1 : common_below(common, d->pes);
     d->late.point = 4 + common_below(common, 16);
-    d->late.dies = common_below(common, 3) == 0;
+    d->late.dies = common_below(common, 2) == 0;
     d->late.by_itself = !d->late.dies && common_below(common, 2);
     d->late.in_halves = d->late.by_itself && common_below(common, 2);
     const unsigned percent =
