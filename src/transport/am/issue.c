@@ -161,17 +161,19 @@ static weft_status get_parts(wefti_am_wait *now, uint64_t offset, unsigned char 
     return status;
 }
 
+static weft_status await_get(wefti_am_wait *now, uint64_t offset, void *dest, size_t bytes)
+{
+    int is_rma;
+    WEFT_TRY(wefti_am_rma_is_used(now, offset, bytes, &is_rma));
+    return is_rma ? wefti_am_rma_get(now, offset, dest, bytes) : get_parts(now, offset, dest, bytes);
+}
+
 weft_status wefti_am_get(wefti_transport *transport, int pe, uint64_t offset, void *dest, size_t bytes)
 {
     wefti_am *am = transport->state;
     wefti_am_wait now = wefti_am_wait_start(am, pe);
-    int is_rma;
     wefti_am_enter(am);
-    weft_status status = wefti_am_rma_is_used(&now, offset, bytes, &is_rma);
-    if (status == WEFT_OK) {
-        status = is_rma ? wefti_am_rma_get(&now, offset, dest, bytes) : get_parts(&now, offset, dest, bytes);
-    }
-    return wefti_am_leave(am, status);
+    return wefti_am_leave(am, await_get(&now, offset, dest, bytes));
 }
 
 /* ---- gets for which no call waits ---- */
@@ -191,19 +193,21 @@ static weft_status begin_parts(wefti_am_wait *now, uint64_t offset, unsigned cha
     return WEFT_OK;
 }
 
+static weft_status begin_get(wefti_am_wait *now, uint64_t offset, void *dest, size_t bytes, uint64_t get)
+{
+    int is_rma;
+    WEFT_TRY(wefti_am_rma_is_used(now, offset, bytes, &is_rma));
+    return is_rma ? wefti_am_rma_begin_get(now, offset, dest, bytes, get) : begin_parts(now, offset, dest, bytes, get);
+}
+
 weft_status wefti_am_get_nbi(wefti_transport *transport, int pe, uint64_t offset, void *dest, size_t bytes)
 {
     wefti_am *am = transport->state;
     wefti_am_wait now = wefti_am_wait_start(am, pe);
-    int is_rma;
     wefti_am_enter(am);
     const uint64_t get = ++am->gets_made;
     wefti_am_note_getter(am);
-    weft_status status = wefti_am_rma_is_used(&now, offset, bytes, &is_rma);
-    if (status == WEFT_OK) {
-        status = is_rma ? wefti_am_rma_begin_get(&now, offset, dest, bytes, get)
-                        : begin_parts(&now, offset, dest, bytes, get);
-    }
+    const weft_status status = begin_get(&now, offset, dest, bytes, get);
     if (status != WEFT_OK) {
         wefti_am_give_up_gets(am, get, get, WEFT_OK); /* what had begun; this call tells of it */
     }
