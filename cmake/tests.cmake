@@ -355,7 +355,7 @@ endfunction()
 # Random cases by the thousand; fewer where each is slow.
 function(weft_add_property_tests)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/property/*.c)
-    set(cases 4000)
+    set(cases 2000)
     if(WEFT_SANITIZE)
         set(cases 200)
     endif()
