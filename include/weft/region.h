@@ -14,7 +14,8 @@ extern "C" {
 
 typedef struct weft_region weft_region;
 
-/* Register `bytes` bytes at `address`, which stay mapped until weft_unregister. Local; any thread; regions may overlap.
+/* Register `bytes` bytes at `address`, which stay mapped until weft_unregister. Local; any thread. Regions may overlap,
+ * and be equal: each is a region of its own, whose end leaves the others as they are.
  * WEFT_ERR_ARGUMENT (a NULL, no bytes, bytes beyond the end of the address space, or memory of the symmetric heap,
  * which is registered already), WEFT_ERR_MEMORY. */
 WEFT_API weft_status weft_register(weft_world *world, void *address, size_t bytes,

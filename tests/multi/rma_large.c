@@ -1,7 +1,7 @@
 /* PES: 2 5 */
 /* Goal: large puts and gets, which a network may do by its own means, arrive whole and in their order among small ones:
  * a get sees what its PE put before, a large put behind a fence comes after what was put before it, a signal after its
- * data; and a get that has failed writes nothing any more into the caller's memory.
+ * data; registered ranges may overlap; and a get that has failed writes nothing any more into the caller's memory.
  * Method: in a ring each PE puts to its right neighbour. Bytes name sender and round; a consumer looks at two words of
  * which the one must not be behind the other. Over a network PE 0 reads from a PE that is stopped. */
 #include <signal.h>
@@ -202,6 +202,40 @@ static void late(const ring *r)
 }
 
 /* What WEFT_RMA_ORDER asks for is what is used, where the provider has it, as that for TCP does. */
+/* ---- from and to registered memory ---- */
+
+#define REGIONS 3
+
+/* Regions that share bytes, two of them all: each is a region of its own, whose end leaves the others as they are, and
+ * what goes from or to shared bytes goes as from any others. */
+static void through_regions(const ring *r)
+{
+    weft_region *regions[REGIONS] = {NULL};
+    unsigned char *const shared = r->own + LARGE_BYTES;
+    for (int i = 0; i < REGIONS; i++) {
+        CHECK_OK(weft_register(r->world, i == 0 ? r->own : shared, 2 * LARGE_BYTES, &regions[i]));
+    }
+    for (int left = REGIONS; left >= 0; left--) {
+        for (int i = 0; i < left; i++) {
+            CHECK(weft_region_address(regions[i]) == (i == 0 ? r->own : shared) &&
+                  weft_region_bytes(regions[i]) == 2 * LARGE_BYTES);
+        }
+        pattern_fill(shared, LARGE_BYTES, r->me, (size_t)left);
+        CHECK_OK(weft_barrier(r->world));
+        CHECK_OK(weft_putmem(r->world, r->block, shared, LARGE_BYTES, r->right));
+        CHECK_OK(weft_barrier(r->world));
+        pattern_check(r->block, LARGE_BYTES, r->left, (size_t)left, "what was put from shared bytes");
+        memset(r->own, POISON, BLOCK_BYTES);
+        CHECK_OK(weft_getmem_nbi(r->world, shared, r->block, LARGE_BYTES, r->right));
+        CHECK_OK(weft_quiet(r->world));
+        pattern_check(shared, LARGE_BYTES, r->me, (size_t)left, "what was got into shared bytes");
+        poison_check(r->own, LARGE_BYTES, "before shared bytes");
+        poison_check(shared + LARGE_BYTES, LARGE_BYTES, "behind shared bytes");
+        CHECK_OK(weft_unregister(left > 0 ? regions[left - 1] : NULL));
+    }
+    CHECK_OK(weft_barrier(r->world)); /* before what comes next changes the blocks that others get */
+}
+
 static void check_order(weft_world *world)
 {
     char map[1024];
@@ -229,6 +263,7 @@ static void body(weft_world *world)
     CHECK_OK(weft_barrier(world));
     in_order(&r);
     with_signals(&r);
+    through_regions(&r);
     if (getenv("WEFT_NODE_ID") != NULL) {
         check_order(world);
         late(&r);
