@@ -30,6 +30,10 @@ void wefti_waiter_judge(wefti_waiter *waiter, wefti_completion completion);
 int wefti_world_is_lost(const weft_world *world, int pe);
 int wefti_world_has_left(const weft_world *world, int pe);
 
+/* Before those that are lost are named: PEs that are lost together, as all of a host, are known one after another.
+ * Waits until no other has been for a twentieth of a second. */
+void wefti_world_await_all_lost(const weft_world *world);
+
 /* What this thread's last wait, which cannot end well, returns: WEFT_ERR_TIMEOUT at the deadline, and WEFT_ERR_PEER
  * before it, since a PE that was needed is gone. And the words: "within 60.0 s (WEFT_DEADLINE sets the limit)". */
 #define WEFTI_LIMIT_BYTES 80

@@ -328,6 +328,9 @@ static weft_status name_culprits(const weft_team *team, const char *call, const 
     const weft_status late = wefti_world_late(world);
     (void)wefti_world_limit_text(world, limit); /* of the wait that has failed: what follows waits, too */
     unsigned char *marks = wefti_alloc_zeroed(world->view.pes, 1);
+    if (late == WEFT_ERR_PEER) {
+        wefti_world_await_all_lost(world);
+    }
     if (marks != NULL) {
         find_silent(team);
         int lowest = mark_behind(team, epoch_word, epoch, marks);

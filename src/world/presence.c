@@ -10,6 +10,9 @@
 #include "weft/inline/rma.h"
 #include "world/world.h"
 
+#define LOST_LOOKS 5
+#define LOST_LOOK_NS UINT64_C(50000000)
+
 _Static_assert(WEFTI_GONE_BYTES > WEFTI_PE_LIST_BYTES + 16, "there is room for any list");
 
 void wefti_world_come(weft_world *world)
@@ -108,6 +111,26 @@ int wefti_world_has_lost(const weft_world *world)
         }
     }
     return 0;
+}
+
+static int count_lost(const weft_world *world)
+{
+    int count = 0;
+    for (int pe = 0; pe < (int)world->view.pes; pe++) {
+        count += wefti_world_is_lost(world, pe);
+    }
+    return count;
+}
+
+void wefti_world_await_all_lost(const weft_world *world)
+{
+    int known = 0;
+    int lost = count_lost(world);
+    for (int looks = 0; lost > known && looks < LOST_LOOKS; looks++) {
+        known = lost;
+        wefti_os_sleep_ns(LOST_LOOK_NS);
+        lost = count_lost(world);
+    }
 }
 
 /* Append the PEs for which `is_so`, if there are any. */

@@ -205,6 +205,9 @@ static weft_status expire(const wefti_ep_arrivals *arrivals)
                                           "did not answer the counts again", "did not come half-way in it",
                                           "did not end it"};
     char late[WEFTI_PE_LIST_BYTES];
+    if (wefti_world_late(arrivals->ep->world) == WEFT_ERR_PEER) {
+        wefti_world_await_all_lost(arrivals->ep->world);
+    }
     mark_late(arrivals);
     list_late(arrivals->ep, find_why(arrivals->ep), late);
     wefti_st64(arrivals->ep->host->base + arrivals->ep->host->layout.epoch, arrivals->epoch, WEFTI_RELAXED);
@@ -385,6 +388,7 @@ static weft_status join_next(wefti_ep_arrivals *arrivals, int writer, uint64_t e
     }
     char late[WEFTI_PE_LIST_BYTES];
     *wefti_thread_is_hopeless() = 1;
+    wefti_world_await_all_lost(ep->world);
     mark_late(arrivals);
     list_late(ep, find_why(ep), late);
     return wefti_error(wefti_world_late(ep->world),

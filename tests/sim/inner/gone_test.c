@@ -274,7 +274,7 @@ static void test_who_leaves_without_its_part_is_told_of(void **state)
 /* ---- who leaves and takes no part ---- */
 
 #define WORDS 8
-static int part; /* that PE 2 does not do */
+static int part; /* that PE 2 does not do; or when it ends */
 
 /* The lock whose queue begins at PE 0. */
 static long *lock_of(const weft_world *world, uint64_t *words)
@@ -380,6 +380,40 @@ static void test_who_is_lost_is_named_before_who_leaves(void **state)
 {
     (void)state;
     run(SEEDS_OF_WAITS, 3, 2, 1, leave_before_the_news);
+}
+
+/* ---- who ends soon after another ---- */
+
+#define APART_NS (30 * MS_NS)
+
+/* Nodes of two, of which the second ends, one PE a moment after the other: perhaps between two looks of who waits. */
+static void end_one_by_one(void *argument)
+{
+    begun_ns = 0;
+    weft_world *world = begin(WEFT_FOREVER);
+    (void)argument;
+    turn++;
+    await_turn(4);
+    begun_ns = weft_sim_now_ns();
+    if (weft_sim_pe() >= 2) {
+        weft_sim_sleep_ns((uint64_t)(1 + part) * APART_NS / 2 + (weft_sim_pe() == 3 ? APART_NS : 0));
+        weft_sim_kill(weft_sim_pe());
+    }
+    expect(weft_barrier(world), WEFT_ERR_PEER, "a barrier without a node");
+    if (strstr(weft_last_error(), "PEs 2, 3 ended") == NULL) {
+        weft_sim_fail("not PEs 2 and 3 are named: %s", weft_last_error());
+    }
+    turn++;
+    await_turn(6);
+    MUST(weft_world_destroy(world));
+}
+
+static void test_all_that_end_together_are_named(void **state)
+{
+    (void)state;
+    for (part = 0; part < 10; part++) {
+        run(1, 4, 2, 1, end_one_by_one);
+    }
 }
 
 /* ---- who is about to say that it asked for a lock ---- */
@@ -658,6 +692,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_who_leaves_without_its_part_is_told_of),
         cmocka_unit_test(test_who_takes_no_part_and_leaves_is_told_of),
         cmocka_unit_test(test_who_is_lost_is_named_before_who_leaves),
+        cmocka_unit_test(test_all_that_end_together_are_named),
         cmocka_unit_test(test_who_asks_slowly_for_a_lock_is_waited_for),
         cmocka_unit_test(test_an_abort_ends_what_is_asked_of_who_stands_still),
         cmocka_unit_test(test_who_is_in_another_call_is_told_of),
