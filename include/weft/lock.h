@@ -25,8 +25,8 @@ WEFT_API weft_status weft_test_lock(weft_world *world, long *lock, int *taken) W
 
 /* Give the lock to who has waited longest. Completes this PE's earlier accesses first (a quiet). WEFT_ERR_STATE when
  * this PE does not hold it; WEFT_ERR_TIMEOUT when one that asked for it has stopped half way: then call again.
- * WEFT_ERR_PEER when a PE is gone: accesses to it have not been completed, and the lock has been given away; or the
- * lock cannot be given to who comes next, and is lost. */
+ * WEFT_ERR_PEER when a PE is gone: accesses to it have not been completed, and the lock has been given away; or nobody
+ * can be found who comes next, and the lock stays with this PE. Called again it is WEFT_ERR_STATE after the first. */
 WEFT_API weft_status weft_clear_lock(weft_world *world, long *lock) WEFT_MUST_CHECK;
 
 #ifdef __cplusplus

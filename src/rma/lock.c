@@ -194,10 +194,12 @@ static weft_status refuse_late(const lock_call *call)
     char queue[QUEUE_BYTES];
     char gone[WEFTI_GONE_BYTES];
     char limit[WEFTI_LIMIT_BYTES];
-    return wefti_error(wefti_world_late(call->world),
-                       "%s: world \"%s\" PE %d: the lock at %p %s; it did not become free %s%s", call->name,
-                       call->world->name, call->me, (void *)call->words, describe_queue(call, queue),
-                       wefti_world_limit_text(call->world, limit), wefti_world_gone_text(call->world, gone));
+    const weft_status late = wefti_world_late(call->world);
+    (void)wefti_world_limit_text(call->world, limit); /* of the wait that has failed: describe_queue waits, too */
+    (void)describe_queue(call, queue);
+    return wefti_error(late, "%s: world \"%s\" PE %d: the lock at %p %s; it did not become free %s%s", call->name,
+                       call->world->name, call->me, (void *)call->words, queue, limit,
+                       wefti_world_gone_text(call->world, gone));
 }
 
 /* ---- passing on ---- */
@@ -214,11 +216,13 @@ static int is_asking(const lock_call *call, const uint32_t *nodes)
     return 0;
 }
 
-/* What becomes of a wait for what another PE does next, nobody knows which: it may have been one that is lost. */
-static wefti_completion completion_by_somebody(const lock_call *call)
+/* What becomes of a wait for what another PE does next, nobody knows which: it may have been one that is lost, or,
+ * where the tail cannot be asked, there may be none. */
+static wefti_completion completion_by_somebody(const lock_call *call, int has_tail)
 {
-    uint32_t *nodes =
-        call->world->deadline_ns == WEFT_FOREVER && wefti_world_has_lost(call->world) ? read_nodes(call) : NULL;
+    const int may_be_nobody =
+        !has_tail || (call->world->deadline_ns == WEFT_FOREVER && wefti_world_has_lost(call->world));
+    uint32_t *nodes = may_be_nobody ? read_nodes(call) : NULL;
     const int is_doubtful = nodes != NULL && !is_asking(call, nodes);
     wefti_free(nodes);
     return is_doubtful ? WEFTI_COMPLETION_DOUBTFUL : WEFTI_COMPLETION_POSSIBLE;
@@ -232,7 +236,7 @@ static wefti_waiter waiter_for_somebody(const lock_call *call)
     return waiter;
 }
 
-static weft_status pause_for_somebody(const lock_call *call, wefti_waiter *waiter, const void *address)
+static weft_status pause_for_somebody(const lock_call *call, wefti_waiter *waiter, const void *address, int has_tail)
 {
     weft_status status = wefti_waiter_pause(waiter, address);
     if (WEFTI_UNLIKELY(waiter->warned == 1)) {
@@ -242,17 +246,31 @@ static weft_status pause_for_somebody(const lock_call *call, wefti_waiter *waite
     }
     if (WEFTI_UNLIKELY(waiter->must_look != 0)) {
         waiter->must_look = 0;
-        wefti_waiter_judge(waiter, completion_by_somebody(call));
+        wefti_waiter_judge(waiter, completion_by_somebody(call, has_tail));
     }
     return status;
 }
 
+/* Nobody has said that it comes next. */
+static weft_status refuse_next(const lock_call *call, int has_tail)
+{
+    char gone[WEFTI_GONE_BYTES];
+    const weft_status late = wefti_world_late(call->world);
+    (void)wefti_world_gone_text(call->world, gone);
+    return has_tail ? wefti_error(late, "%s: world \"%s\": a PE asked for the lock at %p and stopped half way%s",
+                                  call->name, call->world->name, (void *)call->words, gone)
+                    : wefti_error(late,
+                                  "%s: world \"%s\": PE %d, which has the end of the queue of the lock at %p, is gone, "
+                                  "and no PE has said that it comes next%s",
+                                  call->name, call->world->name, call->home, (void *)call->words, gone);
+}
+
 /* The successor of the node of `pe`, plus 1, once it has said so; 0 when there is none and the lock has become free.
- * Where the PE is gone on which the tail counts, who has asked before is still waited for. */
+ * Where the PE that has the tail is gone, who has asked before is still waited for. */
 static weft_status find_next(const lock_call *call, int pe, uint32_t *next)
 {
     wefti_waiter waiter = waiter_for_somebody(call);
-    char gone[WEFTI_GONE_BYTES];
+    int has_tail = 1;
     uint32_t node = 0;
     uint32_t tail;
     WEFT_TRY(change(call, WEFTI_AMO_FETCH, &call->words->node, 0, 0, pe, &node));
@@ -263,17 +281,13 @@ static weft_status find_next(const lock_call *call, int pe, uint32_t *next)
             *next = 0;
             return WEFT_OK;
         }
-        WEFT_TRY(status == WEFT_ERR_PEER ? WEFT_OK : status);
+        has_tail = status != WEFT_ERR_PEER;
+        WEFT_TRY(has_tail ? status : WEFT_OK);
     }
     while ((node & NEXT) == 0) { /* it has asked, and tells its predecessor next */
-        weft_status status = pause_for_somebody(call, &waiter, NULL);
+        weft_status status = pause_for_somebody(call, &waiter, NULL, has_tail);
         if (status != WEFT_OK) {
-            return status == WEFT_ERR_TIMEOUT
-                       ? wefti_error(wefti_world_late(call->world),
-                                     "%s: world \"%s\": a PE asked for the lock at %p and stopped half way%s",
-                                     call->name, call->world->name, (void *)call->words,
-                                     wefti_world_gone_text(call->world, gone))
-                       : status;
+            return status == WEFT_ERR_TIMEOUT ? refuse_next(call, has_tail) : status;
         }
         WEFT_TRY(change(call, WEFTI_AMO_FETCH, &call->words->node, 0, 0, pe, &node));
     }
@@ -321,22 +335,21 @@ static weft_status leave_queue(const lock_call *call)
  * where the queue that can be read begins. If that one has told its predecessor and that does not show, a PE that is
  * gone stands before it: one of another host, whose node cannot be read, or one that it did not reach any more. If that
  * has not passed the lock on, which may be on its way, it never will. */
-static wefti_completion completion_in(const lock_call *call, const uint32_t *nodes, int *first)
+static wefti_completion completion_in(const lock_call *call, const uint32_t *nodes, const wefti_completion *without,
+                                      int *first)
 {
     const int pes = (int)call->world->view.pes;
     wefti_completion worst = WEFTI_COMPLETION_POSSIBLE;
     int pe = predecessor_of(nodes, pes, call->me);
     *first = call->me;
     for (int steps = 0; pe >= 0 && pe != call->me && steps < pes; steps++) { /* PEs move while they are read */
-        const wefti_completion seen = wefti_world_completion_without(call->world, pe);
-        worst = seen > worst ? seen : worst;
+        worst = without[pe] > worst ? without[pe] : worst;
         *first = pe;
         pe = is_holder(nodes[pe]) ? -1 : predecessor_of(nodes, pes, pe);
     }
     const int holder = holder_of(nodes, pes);
     if (holder >= 0) {
-        const wefti_completion seen = wefti_world_completion_without(call->world, holder);
-        worst = seen > worst ? seen : worst;
+        worst = without[holder] > worst ? without[holder] : worst;
     }
     const int is_cut = !is_holder(nodes[*first]) && (nodes[*first] & TOLD) != 0;
     return worst == WEFTI_COMPLETION_POSSIBLE && is_cut && call->world->deadline_ns == WEFT_FOREVER
@@ -344,22 +357,23 @@ static wefti_completion completion_in(const lock_call *call, const uint32_t *nod
                : worst;
 }
 
-/* Who is in the queue is read only when some PE is gone. Where the queue begins with another PE than at the last look
- * it moves. With a deadline that is the end where it is not known. */
+/* Who is in the queue is read only when some PE is gone, and after that: who is gone has changed all that it will.
+ * Where the queue begins with another PE than at the last look it moves. */
 static wefti_completion completion_of(const lock_call *call, int *first)
 {
     const int pes = (int)call->world->view.pes;
     const int before = *first;
     int has_gone = 0;
-    for (int pe = 0; pe < pes && !has_gone; pe++) {
-        has_gone = wefti_world_completion_without(call->world, pe) != WEFTI_COMPLETION_POSSIBLE;
+    wefti_completion *without = wefti_alloc((size_t)pes * sizeof *without);
+    for (int pe = 0; without != NULL && pe < pes; pe++) {
+        without[pe] = wefti_world_completion_without(call->world, pe);
+        has_gone |= without[pe] != WEFTI_COMPLETION_POSSIBLE;
     }
     uint32_t *nodes = has_gone ? read_nodes(call) : NULL;
-    if (nodes == NULL) {
-        return WEFTI_COMPLETION_POSSIBLE; /* without memory it looks again */
-    }
-    const wefti_completion seen = completion_in(call, nodes, first);
+    const wefti_completion seen =
+        nodes == NULL ? WEFTI_COMPLETION_POSSIBLE : completion_in(call, nodes, without, first); /* or looks again */
     wefti_free(nodes);
+    wefti_free(without);
     return seen == WEFTI_COMPLETION_DOUBTFUL && *first != before ? WEFTI_COMPLETION_POSSIBLE : seen;
 }
 
@@ -410,7 +424,7 @@ static weft_status return_to_queue(const lock_call *call, int *queued)
                 return WEFT_OK;
             }
         } else {
-            weft_status status = pause_for_somebody(call, &waiter, &call->words->node);
+            weft_status status = pause_for_somebody(call, &waiter, &call->words->node, 1);
             if (status != WEFT_OK) {
                 return status == WEFT_ERR_TIMEOUT ? refuse_late(call) : status;
             }

@@ -482,6 +482,49 @@ static void test_who_asks_slowly_for_a_lock_is_waited_for(void **state)
     run(SEEDS_OF_WAITS, 4, 1, 1, ask_in_turn);
 }
 
+/* ---- a lock whose queue ends at a PE that is gone ---- */
+
+static int home_ends; /* or it leaves */
+static uint64_t deadline_of_home;
+
+/* Nodes of one. PE 1 has the lock, and nobody has asked for it, which PE 0 alone could tell. */
+static void clear_without_home(void *argument)
+{
+    begun_ns = 0;
+    weft_world *world = begin(deadline_of_home);
+    uint64_t *words;
+    (void)argument;
+    MUST(weft_calloc(world, WORDS, sizeof *words, (void **)&words));
+    long *lock = lock_of(world, words);
+    if (weft_sim_pe() == 1) {
+        MUST(weft_set_lock(world, lock));
+    }
+    MUST(weft_barrier(world));
+    begun_ns = weft_sim_now_ns();
+    if (weft_sim_pe() == 0 && home_ends) {
+        weft_sim_kill(0);
+    }
+    if (weft_sim_pe() == 1) {
+        weft_sim_sleep_ns(500 * MS_NS);
+        expect(weft_clear_lock(world, lock), WEFT_ERR_PEER, "to clear a lock whose queue ends at who is gone");
+        if (strstr(weft_last_error(), "PE 0") == NULL) {
+            weft_sim_fail("not PE 0 is named: %s", weft_last_error());
+        }
+    }
+    MUST(weft_world_destroy(world));
+}
+
+static void test_a_lock_whose_queue_ends_at_who_is_gone_is_not_waited_for(void **state)
+{
+    static const uint64_t deadlines[] = {WEFT_FOREVER, PATIENCE_NS / 2};
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        home_ends = i % 2;
+        deadline_of_home = deadlines[i / 2];
+        run(SEEDS_OF_WAITS, 3, 1, 1, clear_without_home);
+    }
+}
+
 /* ---- who asks something of who stands still ---- */
 
 #define STANDS_NS (900 * MS_NS)
@@ -694,6 +737,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_who_is_lost_is_named_before_who_leaves),
         cmocka_unit_test(test_all_that_end_together_are_named),
         cmocka_unit_test(test_who_asks_slowly_for_a_lock_is_waited_for),
+        cmocka_unit_test(test_a_lock_whose_queue_ends_at_who_is_gone_is_not_waited_for),
         cmocka_unit_test(test_an_abort_ends_what_is_asked_of_who_stands_still),
         cmocka_unit_test(test_who_is_in_another_call_is_told_of),
         cmocka_unit_test(test_who_cannot_be_asked_has_gone_on),
