@@ -270,19 +270,25 @@ static int is_inside(const wefti_ep_arrivals *arrivals, int rank)
     return has_begun ? ended < arrivals->epoch : has_not_ended_before(arrivals, rank, ended);
 }
 
-/* The deadline is over: those that are not inside are masked, the others too when they have had theirs. Without a
- * deadline those that are gone. */
+/* The deadline is over: those that are not inside are masked, the others too when they have had theirs. Before it those
+ * that are gone; where none is awaited, who is keeps its deadline. */
 static void mask_late(wefti_ep_arrivals *arrivals)
 {
     int has_deadline = wefti_world_late(arrivals->ep->world) == WEFT_ERR_TIMEOUT;
     int may_extend = arrivals->extended++ < EXTENSIONS_MAX;
+    int has_masked = 0;
     for (int i = arrivals->count - 1; i >= 0; i--) {
         int rank = arrivals->pending[i];
         int stays = has_deadline ? may_extend && is_inside(arrivals, rank)
                                  : completion_without_awaited(arrivals, rank) == WEFTI_COMPLETION_POSSIBLE;
         if (!stays) {
             mask_awaited(arrivals, i);
+            has_masked = 1;
         }
+    }
+    if (!has_deadline && !has_masked) {
+        arrivals->waiter.is_hopeless = 0;
+        return;
     }
     arrivals->waiter = wefti_waiter_start(arrivals->ep->world, arrivals->waiter.what);
     arrivals->waiter.caller_knows = 1;
