@@ -10,8 +10,8 @@
 #include "team/team.h"
 #include "weft/protocol/coll_layout.h"
 
-#define NEWS_NS UINT64_C(1000000000) /* within which it is known who is lost, by whom others have left */
-#define NEWS_LOOK_NS UINT64_C(10000000)
+#define LOST_KNOWN_NS UINT64_C(1000000000) /* after a member has left, who is lost is known within that */
+#define LOST_LOOK_NS UINT64_C(10000000)
 
 weft_status wefti_team_check(weft_team *team, const char *call)
 {
@@ -286,8 +286,8 @@ static void describe_behind(const weft_world *world, unsigned char *marks, char 
 }
 
 /* All have come. A member that gave up may have ended since: it is named only if the others wait for it. */
-static void describe_stuck(const weft_team *team, const uint64_t *epoch_word, uint64_t epoch, unsigned char *marks,
-                           char *text, size_t bytes)
+static void describe_stuck(const weft_team *team, weft_status late, const uint64_t *epoch_word, uint64_t epoch,
+                           unsigned char *marks, char *text, size_t bytes)
 {
     char list[WEFTI_PE_LIST_BYTES];
     const char *fault = NULL;
@@ -300,7 +300,7 @@ static void describe_stuck(const weft_team *team, const uint64_t *epoch_word, ui
     }
     int ended = culprit >= 0 ? mark_ended(team->world, marks) : -1;
     const int is_stuck = ended >= 0;
-    if (!is_stuck && (culprit < 0 || wefti_world_late(team->world) == WEFT_ERR_PEER)) {
+    if (!is_stuck && (culprit < 0 || late == WEFT_ERR_PEER)) {
         ended = mark_only(team, wefti_world_is_lost, marks);
     }
     if (ended >= 0) {
@@ -341,7 +341,7 @@ static weft_status name_culprits(const weft_team *team, const char *call, const 
         if (lowest >= 0 && (late != WEFT_ERR_PEER || keep_gone(team, marks))) {
             describe_behind(world, marks, text, sizeof text);
         } else {
-            describe_stuck(team, epoch_word, epoch, marks, text, sizeof text);
+            describe_stuck(team, late, epoch_word, epoch, marks, text, sizeof text);
         }
         wefti_free(marks);
     }
@@ -389,18 +389,20 @@ static int count_those(const weft_team *team, int (*is_so)(const weft_world *wor
 }
 
 /* A member that has been asked for something is gone, which is this thread's error. One that has left may have met
- * another that is lost, of which this PE is told soon: then that one is named. */
-static weft_status blame_lost(const weft_team *team, const char *call, const uint64_t *epoch_word, uint64_t epoch)
+ * another that is lost, of which this PE is told soon: then that one is named. At most a deadline. */
+static weft_status blame_lost(weft_team *team, const char *call, const uint64_t *epoch_word, uint64_t epoch)
 {
     if (!team->world->knows_fates || count_those(team, wefti_world_has_left) == 0) {
         return WEFT_ERR_PEER;
     }
-    for (uint64_t waited = 0; waited < NEWS_NS; waited += NEWS_LOOK_NS) {
+    const uint64_t most = team->world->deadline_ns < LOST_KNOWN_NS ? team->world->deadline_ns : LOST_KNOWN_NS;
+    for (uint64_t waited = 0; waited < most; waited += LOST_LOOK_NS) {
         if (count_those(team, wefti_world_is_lost) > 0) {
             *wefti_thread_is_hopeless() = 1;
             return name_culprits(team, call, epoch_word, epoch);
         }
-        wefti_os_sleep_ns(NEWS_LOOK_NS);
+        wefti_os_sleep_ns(LOST_LOOK_NS);
+        WEFT_TRY(wefti_world_check(team->world, call));
     }
     return WEFT_ERR_PEER;
 }
