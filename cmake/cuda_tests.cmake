@@ -266,7 +266,7 @@ if(TARGET weftrun AND NOT WEFT_SANITIZE)
 endif()
 # Ranks of several link domains. Those that are absent in a part of it wait for what the others do there.
 weft_add_on_host_program(ep_domains)
-if(NOT WEFT_SANITIZE) # with which proxy has two such domains, too
+if(NOT WEFT_SANITIZE) # in builds with a sanitizer `proxy`, below, has this shape
     weft_add_on_host_test(ep_domains.threads.1x2 "WEFT_FAKE_SMS=4;WEFT_DEADLINE=100;WEFT_EP_DIRECT=256;WEFT_CUDA_DOMAIN=1"
         ${PROJECT_BINARY_DIR}/tests/ep_domains_on_host -t 2)
 endif()

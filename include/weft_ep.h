@@ -366,8 +366,9 @@ typedef struct weft_ep_overflow_report {
 #define WEFT_EP_OVERFLOW_REPORT_INIT WEFTI_SIZED(weft_ep_overflow_report)
 
 /* The last overflow of the group's calls, none of which returns it on GPUs: it is known there when the stream comes to
- * the call that makes the routing, or to a dispatch whose buffer is too small. With pairs_max 2 the last of one of two
- * calls that take turns. Waits for nothing; any thread. WEFT_ERR_UNSUPPORTED: on the host, and of several domains. */
+ * the call that makes the routing, or to a dispatch whose buffer is too small. With pairs_max 2 it is the last of one
+ * of the two calls that take turns, not always the later one. Waits for nothing; any thread. WEFT_ERR_UNSUPPORTED: on
+ * the host, and of several domains. */
 WEFT_API weft_status weft_ep_overflow_query(const weft_ep *ep, weft_ep_overflow_report *report) WEFT_MUST_CHECK;
 
 /* The masked ranks as bits: ceil(R / 64) words, bit r % 64 of word r / 64 set while rank r is masked. They live as long

@@ -201,7 +201,6 @@ static void late(const ring *r)
     CHECK_OK(weft_barrier(r->world));
 }
 
-/* What WEFT_RMA_ORDER asks for is what is used, where the provider has it, as that for TCP does. */
 /* ---- from and to registered memory ---- */
 
 #define REGIONS 3
@@ -236,6 +235,7 @@ static void through_regions(const ring *r)
     CHECK_OK(weft_barrier(r->world)); /* before what comes next changes the blocks that others get */
 }
 
+/* What WEFT_RMA_ORDER asks for is what is used, where the provider has it, as that for TCP does. */
 static void check_order(weft_world *world)
 {
     char map[1024];

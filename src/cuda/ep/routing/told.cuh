@@ -1,6 +1,7 @@
 /* cuda/ep/routing/told.cuh: the counts of a new routing, to arrays of the caller's, while the call still runs
- * (weft_ep_route_counts_to). One warp of a call does it, once it has posted what others wait for. Such code runs once a
- * call, so that each 128 bytes of it cost as much as a look at a word: it is short before it is parallel. */
+ * (weft_ep_route_counts_to). One warp of a call does it: by expert before it sends records, by source once all choices
+ * are posted. This runs once a call, so its instructions are in no cache, and each 128 bytes of them are waited for: it
+ * is kept short rather than parallel. */
 #ifndef WEFTI_CUDA_EP_ROUTING_TOLD_CUH
 #define WEFTI_CUDA_EP_ROUTING_TOLD_CUH
 
