@@ -129,9 +129,9 @@ static void forget(local_state *state)
     wefti_free(state);
 }
 
-/* Where nobody else has come: a program that a process of the job has started, and not weftrun, which makes each of its
- * processes the leader of a group. It has inherited that process's place, in which the others do not meet it, unless
- * they start the same. */
+/* Where not all have come: weftrun makes each of its processes the leader of a group, and this is none, so that a
+ * process of the job has started it. It has that one's place, in which the others do not meet it, unless they start the
+ * same. */
 static weft_status explain(weft_status status)
 {
     char text[WEFTI_ERROR_BYTES];
@@ -142,8 +142,8 @@ static weft_status explain(weft_status status)
     return wefti_error(
         status,
         "%s; this process was not started by weftrun itself but by process %d of its job, or below that, "
-        "and has inherited WEFT_LOCAL_JOB, WEFT_LOCAL_PE and WEFT_LOCAL_PES: for a world of its own say "
-        "WEFT_BOOTSTRAP=self, or start it by a weftrun of its own",
+        "and has inherited WEFT_LOCAL_JOB, WEFT_LOCAL_PE and WEFT_LOCAL_PES: if it is not meant to take that one's "
+        "place, say WEFT_BOOTSTRAP=self for a world of its own, or start it by a weftrun of its own",
         text, (int)getpgrp());
 }
 
