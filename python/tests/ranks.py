@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-SECONDS = int(os.environ.get("WEFT_TEST_SECONDS", "120"))  # a test's ranks
+SECONDS = int(os.environ.get("WEFT_TEST_SECONDS", "300"))  # a test's ranks
 RANKS = int(os.environ.get("WEFT_TEST_RANKS", "0"))  # of a test that asks for several; 0: as many as it asks for
 
 
