@@ -108,7 +108,7 @@ static int is_left(rig *r, step *s, ncclEpHandle_t handle, void *rows)
 {
     int is = 0;
     for (size_t i = 0; i < MOST * (size_t)HIDDEN; i++) {
-        memcpy(&r->x[0][i], &(uint32_t){NUMBER}, sizeof(uint32_t));
+        memcpy(&r->x[i / HIDDEN][i % HIDDEN], &(uint32_t){NUMBER}, sizeof(uint32_t));
     }
     memset(rows, 0, sizeof r->received);
     dispatch(r, s, handle);
