@@ -811,11 +811,11 @@ WEFT_API weft_status weft_ep_combine_bwd(weft_ep_route *route, const weft_ep_row
 /* Turn into padding the rows of arrays behind those received, after a dispatch, or a backward of combine, into arrays
  * of more rows than come: for programs that do not know N, as captured graphs, and use all rows of their arrays. Rows N
  * .. D - 1 of `out` get zeroes as data and scales, weight 0, expert -1, source rank and token -1, each where out has
- * the array; N is 0 after an overflow. D is the arrays' rows_capacity, or, with `mark`, what *mark says if that is
- * less: how many rows may hold something else, at most INT32_MAX. *mark is where the group's arrays may lie, on GPUs
- * one that the GPU reaches; it becomes N. So arrays that the program keeps from call to call, each with a mark, which
- * begins as 0 if they hold padding and else as their rows, have written what changes. Who writes into such rows sets
- * the mark anew.
+ * the array (data and scales NULL: the rows are left); N is 0 after an overflow. D is the arrays' rows_capacity, or,
+ * with `mark`, what *mark says if that is less: how many rows may hold something else, at most INT32_MAX. *mark is
+ * where the group's arrays may lie, on GPUs one that the GPU reaches; it becomes N. So arrays that the program keeps
+ * from call to call, each with a mark, which begins as 0 if they hold padding and else as their rows, have written what
+ * changes. Who writes into such rows sets the mark anew.
  *
  * Local, on the route's routing; on GPUs enqueued after the call, on the same stream, or captured with it. Padding of
  * experts' groups is the plan's (WEFT_EP_ZERO_PADDING). WEFT_ERR_STATE: no routing, or between the halves of a call of

@@ -110,7 +110,26 @@ static void refused(ep_rig *rig, arrays *a)
     CHECK_STATUS(weft_ep_route_pad(rig->route, &none, (uint64_t *)(void *)((char *)&a->mark + 4), NULL),
                  WEFT_ERR_ARGUMENT);
     none.rows.data = NULL;
+    none.rows.scales = (void *)a->weights;
     CHECK_STATUS(weft_ep_route_pad(rig->route, &none, NULL, NULL), WEFT_ERR_ARGUMENT);
+}
+
+/* Without rows the arrays alone become padding. */
+static void no_rows(ep_rig *rig, arrays *a, int places)
+{
+    spoil(rig, a, 0, places);
+    const int came = dispatch(rig, 2, NULL);
+    spoil(rig, a, came, places);
+    weft_ep_received none = rig->received;
+    none.rows.data = NULL;
+    CHECK_OK(weft_ep_route_pad(rig->route, &none, NULL, NULL));
+    weft_ep_host_counts counts;
+    CHECK_OK(weft_ep_route_query(rig->route, NULL, &counts)); /* waits for it */
+    CHECK(padding_from(rig, a, came, places) == 0);
+    CHECK(a->source_rank[came] == -1 && a->source_token[EP_RIG_ROWS - 1] == -1);
+    CHECK_OK(weft_ep_route_pad(rig->route, &rig->received, NULL, NULL));
+    CHECK_OK(weft_ep_route_query(rig->route, NULL, &counts));
+    CHECK(padding_from(rig, a, came, places) == EP_RIG_ROWS - came);
 }
 
 static void run(weft_world *world, int on_device, weft_ep_layout layout)
@@ -142,6 +161,7 @@ static void run(weft_world *world, int on_device, weft_ep_layout layout)
     } else {
         const int places = layout == WEFT_EP_RANK_MAJOR ? EP_RIG_TOPK : 1;
         shrinks(rig, a, places);
+        no_rows(rig, a, places);
         refused(rig, a);
         if (rig->ep->between == NULL) { /* an overflow ends a group of several domains */
             overflows(rig, a, places);

@@ -12,7 +12,9 @@ static void pad_row(const weft_ep_route *route, const weft_ep_received *out, siz
     const size_t words = wefti_ep_scale_words(rows);
     const int is_packed = rows->scale_row_stride == 0;
     const size_t places = wefti_ep_plan_is_by_source(&route->plan) ? (size_t)route->plan.topk : 1;
-    memset((unsigned char *)rows->data + row * (rows->stride_bytes == 0 ? bytes : rows->stride_bytes), 0, bytes);
+    if (bytes > 0) {
+        memset((unsigned char *)rows->data + row * (rows->stride_bytes == 0 ? bytes : rows->stride_bytes), 0, bytes);
+    }
     for (size_t word = 0; word < words; word++) {
         const size_t at =
             is_packed ? row * words + word : row * rows->scale_row_stride + word * rows->scale_word_stride;
