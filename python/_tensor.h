@@ -202,6 +202,108 @@ static int tensor_id_type(const tensor_view *view)
     return view->bits == 32 ? WEFT_EP_INT32 : view->bits == 64 ? WEFT_EP_INT64 : -1;
 }
 
+/* are_there(number of the memory as DLPack has it, tensors or None...): whether all of them are known to lie there. */
+static PyObject *py_are_there(PyObject *self, PyObject *const *given, Py_ssize_t count)
+{
+    (void)self;
+    tensor_view view;
+    const long device = count > 0 ? PyLong_AsLong(given[0]) : -1;
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    for (Py_ssize_t i = 1; i < count; i++) {
+        if (given[i] != Py_None && (!tensor_read(given[i], &view) || view.device != device)) {
+            return Py_NewRef(Py_False);
+        }
+    }
+    return Py_NewRef(Py_True);
+}
+
+enum { ARRAY_FLOAT32 = 1, ARRAY_INT32 = 2, ARRAY_INT64 = 4 };
+
+/* The address of a packed array of so many elements, or more, of one of the kinds ARRAY_; 0 where it is none, or not
+ * known. */
+static uint64_t tensor_array(PyObject *tensor, unsigned kinds, int64_t wanted, tensor_view *view)
+{
+    int64_t elements = 1;
+    if (!tensor_read(tensor, view) || view->data == NULL || !tensor_is_packed(view)) {
+        return 0;
+    }
+    const int id_type = tensor_id_type(view);
+    const unsigned kind = tensor_dtype(view) == WEFT_EP_F32 ? ARRAY_FLOAT32
+                          : id_type == WEFT_EP_INT32        ? ARRAY_INT32
+                          : id_type == WEFT_EP_INT64        ? ARRAY_INT64
+                                                            : 0;
+    for (int i = 0; i < view->dimensions; i++) {
+        elements *= view->shape[i];
+    }
+    return (kinds & kind) != 0 && elements >= wanted ? (uint64_t)(uintptr_t)(view->data + view->offset) : 0;
+}
+
+/* array(tensor, kinds, elements): tensor_array's address. */
+static PyObject *py_array(PyObject *self, PyObject *const *given, Py_ssize_t count)
+{
+    (void)self;
+    tensor_view view;
+    const unsigned kinds = count == 3 ? (unsigned)PyLong_AsUnsignedLong(given[1]) : 0;
+    const long long wanted = count == 3 ? PyLong_AsLongLong(given[2]) : 0;
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    return PyLong_FromUnsignedLongLong(count == 3 ? tensor_array(given[0], kinds, wanted, &view) : 0);
+}
+
+/* arrays(rows, places of a row, group stride, weights, experts, source_rank, source_token, each None or a tensor): what
+ * the extension's calls take behind the rows received; None where one is none, or not known. */
+static PyObject *py_arrays(PyObject *self, PyObject *const *given, Py_ssize_t count)
+{
+    (void)self;
+    static const unsigned kinds[] = {ARRAY_FLOAT32, ARRAY_INT32 | ARRAY_INT64, ARRAY_INT32, ARRAY_INT32};
+    uint64_t addresses[4] = {0, 0, 0, 0};
+    tensor_view view;
+    const long long rows = count == 7 ? PyLong_AsLongLong(given[0]) : 0;
+    const long long places = count == 7 ? PyLong_AsLongLong(given[1]) : 0;
+    int id_type = WEFT_EP_INT32;
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    for (int i = 0; i < (count == 7 ? 4 : 0); i++) {
+        if (given[3 + i] == Py_None) {
+            continue;
+        }
+        addresses[i] = tensor_array(given[3 + i], kinds[i], i < 2 ? rows * places : rows, &view);
+        if (addresses[i] == 0) {
+            return Py_NewRef(Py_None);
+        }
+        id_type = i == 1 ? tensor_id_type(&view) : id_type;
+    }
+    return count != 7 ? Py_NewRef(Py_None)
+                      : Py_BuildValue("LKKKKOi", rows, addresses[0], addresses[1], addresses[2], addresses[3], given[2],
+                                      id_type);
+}
+
+/* rows(tensor, scales or None, their type, row stride, word stride): (n, what _weft's calls take of rows [n][H]); None
+ * where the tensor is none of packed rows, or not known. */
+static PyObject *py_rows(PyObject *self, PyObject *const *given, Py_ssize_t count)
+{
+    (void)self;
+    tensor_view view;
+    uint64_t scales = 0;
+    const int is_known = count == 5 && tensor_read(given[0], &view) && view.dimensions == 2 && view.data != NULL;
+    const int dtype = is_known ? tensor_dtype(&view) : 0;
+    if (dtype == 0 || (view.strides != NULL && view.shape[0] > 0 && view.shape[1] > 1 && view.strides[1] != 1)) {
+        return Py_NewRef(Py_None);
+    }
+    if (given[1] != Py_None && !tensor_address(given[1], &scales)) {
+        return NULL;
+    }
+    const int64_t pitch = view.shape[0] <= 1 ? 0 : view.strides != NULL ? view.strides[0] : view.shape[1];
+    return Py_BuildValue("L(KiLLKOOO)", (long long)view.shape[0],
+                         (unsigned long long)(uintptr_t)(view.data + view.offset), dtype, (long long)view.shape[1],
+                         (long long)(pitch * (view.bits / 8)), (unsigned long long)scales, given[2], given[3],
+                         given[4]);
+}
+
 /* Whether it is a packed tensor [rows][columns] there. */
 static int tensor_is_matrix(const tensor_view *view, int device, int64_t rows, int64_t columns)
 {

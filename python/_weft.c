@@ -409,6 +409,17 @@ static PyObject *addresses_of(weft_ep_counts counts)
 }
 CALL_GIVING(route_counts, 1, weft_ep_counts, addresses_of, weft_ep_route_counts(POINTER(a[0]), &value))
 
+/* counts_to(route, memory): int64 [2] generations and [2][L] rows of each local expert, in the host's memory. */
+static weft_status counts_to(const uint64_t *a)
+{
+    weft_ep_count_arrays arrays = WEFT_EP_COUNT_ARRAYS_INIT;
+    arrays.generation = POINTER(a[1]);
+    arrays.type = WEFT_EP_INT64;
+    arrays.rows_of_expert = arrays.generation + 2;
+    return weft_ep_route_counts_to(POINTER(a[0]), &arrays);
+}
+CALL(route_counts_to, 2, counts_to(a))
+
 static weft_ep_received received_of(const uint64_t *a)
 {
     weft_ep_received received = WEFT_EP_RECEIVED_INIT;
@@ -619,12 +630,17 @@ static PyMethodDef methods[] = {
     METHOD(route_sms),
     METHOD(route_update),
     METHOD(route_choose),
+    METHOD(route_counts_to),
     METHOD(route_query),
     METHOD(route_counts),
     METHOD(route_pad),
     METHOD(dispatch),
     METHOD(dispatch_recv),
     METHOD(count_choices),
+    METHOD(are_there),
+    METHOD(array),
+    METHOD(arrays),
+    METHOD(rows),
     METHOD(slots_given),
     METHOD(slots_dispatch),
     METHOD(slots_results),

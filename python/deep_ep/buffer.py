@@ -13,9 +13,10 @@ import torch
 
 import weft
 from deep_ep.events import EventHandle, EventOverlap, has_event
-from deep_ep.slots import Plan, ints_at
+from deep_ep.slots import Plan
 from deep_ep.streams import Call, Streams
 from weft import _weft, ep
+from weft._memory import Memory
 
 _log = logging.getLogger("deep_ep")
 _told = set()
@@ -27,7 +28,6 @@ def _tell_once(what):
         _log.info("deep_ep on weft: %s", what)
 
 
-_BY_EXPERT = 1  # of Route.counts()
 RANKS_A_NODE = 8  # where there are more: what DeepEP takes for ranks that share links
 _empty_like = torch.empty_like
 _new_overlap = EventOverlap.__new__  # of no event, for a third of the time
@@ -147,6 +147,7 @@ class Buffer:
         on_device = _is_on_device(self.group)
         self._world = weft.World("deep_ep", self.group, on_device=on_device)
         self._device = torch.device("cuda", torch.cuda.current_device()) if on_device else torch.device("cpu")
+        self._new = Memory(self._device)
         self._streams = Streams(self._device) if on_device else None
         self._comm_stream = self._streams.comm if on_device else None
         self.rank, self.group_size = self._world.pe, self._world.pes
@@ -159,7 +160,6 @@ class Buffer:
         self._numbers = {}  # 0, 1 and so on, as many as there are experts
         self._idle = []  # routes without a handle, each with the stream of its calls
         self._captured = []  # those of graphs
-        self._views = {}  # tensors that show a route's counts
         self._blocks = {}  # symmetric memory of gathers, by words
         self._masked = set()
         if num_qps_per_rank != 24:
@@ -187,7 +187,6 @@ class Buffer:
             for routes in (self._idle, self._captured):
                 routes.clear()
             self._idle, self._captured = [], []  # handles that there still are have those before
-            self._views.clear()
             self._blocks.clear()
             world.close()
 
@@ -291,18 +290,22 @@ class Buffer:
                 self._retire(small)
         return held[1]
 
-    def _lease(self, group, stream, topk, layout=ep.Layout.RANK_MAJOR, **more):
-        """A route of the group, made or idle, for calls on `stream`. One of a graph is the graph's for good."""
+    def _lease(self, group, stream, topk, layout=ep.Layout.RANK_MAJOR, is_told=False, **more):
+        """A route of the group, made or idle, for calls on `stream`. One of a graph is the graph's for good. is_told: it knows
+        rows_of_experts()."""
         stream = getattr(stream, "cuda_stream", stream)
         if stream is not None and self._streams.is_captured():
             return _Lease(group.route(topk, layout, **more), None, self._captured, None)
-        key = (group, topk, layout, *more.values())
+        key = (group, topk, layout, is_told, *more.values())
         for i, (shape, route, last) in enumerate(self._idle):
             if shape == key and (last == stream or self._streams.is_idle(last)):
                 del self._idle[i]
                 route.use_sms(0)
                 return _Lease(route, key, self._idle, stream)
-        return _Lease(group.route(topk, layout, **more), key, self._idle, stream)
+        route = group.route(topk, layout, **more)
+        if is_told:
+            route.tell_experts(torch.zeros(2 + 2 * group.local_experts, dtype=torch.int64, device="cpu", pin_memory=group.on_device))
+        return _Lease(route, key, self._idle, stream)
 
     @staticmethod
     def _sms_of(config):
@@ -376,7 +379,7 @@ class Buffer:
                 assert topk_idx is None and topk_weights is None, "with a handle topk_idx and topk_weights are its"
                 handle.route.use_sms(self._sms_of(config))
                 assert data.shape[0] == handle.in_rank.shape[0], f"x has {data.shape[0]} tokens, and the handle {handle.in_rank.shape[0]}"
-            results = self._move(call, handle, data, scales, topk_idx, topk_weights, is_new, stream, num_worst_tokens == 0)
+            results = self._move(call, handle, data, scales, topk_idx, topk_weights, is_new, stream, num_worst_tokens)
             if is_new:  # while the rows move
                 handle.told.append(self._tell_all(*sent))
         event = call.end(async_finish, (*given, data, topk_idx, topk_weights, handle.in_rank), (handle.source, *results))
@@ -396,7 +399,8 @@ class Buffer:
             f"x has {tokens} tokens, is_token_in_rank is {tuple(in_rank.shape)}, topk_idx {'None' if by_rank else tuple(topk_idx.shape)}")
         group = self._group_of("ht", experts, *self._tell_all(tokens, k, width).max(0).tolist())
         sms = self._sms_of(config)
-        lease = self._lease(group, stream, 0 if by_rank else k, flags=ep.DESTINATIONS if by_rank else 0, sms=sms)
+        lease = self._lease(group, stream, 0 if by_rank else k, is_told=not worst and not by_rank,
+                            flags=ep.DESTINATIONS if by_rank else 0, sms=sms)
         route, counts, is_awaited = lease.route, None, not worst or stream is None
         if is_awaited:
             route.update(topk_idx, topk_weights, destinations=in_rank if by_rank else None, stream=stream)
@@ -413,47 +417,36 @@ class Buffer:
         rows = worst or counts.rows
         if counts is not None and rows < counts.rows:
             raise ValueError(f"num_worst_tokens is {worst}, and {counts.rows} tokens arrive")
-        per = [] if worst else self._aligned_counts(route, by_rank, experts, topk_idx, alignment, per_expert)
+        per = [] if worst else self._aligned_counts(route, by_rank, experts, alignment, per_expert)
         with call.memory():
             source = torch.empty(rows, dtype=torch.int32, device=self._device)
         return _Handle(lease, source, in_rank, self.rank, self._nodes), sent, per
 
-    def _aligned_counts(self, route, by_rank, experts, topk_idx, alignment, per_expert):
+    def _aligned_counts(self, route, by_rank, experts, alignment, per_expert):
         """The tokens of each local expert, over all ranks."""
         local = experts // self.group_size
         if by_rank:  # the caller's numbers are all that is known
             told = self._tell_all(*per_expert.tolist())
             here = told.sum(0)[self.rank * local:(self.rank + 1) * local].tolist()
-            return [-(-one // alignment) * alignment for one in here]
-        return self.aligned_rows_of_experts(route, local, alignment)
-
-    def aligned_rows_of_experts(self, route, local, alignment):
-        """What each of the local experts gets on a route that has been waited for, each rounded up."""
-        if self._device.type == "cpu":
-            here = route.host_counts()[0]
         else:
-            here = self._counts_of(route, _BY_EXPERT, (local,)).tolist()
-        return [-(-one // alignment) * alignment for one in here]
+            here = route.rows_of_experts()
+        return aligned(here, alignment)
 
-    @staticmethod
-    def _move(call, handle, data, scales, topk_idx, topk_weights, is_new, stream, is_exact):
-        n, k, device = handle.source.numel(), None if topk_idx is None else topk_idx.shape[1], data.device
+    def _move(self, call, handle, data, scales, topk_idx, topk_weights, is_new, stream, worst):
+        n, k, new = handle.source.numel(), None if topk_idx is None else topk_idx.shape[1], self._new
         recv_scales = local = weights = None
         with call.memory():
-            recv = torch.empty(n, data.shape[1], dtype=data.dtype, device=device)
+            recv = new.matrix(data.dtype, n, data.shape[1])
             if scales is not None:
-                recv_scales = torch.empty(n, scales.shape[1], dtype=scales.dtype, device=device)
+                recv_scales = new.matrix(scales.dtype, n, scales.shape[1])
             if k is not None:
-                local = torch.empty(n, k, dtype=topk_idx.dtype, device=device)
+                local = new.matrix(topk_idx.dtype, n, k)
             if topk_weights is not None:
-                weights = torch.empty(n, k, dtype=torch.float32, device=device)
-        if not is_exact:  # also beyond the rows that come
-            if local is not None:
-                local.fill_(-1)
-            if weights is not None:
-                weights.zero_()
+                weights = new.matrix(torch.float32, n, k)
         handle.route.dispatch(_rows(data, scales), _rows(recv, recv_scales), weights=weights, experts=local,
                               source_token=handle.source if is_new else None, stream=stream)
+        if worst and (local is not None or weights is not None):  # also beyond the rows that come
+            handle.route.pad(n, weights=weights, experts=local, stream=stream)
         return recv, recv_scales, local, weights
 
     def combine(self, x, handle, topk_weights=None, bias=None, config=None, previous_event=None, async_finish=False,
@@ -465,9 +458,9 @@ class Buffer:
         given = x, topk_weights, *biases
         with self._call(previous_event, async_finish, allocate_on_comm_stream) as call:
             with call.memory():
-                out = torch.empty(tokens, x.shape[1], dtype=x.dtype, device=x.device)
+                out = self._new.matrix(x.dtype, tokens, x.shape[1])
                 if topk_weights is not None:
-                    summed = torch.empty(tokens, topk_weights.shape[1], dtype=torch.float32, device=x.device)
+                    summed = self._new.matrix(torch.float32, tokens, topk_weights.shape[1])
             x, biases = x.contiguous(), [one.contiguous() for one in biases]
             topk_weights = None if topk_weights is None else topk_weights.contiguous()
             handle.route.use_sms(self._sms_of(config))
@@ -587,14 +580,6 @@ class Buffer:
         self._streams.keep(tensors, self._streams.comm)
         return EventOverlap(EventHandle(self._streams.event()), tensors)
 
-    def _counts_of(self, route, which, shape):
-        """A tensor of the route's counts `which`, as they are: on a GPU its memory, seen without waiting for it."""
-        at = route.counts()[which]
-        view = self._views.get((at, shape))
-        if view is None:
-            view = self._views[at, shape] = ints_at(at, shape, self._device)
-        return view
-
     def low_latency_combine(self, x, topk_idx, topk_weights, handle, use_logfmt=False, zero_copy=False, async_finish=False,
                             return_recv_hook=False, out=None, combine_wait_recv_cost_stats=None):
         """x [L][R * Tmax][H] bf16 back to its tokens, each choice's row times its weight. topk_idx may have choices turned to -1
@@ -661,6 +646,11 @@ def _is_on_device(group):
     import torch.distributed as dist
 
     return torch.cuda.is_initialized() or (not hasattr(group, "Get_rank") and "nccl" in dist.get_backend(group))
+
+
+def aligned(counts, alignment):
+    """Each of them, rounded up."""
+    return counts if alignment == 1 else [-(-one // alignment) * alignment for one in counts]
 
 
 def _rows(data, scales=None):

@@ -4,7 +4,7 @@ import dataclasses
 
 import torch
 
-from deep_ep.buffer import Buffer, _rows, _tell_once
+from deep_ep.buffer import Buffer, _rows, _tell_once, aligned
 from deep_ep.events import EventHandle, after
 from deep_ep.streams import Call
 from weft import ep
@@ -89,17 +89,12 @@ class _Seen:
     """Of the tokens that a rank has a row of, by (source rank, token): [N] where they come from, and [N][K] their choices, local
     ids or -1; places beyond the tokens have -1."""
 
-    def __init__(self, rank, ranks, count, k, is_exact, device):
+    def __init__(self, new, rank, ranks, count, k):
+        """new: a Memory"""
         self.rank, self.ranks = rank, ranks
-        ints = torch.empty(count * (k + 2), dtype=torch.int32, device=device)
-        self.source_rank, self.source_token, experts = ints.split((count, count, count * k))
-        self.experts, self._all = experts.view(count, k), None if is_exact else ints
+        self.source_rank, self.source_token = new.vector(torch.int32, count), new.vector(torch.int32, count)
+        self.experts = new.matrix(torch.int32, count, k)
         self.places = self.metadata = self.version = None  # of the expanded rows [N][K], and recv_src_metadata as it was made
-
-    def clear(self):
-        """Nothing is known of any token; where their number is known all of it will be written."""
-        if self._all is not None:
-            self._all.fill_(-1)
 
     def tensors(self):
         return self.source_rank, self.source_token, self.experts
@@ -298,6 +293,8 @@ class ElasticBuffer:
             after(previous_event_before_epilogue)
             told = handle.seen.arrays() if is_new and not do_expand else {}
             handle.route.dispatch(_rows(data, scales), _rows(recv, recv_scales), weights=got_weights, stream=stream, **told)
+            if not handle.is_synced and (told or got_weights is not None):  # also beyond the rows that come
+                handle.route.pad(recv.shape[0], weights=got_weights, stream=stream, **told)
             if here is not None:
                 here.copy_(handle.seen.experts)
             if cumulative_local_expert_recv_stats is not None:
@@ -305,67 +302,69 @@ class ElasticBuffer:
             if is_new and buffer._streams is not None and buffer._streams.is_captured():
                 handle.recv_src_metadata  # and the others: a replay makes them again
         results = recv, recv_scales, got_weights, here, *(handle.tensors() if is_new else ())
-        event = call.end(async_with_compute_stream, (*given, data, weights), results)
+        event = call.end(async_with_compute_stream, (*given, data, weights), results, is_of_memory="psum_num_recv_tokens_per_expert" not in
+                         handle.__dict__)
         if is_new:
             handle.event = event.event
         return recv if scales is None else (recv, recv_scales), here, got_weights, handle, event
 
-    @staticmethod
-    def _results(call, data, scales, given_weights, handle, is_by_column):
+    def _results(self, call, data, scales, given_weights, handle, is_by_column):
         """(rows, scales, weights, ids) of a dispatch, the last for programs to write: vLLM makes them global in their place."""
         recv_scales = weights = here = None
-        count = handle.num_expanded_tokens if handle.do_expand else handle.num_recv_tokens
+        new, count = self._buffer._new, handle.num_expanded_tokens if handle.do_expand else handle.num_recv_tokens
         with call.memory():
             if not handle.do_expand:
-                here = torch.empty(handle.seen.experts.shape, dtype=handle.topk_idx.dtype, device=data.device)
-            recv = torch.empty(count, data.shape[1], dtype=data.dtype, device=data.device)
+                here = new.matrix(handle.topk_idx.dtype, *handle.seen.experts.shape)
+            recv = new.matrix(data.dtype, count, data.shape[1])
             if scales is not None and is_by_column:
-                recv_scales = torch.empty(scales.shape[1], _aligned(max(count, 1), 4), dtype=scales.dtype, device=data.device).t()[:count]
+                recv_scales = new.matrix(scales.dtype, scales.shape[1], _aligned(max(count, 1), 4)).t()[:count]
             elif scales is not None:
-                recv_scales = torch.empty(count, scales.shape[1], dtype=scales.dtype, device=data.device)
-            if given_weights is not None:
-                shape = (count,) if handle.do_expand else (count, handle.topk_idx.shape[1])
-                weights = torch.empty(shape, dtype=torch.float32, device=data.device)
-        if weights is not None and not handle.is_synced:
-            weights.zero_()  # also beyond the rows that come
+                recv_scales = new.matrix(scales.dtype, count, scales.shape[1])
+            if given_weights is not None and handle.do_expand:
+                weights = new.vector(torch.float32, count)
+            elif given_weights is not None:
+                weights = new.matrix(torch.float32, count, handle.topk_idx.shape[1])
         return recv, recv_scales, weights, here
 
     def _route(self, call, data, topk_idx, weights, experts, most, alignment, sms, is_copied, is_synced, do_expand):
         """A new handle. By source the dispatch of the rows tells who comes; with do_expand one of four words a token does, by source,
         and the rows have a routing by expert. All of it is on the communication stream, which is current."""
-        buffer, device, local = self._buffer, data.device, experts // self.num_ranks
+        buffer, local = self._buffer, experts // self.num_ranks
         stream, (tokens, k) = buffer._comm_stream, topk_idx.shape
         width = max(data.shape[1] * max(data.element_size(), 2), 16)
         group = buffer._group_of("elastic", experts, max(tokens, most), k, width)
-        plan = {"order": ep.ORDER_CHOICE, "sms": (sms or self.get_theoretical_num_sms(experts, k)) if device.type == "cuda" else 0}
+        plan = {"order": ep.ORDER_CHOICE, "sms": (sms or self.get_theoretical_num_sms(experts, k)) if buffer._device.type == "cuda" else 0}
         chosen = topk_idx.contiguous()
-        leases = [buffer._lease(group, stream, k, **plan)]
+        leases = [buffer._lease(group, stream, k, is_told=is_synced, **plan)]
         if do_expand:
             leases.append(buffer._lease(group, stream, k, ep.Layout.EXPERT_MAJOR, alignment=alignment, **plan))
         count, expanded = self.num_ranks * most, 0
         if is_synced:
             for lease in leases:
                 lease.route.update(chosen, weights, stream=stream)
-        kept = topk_idx.clone() if is_copied else topk_idx
         if is_synced:
             count, *more = (lease.route.query(stream).rows for lease in leases)
             expanded = more[0] if do_expand else 0
         elif do_expand:
             expanded = _aligned(self.num_ranks * most * min(k, local) + local * (alignment - 1), alignment)
         with call.memory():
-            seen = _Seen(self.rank_idx, self.num_ranks, count, k, is_synced, device)
-        seen.clear()
+            seen = _Seen(buffer._new, self.rank_idx, self.num_ranks, count, k)
+            kept = buffer._new.matrix(topk_idx.dtype, tokens, k) if is_copied else topk_idx
+        if is_copied:
+            kept.copy_(topk_idx)
         if do_expand:
-            words = torch.empty(tokens + count, 4, dtype=torch.float32, device=device).split((tokens, count))
+            words = torch.empty(tokens + count, 4, dtype=torch.float32, device=data.device).split((tokens, count))
             if not is_synced:
                 leases[0].route.choose(chosen, weights)
             leases[0].route.dispatch(ep.Rows(words[0]), ep.Rows(words[1]), stream=stream, **seen.arrays())
+            if not is_synced:
+                leases[0].route.pad(count, stream=stream, **seen.arrays())
         if not is_synced:  # the dispatch of the rows agrees on its way
             leases[-1].route.choose(chosen, weights)
         by_choice = None
         if do_expand and not self.allow_multiple_reduction:
             by_choice = self._route_choices(kept, experts, max(tokens, most), alignment, width, plan["sms"])
-        per = buffer.aligned_rows_of_experts(leases[0].route, local, alignment) if is_synced else []
+        per = aligned(leases[0].route.rows_of_experts(), alignment) if is_synced else []
         return EPHandle(do_expand=do_expand, num_experts=experts, expert_alignment=alignment, num_max_tokens_per_rank=most,
                         num_sms=plan["sms"], topk_idx=kept, num_recv_tokens=count, num_expanded_tokens=expanded,
                         num_recv_tokens_per_expert_list=per, **dict.fromkeys(EPHandle._LATER), lease=leases[-1], seen=seen,
@@ -389,10 +388,11 @@ class ElasticBuffer:
         with Call(self._buffer._streams, previous_event, allocate_on_comm_stream) as call:
             x, biases = x.contiguous(), [one.contiguous() for one in biases]
             summed = None
+            new = self._buffer._new
             with call.memory():
-                out = torch.empty(tokens, x.shape[1], dtype=x.dtype, device=x.device)
+                out = new.matrix(x.dtype, tokens, x.shape[1])
                 if topk_weights is not None:
-                    summed = torch.empty(tokens, k, dtype=torch.float32, device=x.device)
+                    summed = new.matrix(torch.float32, tokens, k)
             topk_weights = None if topk_weights is None else topk_weights.contiguous()
             if handle.names_rows(x.shape[0]):
                 given = *given, handle.recv_src_metadata, handle.seen.places
@@ -403,7 +403,7 @@ class ElasticBuffer:
                 self._combine_choices(x, handle, topk_weights, out, summed, biases, stream)
             else:
                 handle.route.combine(_rows(x), _rows(out), bias=biases, values=topk_weights, values_out=summed, stream=stream)
-        return out, summed, call.end(async_with_compute_stream, (*given, x, topk_weights, *biases), (out, summed))
+        return out, summed, call.end(async_with_compute_stream, (*given, x, topk_weights, *biases), (out, summed), is_of_memory=True)
 
     @staticmethod
     def _combine_choices(x, handle, weights, out, summed, biases, stream):

@@ -14,7 +14,6 @@ ep.take_tensors_of(torch)
 _BY_EXPERT_SOURCE = 7  # of Route.counts()
 _POWERS_A_WORD = 4
 _COUNTS_A_BLOCK = 32  # arrays of counts that are made at once
-_ON_CPU, _ON_DEVICE = 1, 2  # DLPack's numbers
 
 
 class DeviceInts:
@@ -140,7 +139,7 @@ class Plan:
         self.sums = {}  # what combines add up is like, by their tokens and type
         self._elements = self.local * self.slots * hidden  # of a combine's rows
         #: what the extension's calls of slots take: slots_plan in python/_slots.h
-        self._layout = [_ON_DEVICE if self.on_device else _ON_CPU, topk, hidden, self.local, self.slots, code, ep._known(out)[1],
+        self._layout = [ep._ON_DEVICE if self.on_device else ep._ON_CPU, topk, hidden, self.local, self.slots, code, ep._known(out)[1],
                         ep._IDS[id_name], *scale]
         self.packed = struct.pack("12q", *self._layout)
         self._others = {}  # by H

@@ -157,13 +157,15 @@ class Call:
             return contextlib.nullcontext()
         return self._streams.on(self._caller, self._streams.comm)
 
-    def end(self, is_async, given, results):
+    def end(self, is_async, given, results, is_of_memory=False):
         """Its event, and the caller's stream waits unless it is asynchronous. The memory of what was given, and of results, which
-        may have been made on the communication stream, is not used again before both streams are through with it."""
+        may have been made on the communication stream, is not used again before both streams are through with it. is_of_memory: all of
+        the results were made in memory()."""
         tensors = *given, *results
         if self._streams is None:
             return EventOverlap(EventHandle(), tensors) if is_async else EventOverlap(None)
-        self._streams.keep(results, self._caller)
+        if self._is_apart or not is_of_memory:
+            self._streams.keep(results, self._caller)
         if not is_async:
             self._streams.wait(self._caller)
             return EventOverlap(None)

@@ -345,6 +345,20 @@ class Watched(TorchDispatchMode):
         return function(*arguments, **(more or {}))
 
 
+class MadeOn:
+    """New tensors, each with the stream that was current."""
+
+    def __init__(self, cuda):
+        self.cuda, self.made = cuda, []
+
+    def vector(self, dtype, *shape):
+        tensor = torch.empty(shape, dtype=dtype)
+        self.made.append((self.cuda.current, tensor))
+        return tensor
+
+    matrix = vector
+
+
 class FakeGroup:
     @staticmethod
     def size():
@@ -371,6 +385,7 @@ def test_elastic(rig, monkeypatch, kind, is_apart, is_async):
     elastic = deep_ep.ElasticBuffer(FakeGroup, num_max_tokens_per_rank=TOKENS, hidden=HIDDEN, num_topk=TOPK,
                                     allow_multiple_reduction=kind.pop("allow_multiple_reduction", True))
     comm, mine, other = elastic.get_comm_stream(), cuda.current, cuda.Stream()
+    new = buffer._new = MadeOn(cuda)
     x, ids, weights = inputs()
     other.run("theirs")
     mine.run("mine")
@@ -386,7 +401,9 @@ def test_elastic(rig, monkeypatch, kind, is_apart, is_async):
         assert all("theirs" in one[1] and ("mine" in one[1]) != is_apart for one in log) and "late" in log[-1][1]
         assert (event.event is not None) == is_async and (log[-1][0] in mine.before) != is_async
         for kept in results:
-            assert any(stream is mine and any(one is kept for one in tensors) for stream, tensors in cuda.kept)
+            stream = next(stream for stream, tensor in new.made if tensor is kept)
+            assert stream is (comm if is_apart else mine)  # whose memory it is: the other must be through with it, too
+            assert not is_apart or any(stream is mine and any(one is kept for one in tensors) for stream, tensors in cuda.kept)
             assert not is_async or any(stream is comm and any(one is kept for one in tensors) for stream, tensors in cuda.kept)
         if is_async:
             assert any(stream is comm and any(one is x for one in tensors) for stream, tensors in cuda.kept)

@@ -50,6 +50,10 @@ ORDER_RANK, ORDER_CHOICE = 0, 1
 _DTYPES = {"float32": 1, "bfloat16": 2, "float16": 3, "float8_e4m3fn": 4}
 _WIDTHS = (0, 4, 2, 2, 1)  # bytes of an element of each
 _IDS = {"int32": 0, "int64": 1}
+# The types that an array may be of, and their numbers in the extension's array().
+_FLOATS, _INTS, _INTS_OR_LONGS, _BYTES = (("float32",), 1), (("int32",), 2), (tuple(_IDS), 6), (("bool", "uint8"), 0)
+_LONGS = ("int64",), 4
+_ON_CPU, _ON_DEVICE = 1, 2  # DLPack's numbers
 _codes: dict = {}  # of dtypes: their names and numbers
 
 Counts = collections.namedtuple("Counts", "rows tokens dropped local_experts first_expert status dropped_rows")
@@ -98,6 +102,8 @@ def _data(tensor):
 
 def _check_place(on_device, *tensors):
     """Memory that a GPU does not reach would end its every program, and the host's one that reads a GPU's."""
+    if _weft.are_there(_ON_DEVICE if on_device else _ON_CPU, *tensors):
+        return
     for tensor in tensors:
         if tensor is None:
             continue
@@ -109,12 +115,15 @@ def _check_place(on_device, *tensors):
                          f"{places[on_device]}: move it there, or make the group with on_device={there}")
 
 
-def _array(tensor, what, dtypes, count):
+def _array(tensor, what, kinds, count):
     """The address of a packed array of at least `count` elements of one of these types; None is none."""
     if tensor is None:
         return 0
-    if _name_of(tensor.dtype) not in dtypes:
-        raise TypeError(f"{what} is of {_name_of(tensor.dtype)} where {' or '.join(dtypes)} is taken")
+    address = _weft.array(tensor, kinds[1], count)
+    if address:
+        return address
+    if _name_of(tensor.dtype) not in kinds[0]:
+        raise TypeError(f"{what} is of {_name_of(tensor.dtype)} where {' or '.join(kinds[0])} is taken")
     packed = tensor.is_contiguous() if hasattr(tensor, "is_contiguous") else tensor.flags["C_CONTIGUOUS"]
     size = tensor.numel() if hasattr(tensor, "numel") else tensor.size
     if not packed or size < count:
@@ -138,6 +147,10 @@ class Rows:
 
     def __init__(self, tensor, scales=None, scale_type=Scale.NONE, row_stride=0, word_stride=0, hidden=None):
         self.tensor, self.scales = tensor, scales
+        told = _weft.rows(tensor, scales, scale_type, row_stride, word_stride)
+        if told is not None:
+            self.count, self.words = told
+            return
         name, dtype = _known(tensor.dtype)
         if dtype is None:
             raise TypeError(f"rows of {name}: give one of {', '.join(_DTYPES)}")
@@ -264,10 +277,10 @@ class Route:
         if width != self.topk:
             raise ValueError(f"{width} choices a token were given on a route of {self.topk}")
         self.tokens, self._received = tokens, None
-        held = _array(weights, "weights", ("float32",), tokens * width)
+        held = _array(weights, "weights", _FLOATS, tokens * width)
         if self.is_by_destination:
-            return tokens, 0, 0, held, _array(destinations, "destinations", ("bool", "uint8"), tokens * width)
-        return tokens, _IDS.get(_name_of(ids.dtype), 0), _array(ids, "ids", tuple(_IDS), tokens * width), held, 0
+            return tokens, 0, 0, held, _array(destinations, "destinations", _BYTES, tokens * width)
+        return tokens, _IDS.get(_name_of(ids.dtype), 0), _array(ids, "ids", _INTS_OR_LONGS, tokens * width), held, 0
 
     def update(self, ids=None, weights=None, destinations=None, stream=None):
         """Agree on a new routing: ids [T][K], -1 for none, and weights [T][K] float32, or destinations [T][R] bool.
@@ -322,6 +335,19 @@ class Route:
         """Addresses of the int32 counts, in the order of weft_ep_counts; of the GPU with on_device."""
         return _weft.route_counts(self._handle)
 
+    def tell_experts(self, memory):
+        """Have rows_of_experts() know each routing from the next on: in `memory`, a tensor of 2 + 2 * local_experts int64 of the CPU,
+        pinned for a group with on_device, that the route keeps. Local; while no call on the route is under way."""
+        count = 2 + 2 * self.group.local_experts
+        _weft.route_counts_to(self._handle, _array(memory, "memory", _LONGS, count))
+        self._told, self._told_memory = (ctypes.c_int64 * count).from_address(_data(memory)), memory
+
+    def rows_of_experts(self):
+        """The rows of each local expert, without padding, of the last routing, which query() has waited for."""
+        told, count = self._told, self.group.local_experts
+        first = 2 if told[0] > told[1] else 2 + count  # routing g, counted from 1, is in slot g % 2
+        return told[first:first + count]
+
     def host_counts(self):
         """Of a host group, lists: rows_of_expert [L], rows_of_source [R], rows_of_expert_source [L][R]."""
         at = self.counts()
@@ -336,12 +362,24 @@ class Route:
         dispatch_recv() does the rest. fp8 `out` of wider rows: they are quantised on the way."""
         _check_place(self.group.on_device, rows.tensor, rows.scales, out.tensor, out.scales, weights, experts, source_rank, source_token)
         self._check_tokens(rows)
-        n, self._received = out.count * self._places, out.count
-        _weft.dispatch(self._handle, part, _stream(stream), *rows.words, *out.words, out.count,
-                       _array(weights, "weights", ("float32",), n), _array(experts, "experts", tuple(_IDS), n),
-                       _array(source_rank, "source_rank", ("int32",), out.count),
-                       _array(source_token, "source_token", ("int32",), out.count), group_stride,
-                       _IDS[_name_of(experts.dtype)] if experts is not None else 0)
+        self._received = out.count
+        _weft.dispatch(self._handle, part, _stream(stream), *rows.words, *out.words,
+                       *self._arrays(out.count, weights, experts, source_rank, source_token, group_stride))
+
+    def _arrays(self, room, weights, experts, source_rank, source_token, group_stride=0):
+        """What the extension's calls take behind the rows received, which are `room`."""
+        known = _weft.arrays(room, self._places, group_stride, weights, experts, source_rank, source_token)
+        if known is not None:
+            return known
+        n = room * self._places
+        return (room, _array(weights, "weights", _FLOATS, n), _array(experts, "experts", _INTS_OR_LONGS, n),
+                _array(source_rank, "source_rank", _INTS, room), _array(source_token, "source_token", _INTS, room), group_stride,
+                0 if experts is None else _IDS[_name_of(experts.dtype)])
+
+    def pad(self, room, *, weights=None, experts=None, source_rank=None, source_token=None, stream=None):
+        """Arrays of a dispatch, as it took them, of `room` rows, more than came: the rest gets weight 0 and -1 (weft_ep_route_pad)."""
+        _check_place(self.group.on_device, weights, experts, source_rank, source_token)
+        _weft.route_pad(self._handle, *_NO_ROWS, *self._arrays(room, weights, experts, source_rank, source_token), 0, _stream(stream))
 
     def dispatch_send(self, rows, out, **more):
         """The first half: waits for no rank. The tensors belong to the call until dispatch_recv() is complete."""
@@ -361,12 +399,12 @@ class Route:
         self._check_received(rows, stream)
         self._check_tokens(out)
         _weft.combine(self._handle, part, _stream(stream), *rows.words, *out.words, WEIGHTED if is_weighted else 0,
-                      _array(weights, "weights", ("float32",), self.tokens * self.topk),
-                      _array(ids, "ids", tuple(_IDS), self.tokens * self.topk),
+                      _array(weights, "weights", _FLOATS, self.tokens * self.topk),
+                      _array(ids, "ids", _INTS_OR_LONGS, self.tokens * self.topk),
                       _IDS.get(_name_of(ids.dtype), 0) if ids is not None else 0,
                       *(self._bias(bias, rows) if bias else (0, 0)),
-                      _array(values, "values", ("float32",), rows.count * self._places),
-                      _array(values_out, "values_out", ("float32",), self.tokens * self.topk))
+                      _array(values, "values", _FLOATS, rows.count * self._places),
+                      _array(values_out, "values_out", _FLOATS, self.tokens * self.topk))
 
     def combine_send(self, rows, out, **more):
         """The first half of combine(): waits for no rank. The tensors belong to the call until combine_recv() is complete."""
@@ -382,8 +420,8 @@ class Route:
         self._check_received(grad_received, stream)
         self._check_tokens(grad_in)
         _weft.dispatch_bwd(self._handle, _stream(stream), *grad_received.words, *grad_in.words,
-                           _array(grad_weights_received, "grad_weights_received", ("float32",), grad_received.count * self._places),
-                           _array(grad_weights, "grad_weights", ("float32",), self.tokens * self.topk))
+                           _array(grad_weights_received, "grad_weights_received", _FLOATS, grad_received.count * self._places),
+                           _array(grad_weights, "grad_weights", _FLOATS, self.tokens * self.topk))
 
     def combine_bwd(self, grad_out, grad_rows, rows=None, grad_weights=None, is_weighted=False, stream=None):
         """Gradients of combined rows [T] become gradients of what was combined [N]; with `rows`, what combine was given,
@@ -394,7 +432,7 @@ class Route:
             if one is not None:
                 self._check_received(one, stream)
         _weft.combine_bwd(self._handle, _stream(stream), *grad_out.words, *(rows.words if rows is not None else _NO_ROWS),
-                          *grad_rows.words, _array(grad_weights, "grad_weights", ("float32",), self.tokens * self.topk),
+                          *grad_rows.words, _array(grad_weights, "grad_weights", _FLOATS, self.tokens * self.topk),
                           WEIGHTED if is_weighted else 0)
 
 

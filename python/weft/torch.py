@@ -27,6 +27,7 @@ import weakref
 import torch
 
 from weft import _weft, ep
+from weft._memory import Memory
 
 __all__ = ["MemPool", "MoE", "Step"]
 
@@ -35,10 +36,6 @@ ep.take_tensors_of(torch)
 
 # The address of a GPU's current stream, as torch's compiled code asks for it: current_stream() makes objects first.
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (lambda gpu: torch.cuda.current_stream(gpu).cuda_stream)
-# New memory as that code takes it, of the CPU or of the current GPU, and which that is: torch.empty takes longer.
-_guards = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
-_empty_strided = {name: getattr(_guards, f"_empty_strided_{name}", None) for name in ("cpu", "cuda")}
-_current_gpu = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
 _from_dlpack = torch._C._from_dlpack if hasattr(torch._C, "_from_dlpack") else torch.from_dlpack
 
 
@@ -55,7 +52,6 @@ def _is_captured(stream):
 
 # ---- routings ----
 
-_ON_CPU, _ON_DEVICE = 1, 2  # DLPack's numbers
 _HEADER = 64  # bytes before a route's memory; the first eight are what the tensor of a routing shows: its number
 _at = {}  # address of the header: the lease that has it now
 _numbered = {}  # the leases by number
@@ -68,14 +64,14 @@ class _Routing:
     the library's own: others get that of the graph's pool in between. So it has arrays of its own, too, into which its calls
     receive: only rows that change then have to be written."""
 
-    __slots__ = ("route", "memory", "gpu", "take", "place", "address", "shown", "stream", "is_padded", "kept", "calls", "rows")
+    __slots__ = ("route", "memory", "gpu", "new", "place", "address", "shown", "stream", "is_padded", "kept", "calls", "rows")
 
     def __init__(self, step, device, stream):
         bytes_wanted = step.group.route_bytes(*step.plan[0], **step.plan[1]) if stream != "captured" else 0
         self.memory = torch.empty(_HEADER + 64 + bytes_wanted, dtype=torch.uint8, device=device)
         self.gpu = device.index if device.type == "cuda" else -1
-        self.take = _empty_strided.get(device.type)
-        self.place = _ON_DEVICE if step.group.on_device else _ON_CPU  # of tensors
+        self.new = Memory(device)
+        self.place = ep._ON_DEVICE if step.group.on_device else ep._ON_CPU  # of tensors
         shift = -self.memory.data_ptr() % 64
         self.address = self.memory.data_ptr() + shift
         self.shown = self.memory[shift:shift + 8].view(torch.int64)
@@ -90,12 +86,6 @@ class _Routing:
     def current_stream(self):
         """Its address."""
         return 0 if self.gpu < 0 else _raw_stream(self.gpu)
-
-    def empty(self, dtype, count, *width):
-        """A tensor [count] or [count][width] where the routing's memory is."""
-        if self.take is None or (self.gpu >= 0 and _current_gpu() != self.gpu):
-            return torch.empty((count, *width), dtype=dtype, device=self.memory.device)
-        return self.take((count, *width), (*width, 1), dtype)
 
     def arrays(self, *wanted):
         """Memory for rows that come, each of them (type, shape), and the address of its mark (0: none)."""
@@ -244,7 +234,8 @@ def _move(routing, x, rows):
     width = _weft.steps_width(routing.place, routing.route.tokens, x)
     if width < 0 or rows < routing.rows:
         return _move_other(routing, x, rows)
-    made = routing.empty(x.dtype, rows, width), routing.empty(torch.float32, rows), routing.empty(torch.int32, rows)
+    new = routing.new
+    made = new.matrix(x.dtype, rows, width), new.vector(torch.float32, rows), new.vector(torch.int32, rows)
     _weft.steps_move(routing.route._handle, routing.current_stream(), x, *made)
     return made
 
@@ -308,7 +299,7 @@ def _combine(rows, routing, tokens):
     if width < 0 or tokens != route.tokens:
         return _combine_other(rows, routing, tokens)
     routing.mark_written()
-    out = routing.empty(rows.dtype, tokens, width)
+    out = routing.new.matrix(rows.dtype, tokens, width)
     _weft.steps_combine(route._handle, routing.current_stream(), rows, out)
     return out
 
