@@ -304,7 +304,7 @@ class Buffer:
                 return _Lease(route, key, self._idle, stream)
         route = group.route(topk, layout, **more)
         if is_told:
-            route.tell_experts(torch.zeros(2 + 2 * group.local_experts, dtype=torch.int64, device="cpu", pin_memory=group.on_device))
+            route.tell_experts(torch.empty(2 + 2 * group.local_experts, dtype=torch.int64, device="cpu", pin_memory=group.on_device))
         return _Lease(route, key, self._idle, stream)
 
     @staticmethod
@@ -325,7 +325,7 @@ class Buffer:
             raise TypeError(f"topk_idx is of {topk_idx.dtype} where torch.int32 or torch.int64 is taken")
         if not (topk_idx.is_cpu or topk_idx.is_cuda):
             raise TypeError(f"topk_idx is on {topk_idx.device} where the CPU or a GPU is taken")
-        with self._call(previous_event, async_finish, allocate_on_comm_stream) as call:
+        with self._call(previous_event, async_finish, allocate_on_comm_stream) as call, call.work():
             results = (self._layout_on_gpu if topk_idx.is_cuda else self._layout)(topk_idx, num_experts, local)
         return *results, call.end(async_finish, (topk_idx,), results)
 
@@ -369,9 +369,9 @@ class Buffer:
         data, scales = x if isinstance(x, tuple) else (x, None)
         is_new, given = handle is None, (data, scales, topk_idx, topk_weights, is_token_in_rank)
         with self._call(previous_event, async_finish, allocate_on_comm_stream) as call:
-            data = data.contiguous()
+            data = call.packed(data)
             if is_new:
-                topk_idx, topk_weights = (None if one is None else one.contiguous() for one in (topk_idx, topk_weights))
+                topk_idx, topk_weights = call.packed(topk_idx), call.packed(topk_weights)
                 handle, sent, per_expert = self._route(call, data, num_tokens_per_rank, num_tokens_per_rdma_rank, is_token_in_rank,
                                                        num_tokens_per_expert, topk_idx, topk_weights, expert_alignment, num_worst_tokens,
                                                        config, stream)
@@ -379,10 +379,10 @@ class Buffer:
                 assert topk_idx is None and topk_weights is None, "with a handle topk_idx and topk_weights are its"
                 handle.route.use_sms(self._sms_of(config))
                 assert data.shape[0] == handle.in_rank.shape[0], f"x has {data.shape[0]} tokens, and the handle {handle.in_rank.shape[0]}"
-            results = self._move(call, handle, data, scales, topk_idx, topk_weights, is_new, stream, num_worst_tokens)
+            results = self._move(handle, data, scales, topk_idx, topk_weights, is_new, stream, num_worst_tokens)
             if is_new:  # while the rows move
                 handle.told.append(self._tell_all(*sent))
-        event = call.end(async_finish, (*given, data, topk_idx, topk_weights, handle.in_rank), (handle.source, *results))
+        event = call.end(async_finish, (*given, data, topk_idx, topk_weights, handle.in_rank), (handle.source, *results), is_of_work=False)
         recv_x, recv_scales, recv_idx, recv_weights = results
         received = recv_x if scales is None else (recv_x, recv_scales)
         if not is_new:
@@ -404,10 +404,11 @@ class Buffer:
         route, counts, is_awaited = lease.route, None, not worst or stream is None
         if is_awaited:
             route.update(topk_idx, topk_weights, destinations=in_rank if by_rank else None, stream=stream)
-        sent = in_rank.sum(0) if per_rank is None else per_rank
-        if self._nodes > 1:
-            sent = torch.cat((sent, self._per_node(in_rank) if per_node is None else per_node))
-        sent = sent.tolist()  # which waits for the routing, too
+        with call.work():
+            sent = in_rank.sum(0) if per_rank is None else per_rank
+            if self._nodes > 1:
+                sent = torch.cat((sent, self._per_node(in_rank) if per_node is None else per_node))
+            sent = sent.tolist()  # which waits for the routing, too
         if is_awaited:
             counts = route.query(stream)
             if counts.status == weft.Status.RANGE:
@@ -417,10 +418,9 @@ class Buffer:
         rows = worst or counts.rows
         if counts is not None and rows < counts.rows:
             raise ValueError(f"num_worst_tokens is {worst}, and {counts.rows} tokens arrive")
-        per = [] if worst else self._aligned_counts(route, by_rank, experts, alignment, per_expert)
-        with call.memory():
-            source = torch.empty(rows, dtype=torch.int32, device=self._device)
-        return _Handle(lease, source, in_rank, self.rank, self._nodes), sent, per
+        with call.work():
+            per = [] if worst else self._aligned_counts(route, by_rank, experts, alignment, per_expert)
+        return _Handle(lease, self._new.vector(torch.int32, rows), in_rank, self.rank, self._nodes), sent, per
 
     def _aligned_counts(self, route, by_rank, experts, alignment, per_expert):
         """The tokens of each local expert, over all ranks."""
@@ -432,17 +432,12 @@ class Buffer:
             here = route.rows_of_experts()
         return aligned(here, alignment)
 
-    def _move(self, call, handle, data, scales, topk_idx, topk_weights, is_new, stream, worst):
+    def _move(self, handle, data, scales, topk_idx, topk_weights, is_new, stream, worst):
         n, k, new = handle.source.numel(), None if topk_idx is None else topk_idx.shape[1], self._new
-        recv_scales = local = weights = None
-        with call.memory():
-            recv = new.matrix(data.dtype, n, data.shape[1])
-            if scales is not None:
-                recv_scales = new.matrix(scales.dtype, n, scales.shape[1])
-            if k is not None:
-                local = new.matrix(topk_idx.dtype, n, k)
-            if topk_weights is not None:
-                weights = new.matrix(torch.float32, n, k)
+        recv = new.matrix(data.dtype, n, data.shape[1])
+        recv_scales = None if scales is None else new.matrix(scales.dtype, n, scales.shape[1])
+        local = None if k is None else new.matrix(topk_idx.dtype, n, k)
+        weights = None if topk_weights is None else new.matrix(torch.float32, n, k)
         handle.route.dispatch(_rows(data, scales), _rows(recv, recv_scales), weights=weights, experts=local,
                               source_token=handle.source if is_new else None, stream=stream)
         if worst and (local is not None or weights is not None):  # also beyond the rows that come
@@ -457,15 +452,13 @@ class Buffer:
         biases = tuple(one for one in (bias if isinstance(bias, tuple) else (bias,)) if one is not None)
         given = x, topk_weights, *biases
         with self._call(previous_event, async_finish, allocate_on_comm_stream) as call:
-            with call.memory():
-                out = self._new.matrix(x.dtype, tokens, x.shape[1])
-                if topk_weights is not None:
-                    summed = self._new.matrix(torch.float32, tokens, topk_weights.shape[1])
-            x, biases = x.contiguous(), [one.contiguous() for one in biases]
-            topk_weights = None if topk_weights is None else topk_weights.contiguous()
+            out = self._new.matrix(x.dtype, tokens, x.shape[1])
+            if topk_weights is not None:
+                summed = self._new.matrix(torch.float32, tokens, topk_weights.shape[1])
+            x, topk_weights, biases = call.packed(x), call.packed(topk_weights), [call.packed(one) for one in biases]
             handle.route.use_sms(self._sms_of(config))
             handle.route.combine(_rows(x), _rows(out), bias=biases, values=topk_weights, values_out=summed, stream=stream)
-        return out, summed, call.end(async_finish, (*given, x, topk_weights, *biases), (out, summed))
+        return out, summed, call.end(async_finish, (*given, x, topk_weights, *biases), (out, summed), is_of_work=False)
 
     internode_dispatch = dispatch
     internode_combine = combine

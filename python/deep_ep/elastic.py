@@ -60,6 +60,10 @@ class EPHandle:
     def route(self):
         return self.lease.route
 
+    def has_fields(self):
+        """Whether those of _LATER are made."""
+        return "psum_num_recv_tokens_per_expert" in self.__dict__
+
     def names_rows(self, count):
         """Whether recv_src_metadata may name other rows of an x [count][H] than those of the dispatch: it is another tensor, or
         torch has written to it, or x has another number of rows (what other kernels write to it is not seen by itself)."""
@@ -270,7 +274,7 @@ class ElasticBuffer:
         chosen = topk_idx if is_new else handle.topk_idx
         assert data.shape[0] == chosen.shape[0], f"x has {data.shape[0]} tokens, and topk_idx {chosen.shape[0]}"
         with Call(self._buffer._streams, previous_event, allocate_on_comm_stream) as call:
-            data, weights = data.contiguous(), None if topk_weights is None else topk_weights.contiguous()
+            data, weights = call.packed(data), call.packed(topk_weights)
             if is_new:
                 most = num_max_tokens_per_rank or self.num_max_tokens_per_rank
                 assert data.shape[0] <= most, f"{data.shape[0]} tokens are more than num_max_tokens_per_rank, {most}"
@@ -285,56 +289,62 @@ class ElasticBuffer:
                 handle.route.use_sms(num_sms)
                 if weights is not None:  # the same routing, with other weights
                     handle.route.update(handle.topk_idx, weights, stream=stream)
-            recv, recv_scales, got_weights, here = self._results(call, data, scales, weights, handle, use_tma_aligned_col_major_sf)
+            recv, recv_scales, got_weights, here = self._results(data, scales, weights, handle, use_tma_aligned_col_major_sf)
             if do_zero_padding:
-                recv.zero_()
-                if recv_scales is not None:
-                    recv_scales.zero_()
-            after(previous_event_before_epilogue)
+                with call.work():
+                    for tensor in (recv,) if recv_scales is None else (recv, recv_scales):
+                        tensor.zero_()
+            call.come_after(previous_event_before_epilogue)
             told = handle.seen.arrays() if is_new and not do_expand else {}
             handle.route.dispatch(_rows(data, scales), _rows(recv, recv_scales), weights=got_weights, stream=stream, **told)
             if not handle.is_synced and (told or got_weights is not None):  # also beyond the rows that come
                 handle.route.pad(recv.shape[0], weights=got_weights, stream=stream, **told)
-            if here is not None:
-                here.copy_(handle.seen.experts)
-            if cumulative_local_expert_recv_stats is not None:
-                cumulative_local_expert_recv_stats.add_(handle.num_unaligned_recv_tokens_per_expert)
-            if is_new and buffer._streams is not None and buffer._streams.is_captured():
-                handle.recv_src_metadata  # and the others: a replay makes them again
+            with call.work():
+                self._copy(handle, topk_idx, here, cumulative_local_expert_recv_stats)
+                if is_new and buffer._streams is not None and buffer._streams.is_captured():
+                    handle.recv_src_metadata  # and the others: a replay makes them again
         results = recv, recv_scales, got_weights, here, *(handle.tensors() if is_new else ())
-        event = call.end(async_with_compute_stream, (*given, data, weights), results, is_of_memory="psum_num_recv_tokens_per_expert" not in
-                         handle.__dict__)
+        event = call.end(async_with_compute_stream, (*given, data, weights), results, is_of_work=handle.has_fields())
         if is_new:
             handle.event = event.event
         return recv if scales is None else (recv, recv_scales), here, got_weights, handle, event
 
-    def _results(self, call, data, scales, given_weights, handle, is_by_column):
+    @staticmethod
+    def _copy(handle, topk_idx, here, stats):
+        """What a dispatch leaves in several places, on the communication stream."""
+        if topk_idx is not None and handle.topk_idx is not topk_idx:
+            handle.topk_idx.copy_(topk_idx)
+        if here is not None:
+            here.copy_(handle.seen.experts)
+        if stats is not None:
+            stats.add_(handle.num_unaligned_recv_tokens_per_expert)
+
+    def _results(self, data, scales, given_weights, handle, is_by_column):
         """(rows, scales, weights, ids) of a dispatch, the last for programs to write: vLLM makes them global in their place."""
         recv_scales = weights = here = None
         new, count = self._buffer._new, handle.num_expanded_tokens if handle.do_expand else handle.num_recv_tokens
-        with call.memory():
-            if not handle.do_expand:
-                here = new.matrix(handle.topk_idx.dtype, *handle.seen.experts.shape)
-            recv = new.matrix(data.dtype, count, data.shape[1])
-            if scales is not None and is_by_column:
-                recv_scales = new.matrix(scales.dtype, scales.shape[1], _aligned(max(count, 1), 4)).t()[:count]
-            elif scales is not None:
-                recv_scales = new.matrix(scales.dtype, count, scales.shape[1])
-            if given_weights is not None and handle.do_expand:
-                weights = new.vector(torch.float32, count)
-            elif given_weights is not None:
-                weights = new.matrix(torch.float32, count, handle.topk_idx.shape[1])
+        if not handle.do_expand:
+            here = new.matrix(handle.topk_idx.dtype, *handle.seen.experts.shape)
+        recv = new.matrix(data.dtype, count, data.shape[1])
+        if scales is not None and is_by_column:
+            recv_scales = new.matrix(scales.dtype, scales.shape[1], _aligned(max(count, 1), 4)).t()[:count]
+        elif scales is not None:
+            recv_scales = new.matrix(scales.dtype, count, scales.shape[1])
+        if given_weights is not None and handle.do_expand:
+            weights = new.vector(torch.float32, count)
+        elif given_weights is not None:
+            weights = new.matrix(torch.float32, count, handle.topk_idx.shape[1])
         return recv, recv_scales, weights, here
 
     def _route(self, call, data, topk_idx, weights, experts, most, alignment, sms, is_copied, is_synced, do_expand):
         """A new handle. By source the dispatch of the rows tells who comes; with do_expand one of four words a token does, by source,
-        and the rows have a routing by expert. All of it is on the communication stream, which is current."""
+        and the rows have a routing by expert. All of it is on the communication stream."""
         buffer, local = self._buffer, experts // self.num_ranks
         stream, (tokens, k) = buffer._comm_stream, topk_idx.shape
         width = max(data.shape[1] * max(data.element_size(), 2), 16)
         group = buffer._group_of("elastic", experts, max(tokens, most), k, width)
         plan = {"order": ep.ORDER_CHOICE, "sms": (sms or self.get_theoretical_num_sms(experts, k)) if buffer._device.type == "cuda" else 0}
-        chosen = topk_idx.contiguous()
+        chosen = call.packed(topk_idx)
         leases = [buffer._lease(group, stream, k, is_told=is_synced, **plan)]
         if do_expand:
             leases.append(buffer._lease(group, stream, k, ep.Layout.EXPERT_MAJOR, alignment=alignment, **plan))
@@ -347,13 +357,11 @@ class ElasticBuffer:
             expanded = more[0] if do_expand else 0
         elif do_expand:
             expanded = _aligned(self.num_ranks * most * min(k, local) + local * (alignment - 1), alignment)
-        with call.memory():
-            seen = _Seen(buffer._new, self.rank_idx, self.num_ranks, count, k)
-            kept = buffer._new.matrix(topk_idx.dtype, tokens, k) if is_copied else topk_idx
-        if is_copied:
-            kept.copy_(topk_idx)
+        seen = _Seen(buffer._new, self.rank_idx, self.num_ranks, count, k)
+        kept = buffer._new.matrix(topk_idx.dtype, tokens, k) if is_copied else topk_idx
         if do_expand:
-            words = torch.empty(tokens + count, 4, dtype=torch.float32, device=data.device).split((tokens, count))
+            with call.work():
+                words = buffer._new.matrix(torch.float32, tokens + count, 4).split((tokens, count))
             if not is_synced:
                 leases[0].route.choose(chosen, weights)
             leases[0].route.dispatch(ep.Rows(words[0]), ep.Rows(words[1]), stream=stream, **seen.arrays())
@@ -363,7 +371,8 @@ class ElasticBuffer:
             leases[-1].route.choose(chosen, weights)
         by_choice = None
         if do_expand and not self.allow_multiple_reduction:
-            by_choice = self._route_choices(kept, experts, max(tokens, most), alignment, width, plan["sms"])
+            with call.work():
+                by_choice = self._route_choices(topk_idx, experts, max(tokens, most), alignment, width, plan["sms"])
         per = aligned(leases[0].route.rows_of_experts(), alignment) if is_synced else []
         return EPHandle(do_expand=do_expand, num_experts=experts, expert_alignment=alignment, num_max_tokens_per_rank=most,
                         num_sms=plan["sms"], topk_idx=kept, num_recv_tokens=count, num_expanded_tokens=expanded,
@@ -386,24 +395,22 @@ class ElasticBuffer:
         biases = tuple(one for one in (bias if isinstance(bias, tuple) else (bias,)) if one is not None)
         given = x, topk_weights, *biases
         with Call(self._buffer._streams, previous_event, allocate_on_comm_stream) as call:
-            x, biases = x.contiguous(), [one.contiguous() for one in biases]
-            summed = None
             new = self._buffer._new
-            with call.memory():
-                out = new.matrix(x.dtype, tokens, x.shape[1])
-                if topk_weights is not None:
-                    summed = new.matrix(torch.float32, tokens, k)
-            topk_weights = None if topk_weights is None else topk_weights.contiguous()
+            x, topk_weights, biases = call.packed(x), call.packed(topk_weights), [call.packed(one) for one in biases]
+            out = new.matrix(x.dtype, tokens, x.shape[1])
+            summed = None if topk_weights is None else new.matrix(torch.float32, tokens, k)
             if handle.names_rows(x.shape[0]):
                 given = *given, handle.recv_src_metadata, handle.seen.places
-                x, topk_weights = handle.by_dispatch(x, topk_weights)
-            after(previous_event_before_epilogue)
+                with call.work():
+                    x, topk_weights = handle.by_dispatch(x, topk_weights)
+            call.come_after(previous_event_before_epilogue)
             (handle if handle.by_choice is None else handle.by_choice).route.use_sms(num_sms)
             if handle.by_choice is not None:
-                self._combine_choices(x, handle, topk_weights, out, summed, biases, stream)
+                with call.work():
+                    self._combine_choices(x, handle, topk_weights, out, summed, biases, stream)
             else:
                 handle.route.combine(_rows(x), _rows(out), bias=biases, values=topk_weights, values_out=summed, stream=stream)
-        return out, summed, call.end(async_with_compute_stream, (*given, x, topk_weights, *biases), (out, summed), is_of_memory=True)
+        return out, summed, call.end(async_with_compute_stream, (*given, x, topk_weights, *biases), (out, summed), is_of_work=False)
 
     @staticmethod
     def _combine_choices(x, handle, weights, out, summed, biases, stream):

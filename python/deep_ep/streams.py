@@ -9,6 +9,7 @@ from deep_ep.utils.envs import check_torch_deterministic, is_deterministic
 
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 _set_stream = getattr(torch._C, "_cuda_setStream", None)
+_nowhere_else = contextlib.nullcontext()
 _is_captured = getattr(torch._C, "_cuda_isCurrentStreamCapturing", torch.cuda.is_current_stream_capturing)
 
 
@@ -122,9 +123,12 @@ class _Switched:
 
 
 class Call:
-    """A context in which the communication stream is current, behind what is on the caller's stream, which waits for
-    `previous_event`. is_apart: the call takes its memory on the communication stream, and where there is an event comes behind it alone.
-    `streams` None, in CPU memory: the event is waited for."""
+    """A context in which the communication stream is behind what is on the caller's stream, which waits for `previous_event`. The
+    caller's stream is current, so that memory is its, and what torch computes is done inside of work(). is_apart: the communication
+    stream is current, and so is its memory, and where there is an event it comes behind it alone. `streams` None, in CPU memory: the
+    event is waited for."""
+
+    _current = None
 
     def __init__(self, streams, previous_event, is_apart):
         self._streams, self._event, self._is_apart = streams, previous_event, is_apart
@@ -136,9 +140,12 @@ class Call:
             return self
         check_torch_deterministic()
         self._caller = streams.here()
-        is_alone = self._is_apart and has_event(self._event)
-        if not is_alone:
+        if not self._is_apart:
             after(self._event)
+            streams.join()
+            return self
+        is_alone = has_event(self._event)
+        if not is_alone:
             streams.join()
         self._current = streams.on(streams.comm, self._caller)
         self._current.__enter__()
@@ -147,24 +154,35 @@ class Call:
         return self
 
     def __exit__(self, *raised):
-        if self._streams is not None:
+        if self._current is not None:
             self._current.__exit__(*raised)
 
-    def memory(self):
-        """A context in which tensors are made of the caller's stream's memory, and with is_apart of the communication stream's. Any
-        memory that is free here was used by what the call comes after."""
+    def work(self):
+        """A context in which the communication stream is current. What is made inside is its memory."""
         if self._streams is None or self._is_apart:
-            return contextlib.nullcontext()
-        return self._streams.on(self._caller, self._streams.comm)
+            return _nowhere_else
+        return self._streams.on(self._streams.comm, self._caller)
 
-    def end(self, is_async, given, results, is_of_memory=False):
-        """Its event, and the caller's stream waits unless it is asynchronous. The memory of what was given, and of results, which
-        may have been made on the communication stream, is not used again before both streams are through with it. is_of_memory: all of
-        the results were made in memory()."""
+    def packed(self, tensor):
+        """It, or None, or a packed copy of the communication stream's."""
+        if tensor is None or tensor.is_contiguous():
+            return tensor
+        with self.work():
+            return tensor.contiguous()
+
+    def come_after(self, event):
+        """The communication stream waits for the event, if there is one."""
+        if has_event(event):
+            with self.work():
+                after(event)
+
+    def end(self, is_async, given, results, is_of_work=True):
+        """Its event, and the caller's stream waits unless it is asynchronous. The memory of what was given, and of results, is not
+        used again before both streams are through with it. is_of_work: some results were made inside of work()."""
         tensors = *given, *results
         if self._streams is None:
             return EventOverlap(EventHandle(), tensors) if is_async else EventOverlap(None)
-        if self._is_apart or not is_of_memory:
+        if self._is_apart or is_of_work:
             self._streams.keep(results, self._caller)
         if not is_async:
             self._streams.wait(self._caller)
