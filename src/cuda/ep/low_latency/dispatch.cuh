@@ -116,14 +116,14 @@ template <class LAYOUT, int GROUP> EP_DEVICE void ep_low_latency_arrive(const ep
     }
     const ep_inflow inflow = ep_inflow_of<LAYOUT>(args, call);
     if (sends && fresh) {
-        ep_note_experts<LAYOUT>(args, call);
-        if (ep_writes_route_header(args)) {
-            ep_note_received<LAYOUT>(args, call, inflow);
-        }
         if (ep_tells(args) && blockIdx.x == gridDim.x - 1 && ep_warp() == args.blocks.sender_warps - 1) {
             ep_tell_counts(&args, call, LAYOUT::ROWS_OF_CHOICES, inflow.count,
                            ep_counts(args.group, call, args.group.rank, 0) + ep_first_own(args.group),
                            (wefti_u32)args.group.first_expert[args.group.ranks]);
+        }
+        ep_note_experts<LAYOUT>(args, call);
+        if (ep_writes_route_header(args)) {
+            ep_note_received<LAYOUT>(args, call, inflow);
         }
         if (LAYOUT::ROWS_OF_CHOICES) {
             ep_find_own_rows(args, call);

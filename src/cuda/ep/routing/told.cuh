@@ -1,7 +1,7 @@
 /* cuda/ep/routing/told.cuh: the counts of a new routing, to arrays of the caller's, while the call still runs
  * (weft_ep_route_counts_to). One warp of a call does it: by expert before it sends records, by source once all choices
  * are posted. This runs once a call, so its instructions are in no cache, and each 128 bytes of them are waited for: it
- * is kept short rather than parallel. */
+ * is kept short rather than parallel, and the warp goes through it once before, while ranks meet, to have them. */
 #ifndef WEFTI_CUDA_EP_ROUTING_TOLD_CUH
 #define WEFTI_CUDA_EP_ROUTING_TOLD_CUH
 
@@ -39,6 +39,17 @@ EP_DEVICE void ep_tell_expert(const wefti_cuda_ep_told &told, wefti_u64 generati
     ep_tell(told, told.offset_of_expert, at, first);
 }
 
+/* Where the caller wants what is told: nowhere in a rehearsal, whose arrays have one slot. */
+EP_DEVICE wefti_cuda_ep_told ep_told_of(const ep_dispatch &args, bool is_rehearsal)
+{
+    wefti_cuda_ep_told told = args.told;
+    if (is_rehearsal) {
+        told.generation = told.counted = 0;
+        told.rows = told.rows_of_expert = told.rows_of_expert_aligned = told.rows_of_source = told.offset_of_expert = 0;
+    }
+    return told;
+}
+
 /* The rest, when all experts are told. `of_source`: tokens from the lane's rank. A warp. */
 EP_DEVICE_SLOW void ep_tell_end(const wefti_cuda_ep_told *told, int ranks, wefti_u64 generation, wefti_u64 rows,
                                 wefti_u32 of_source)
@@ -60,8 +71,8 @@ EP_DEVICE_SLOW void ep_tell_end(const wefti_cuda_ep_told *told, int ranks, wefti
     }
 }
 
-/* Rows of a local expert, of all sources, whose packed words lie `pitch` from source to source. A lane. False: they did
- * not come in time. */
+/* Rows of a local expert, of all sources, whose packed words lie `pitch` from source to source; NULL: 0. A lane. False:
+ * they did not come in time. */
 EP_DEVICE bool ep_told_rows(const ep_group &group, const ep_call *call, const wefti_u64 *words, wefti_u32 pitch,
                             wefti_u32 *rows)
 {
@@ -70,7 +81,7 @@ EP_DEVICE bool ep_told_rows(const ep_group &group, const ep_call *call, const we
 #pragma unroll 1
     for (int base = 0; base < group.ranks; base += EP_AT_ONCE) {
         wefti_u32 counts[EP_AT_ONCE];
-        const wefti_u32 alive = call->alive >> base;
+        const wefti_u32 alive = words != 0 ? call->alive >> base : 0;
         const wefti_u64 *first = words + (wefti_u64)base * pitch;
         well = ep_await_each(
                    group, group.ranks - base, call->tag, base, 1,
@@ -86,12 +97,12 @@ EP_DEVICE bool ep_told_rows(const ep_group &group, const ep_call *call, const we
 }
 
 /* `of_source`: tokens from the lane's rank; `words`: packed, the rows of local expert i from source s at s * pitch + i,
- * of this call's tag. A warp. */
+ * of this call's tag. NULL: a rehearsal, which tells and waits for nothing. A warp. */
 EP_DEVICE_SLOW void ep_tell_counts(const ep_dispatch *args, const ep_call *call, bool by_expert, wefti_u32 of_source,
                                    const wefti_u64 *words, wefti_u32 pitch)
 {
     const ep_group &group = args->group;
-    const wefti_cuda_ep_told &told = args->told;
+    const wefti_cuda_ep_told told = ep_told_of(*args, words == 0);
     const wefti_u64 generation = ep_told_generation(told);
     const wefti_u32 slots = by_expert ? args->experts.slots : args->slots;
     const wefti_u32 alignment = args->experts.alignment;
@@ -102,7 +113,9 @@ EP_DEVICE_SLOW void ep_tell_counts(const ep_dispatch *args, const ep_call *call,
         const int expert = base + ep_lane();
         const bool is = expert < told.experts;
         wefti_u32 rows = 0; /* no more than there are choices */
-        well = (!is || told.has_no_experts != 0 || ep_told_rows(group, call, words + expert, pitch, &rows)) && well;
+        well = (!is || told.has_no_experts != 0 ||
+                ep_told_rows(group, call, words == 0 ? words : words + expert, pitch, &rows)) &&
+               well;
         const wefti_u32 aligned = !by_expert   ? rows
                                   : slots != 0 ? slots
                                                : (rows + alignment - 1) / alignment * alignment;

@@ -109,17 +109,31 @@ template <class WAY> EP_DEVICE wefti_u64 ep_choices_of_call(const ep_dispatch &a
     }
 }
 
-/* The counts of a new routing, to the caller's arrays, by one warp of the call. */
-template <class LAYOUT, class WAY> EP_DEVICE void ep_tell_host(const ep_dispatch &args, const ep_call *call)
+/* The warp that tells the counts of a new routing. */
+EP_DEVICE bool ep_is_teller()
 {
-    if (blockIdx.x == gridDim.x - 1 && ep_warp() == ep_warps() - 2) {
-        const wefti_u64 *words = LAYOUT::ROWS_OF_CHOICES
-                                     ? ep_counts(args.group, call, args.group.rank, 0) + ep_first_own(args.group)
-                                     : ep_choices_from(args.group, ep_choices_of_call<WAY>(args, call), 0);
-        ep_tell_counts(
-            &args, call, LAYOUT::ROWS_OF_CHOICES, ep_lane() < args.group.ranks ? call->count[ep_lane()] : 0, words,
-            LAYOUT::ROWS_OF_CHOICES ? (wefti_u32)args.group.first_expert[args.group.ranks] : args.group.at.local_max);
-    }
+    return blockIdx.x == gridDim.x - 1 && ep_warp() == ep_warps() - 2;
+}
+
+/* The tokens from the lane's rank. */
+EP_DEVICE wefti_u32 ep_of_source(const ep_group &group, const ep_call *call)
+{
+    return ep_lane() < group.ranks ? call->count[ep_lane()] : 0;
+}
+
+/* The counts of a new routing, to the caller's arrays, by one warp of the call: by expert as soon as it is known where
+ * rows lie, and where tokens are dropped once those are known. */
+EP_DEVICE void ep_tell_by_expert(const ep_dispatch &args, const ep_call *call)
+{
+    ep_tell_counts(&args, call, true, ep_of_source(args.group, call),
+                   ep_counts(args.group, call, args.group.rank, 0) + ep_first_own(args.group),
+                   (wefti_u32)args.group.first_expert[args.group.ranks]);
+}
+
+template <class WAY> EP_DEVICE void ep_tell_by_source(const ep_dispatch &args, const ep_call *call)
+{
+    ep_tell_counts(&args, call, false, ep_of_source(args.group, call),
+                   ep_choices_from(args.group, ep_choices_of_call<WAY>(args, call), 0), args.group.at.local_max);
 }
 
 /* What warps do that are no sender warps. `goes`: rows move; not when a new routing overflows, of which the counts are
@@ -129,8 +143,8 @@ EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes,
 {
     const bool fresh = ep_is(args, WEFTI_CUDA_EP_FRESH);
     const int skip = args.blocks.sender_warps;
-    if (LAYOUT::ROWS_OF_CHOICES && fresh && ep_tells(args)) {
-        ep_tell_host<LAYOUT, WAY>(args, call);
+    if (LAYOUT::ROWS_OF_CHOICES && fresh && args.group.drops != 0 && ep_tells(args) && ep_is_teller()) {
+        ep_tell_by_expert(args, call);
     }
     if constexpr (WAY::IS_EAGER) {
         if (LAYOUT::ROWS_OF_CHOICES && goes && fresh) {
@@ -152,8 +166,8 @@ EP_DEVICE void ep_serve(const ep_dispatch &args, const ep_call *call, bool goes,
         if (blockIdx.x == 0 && ep_warp() == ep_warps() - 1) {
             ep_note<LAYOUT>(args, call);
         }
-        if (!LAYOUT::ROWS_OF_CHOICES && ep_tells(args)) {
-            ep_tell_host<LAYOUT, WAY>(args, call);
+        if (!LAYOUT::ROWS_OF_CHOICES && ep_tells(args) && ep_is_teller()) {
+            ep_tell_by_source<WAY>(args, call);
         }
     }
     if (LAYOUT::ROWS_OF_CHOICES && goes && args.experts.slots == 0 && !ep_pad(args, call, skip)) {
@@ -176,7 +190,14 @@ EP_DEVICE bool ep_find_rows(const ep_dispatch &args, ep_call *call, unsigned cha
 {
     if (ep_is(args, WEFTI_CUDA_EP_FRESH)) {
         wefti_u32 *starts = (wefti_u32 *)(shared + args.experts.starts_at);
+        const bool tells = ep_tells(args) && ep_is_teller();
+        if (tells) {
+            ep_tell_counts(&args, call, true, 0, 0, 0);
+        }
         ep_find_all_bases(args, call);
+        if (tells && args.group.drops == 0) {
+            ep_tell_by_expert(args, call);
+        }
         if (args.group.drops != 0) {
             if (ep_warp() == ep_warps() - 1) {
                 ep_judge(args, call, true);
