@@ -5,8 +5,9 @@
 # Nothing is written for 10.0 alone, so its code is made of what 9.0 has, which is compiled once for both. To assemble
 # takes two thirds of the compiler's time.
 #
-# What is not assembled is for tests without a GPU: there the library's kernels are compiled for 9.0 alone, whose PTX
-# tests/gpu/compile.sh reads; that test compiles them for 8.0. Those of tools, which nothing reads, are not optimised.
+# What is not assembled is for tests without a GPU: there the library's kernels are compiled for 9.0 alone, without the
+# expensive optimizations, which are half of the compiler's time, and tests/gpu/compile.sh reads their PTX; that test
+# compiles them for 8.0. Those of tools, which nothing reads, are not optimised.
 set(weft_tool_architectures -gencode arch=compute_90,code=sm_90 -gencode arch=compute_80,code=compute_80)
 set(weft_nvcc_architectures
     -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_80,code=compute_80)
@@ -30,6 +31,8 @@ if(CMAKE_CUDA_COMPILER)
     execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --help OUTPUT_VARIABLE weft_nvcc_help)
     if(NOT WEFT_CUDA_ASSEMBLE AND weft_nvcc_help MATCHES "--Ofast-compile")
         list(APPEND weft_tool_architectures --Ofast-compile=max)
+        list(APPEND weft_nvcc_architectures --Ofast-compile=min)
+        list(APPEND weft_ep_nvcc_architectures --Ofast-compile=min)
     endif()
 endif()
 if(NOT CMAKE_CUDA_COMPILER OR NOT WEFT_CUDA_INCLUDE)
