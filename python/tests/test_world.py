@@ -157,6 +157,7 @@ def interrupted():
     """Ctrl-C while a call waits: at once here, and the others learn who it was and what."""
     import weft
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells have programs in the background ignore it
     with weft.World("interrupted") as world:
         if world.pe == 0:
             threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
