@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/cases.h"
+#include "support/check.h"
 #include "support/ep_session.h"
 
 /* Counts through the owners in one run, directly in the next. In some runs the same again, in memory in which the words
@@ -313,6 +314,7 @@ static void lose_a_rank(case_run *run, int crosses)
         config.domain_of = labels;
     }
     const int is_told = run->messages && common_below(&common, 2); /* before the deadline */
+    const int goes_on = is_told && common_below(&common, 2); /* as soon as it is told */
     small_group group = open_group(run, is_told ? TOLD_DEADLINE_NS : LOST_DEADLINE_NS, &config);
     weft_status status = WEFT_OK;
     for (int i = 0; status == WEFT_OK; i++) {
@@ -331,13 +333,19 @@ static void lose_a_rank(case_run *run, int crosses)
         weft_sim_fail("rank %d has died, and a call ends after %llu ms: %s", lost,
                       (unsigned long long)((weft_sim_now_ns() - run->board[65]) / 1000000), weft_last_error());
     }
+    if (is_told && has_nodes && !weft_sim_same_process(weft_sim_pe(), lost) &&
+        (status == WEFT_ERR_MISMATCH || !text_names_pe(weft_last_error(), lost))) {
+        weft_sim_fail("rank %d has died, and a call gives %s: %s", lost, weft_status_name(status), weft_last_error());
+    }
     for (int rank = 0; rank < run->pes; rank++) {
         if (rank != weft_sim_pe()) {
             MUST(weft_ep_mask(group.ep, rank, rank != lost));
         }
     }
     group.has_failed = 1;
-    meet_all(run, run->pes - 1);
+    if (!goes_on) {
+        meet_all(run, run->pes - 1);
+    }
     for (int i = 0; i < LOST_TRIES && status != WEFT_OK; i++) {
         status = step_among(&group, run->pes - 1, &no_blow);
         if (status == WEFT_ERR_TIMEOUT) { /* who is a call behind is told that at once, and joins the others */
