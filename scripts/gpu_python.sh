@@ -18,4 +18,5 @@ echo "== tests of the Python packages on $gpus GPUs"
 for name in gpu_graphs gpu_streams pool operators torch elastic deep_ep streams; do
     run "$name" python3 -m pytest -q -rs -p no:cacheprovider "$@" "python/tests/test_$name.py"
 done
+run "deep_ep, a group of gloo" env WEFT_TEST_BACKEND=gloo python3 -m pytest -q -rs -p no:cacheprovider "$@" python/tests/test_deep_ep.py
 [ $failed = 0 ]

@@ -24,7 +24,7 @@ def open_group():
     if ON_GPU:
         torch.cuda.set_device(int(os.environ["RANK"]))
         torch.set_default_device("cuda")
-    dist.init_process_group("nccl" if ON_GPU else "gloo")
+    dist.init_process_group(os.environ.get("WEFT_TEST_BACKEND") or ("nccl" if ON_GPU else "gloo"))
     return dist.group.WORLD
 
 
