@@ -238,10 +238,10 @@ typedef struct weft_ep_config {
  * is left as it was: rows, and what is told of them; counts may have its rows. Ranks may mask different ones: a live
  * rank that finds itself masked by another masks that one, too. On the host a combine reads rows where they lie at
  * other ranks. One that comes to it so late that these have masked it, and gone on, masks them, too, and adds up
- * without them. A masked rank that lives may also write, until it finds that out, rows of the call that it is late in
- * to where its peers have those of later calls: these rows, and sums of them also at other ranks, are then wrong, and
- * no status says so. Who masks for late ranks and not for lost ones is to end the process of a masked rank, or to make
- * a new group.
+ * without them. What a masked rank that lives still writes of the call that it is late in changes nothing of later
+ * ones: in such groups of the host each source has places of its own at every rank, tokens_max of them or
+ * slot_tokens_max, whatever rows_max is, and rows pass through the group's memory (WEFT_EP_NO_STAGING:
+ * WEFT_ERR_UNSUPPORTED).
  * Routings are agreed on through the owners of experts, whatever the size.
  *
  * On GPUs only dispatches into slots of few tokens, and combines from them, mask ranks so; in other calls a passed

@@ -157,19 +157,6 @@ static uint64_t masked_ranks(const drift *d)
     return bits;
 }
 
-/* A rank that others have masked while it lives may write what it was late with over what they have since. So may who
- * has waited for one that is dead, and is masked for that. */
-static int may_be_spoilt(const drift *d)
-{
-    const uint64_t dead = d->late.dies ? (uint64_t)1 << d->late.rank : 0;
-    uint64_t masked = 0;
-    d->run->board[64 + d->pe] |= masked_ranks(d);
-    for (int rank = 0; rank < d->pes; rank++) {
-        masked |= d->run->board[64 + rank];
-    }
-    return (masked & ~dead) != 0;
-}
-
 /* The token of a rank that is the index-th to come here; -1: there are fewer. */
 static int token_at(const drift *d, uint64_t to, int index)
 {
@@ -239,7 +226,7 @@ static int check_source(const drift *d, const shipment *s, int rank, int row, in
         weft_sim_fail("call %d: %d rows of rank %d, which sends %d, have come, and there is room for %d (known %d)",
                       (int)s->call, count, rank, sent, left, is_known);
     }
-    for (int i = 0; i < count && is_known && !may_be_spoilt(d); i++) {
+    for (int i = 0; i < count && is_known; i++) {
         const int token = token_at(d, word, i);
         if (is_masked && has_nothing(d, s, row + i)) {
             continue;
@@ -277,7 +264,7 @@ static void check_sums(const drift *d, int which)
 {
     const shipment *s = &d->shipments[which];
     const uint64_t masked = masked_ranks(d);
-    for (int token = 0; token < s->tokens && !may_be_spoilt(d); token++) {
+    for (int token = 0; token < s->tokens; token++) {
         const float *in = &s->in[token * HIDDEN];
         const float *out = &s->out[token * HIDDEN];
         const uint64_t to = s->to >> (token * RANKS_MAX) & ((1 << RANKS_MAX) - 1);
@@ -437,7 +424,7 @@ static void be_back(drift *d)
     uint64_t calls;
     meet(d, 1);
     MUST(weft_ep_calls(d->ep, &calls));
-    (void)may_be_spoilt(d);
+    d->run->board[64 + d->pe] |= masked_ranks(d);
     d->run->board[BOARD_CALLS] = d->pe == d->late.rank ? d->run->board[BOARD_CALLS] : calls;
     meet(d, 2);
     for (int pe = 0; pe < d->pes; pe++) {

@@ -95,7 +95,7 @@ void wefti_ep_column_answer(const wefti_ep_column *column)
     for (int source = 0; source < column->ranks; source++) {
         uint32_t *message = wefti_ep_column_message(column, source);
         uint32_t tokens = message[0];
-        message[0] = (uint32_t)place;
+        message[0] = column->own_places != 0 ? (uint32_t)source * column->own_places : (uint32_t)place;
         place += tokens;
         for (int expert = 0; expert < column->experts; expert++) {
             uint32_t rows = message[1 + expert];

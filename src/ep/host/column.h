@@ -10,6 +10,7 @@ typedef struct wefti_ep_column {
     size_t pitch; /* words */
     int ranks;
     int experts; /* the owner's */
+    uint32_t own_places; /* of each source; 0: as many as it sends tokens */
     weft_ep_plan plan;
     int64_t *of_expert; /* [experts] working memory */
 } wefti_ep_column;

@@ -73,6 +73,7 @@ wefti_ep_column wefti_ep_counts_column(const wefti_ep_routing *route, int owner)
     column.pitch = wefti_ep_counts_words(&ep->host->limits);
     column.ranks = ep->ranks;
     column.experts = wefti_ep_owners_count(&ep->owners, owner);
+    column.own_places = (uint32_t)wefti_ep_own_places(ep);
     column.plan = route->plan;
     column.of_expert = ep->host->scratch.expert_next + ep->owners.first[owner];
     return column;
@@ -84,7 +85,7 @@ static void set_sources(wefti_ep_routing *route, const wefti_ep_column *column)
     for (int source = 0; source < column->ranks; source++) {
         const uint32_t *message = wefti_ep_column_message(column, source);
         route->rows_of_source[source] = (int32_t)message[0];
-        route->place_of_source[source] = capped(place);
+        route->place_of_source[source] = capped(column->own_places != 0 ? (int64_t)source * column->own_places : place);
         route->offset_of_source[source] =
             route->plan.layout == WEFT_EP_SLOTS_SOURCE ? source * route->plan.slot_tokens : capped(place);
         place += message[0];
@@ -93,7 +94,8 @@ static void set_sources(wefti_ep_routing *route, const wefti_ep_column *column)
                 (int32_t)message[1 + expert];
         }
     }
-    route->place_of_source[column->ranks] = capped(place);
+    route->place_of_source[column->ranks] =
+        capped(column->own_places != 0 ? (int64_t)column->ranks * column->own_places : place);
     route->offset_of_source[column->ranks] =
         route->plan.layout == WEFT_EP_SLOTS_SOURCE ? column->ranks * route->plan.slot_tokens : capped(place);
 }

@@ -68,6 +68,6 @@ weft_status wefti_ep_exchange_agree(wefti_ep_routing *route, const wefti_ep_call
     }
     wefti_ep_routing_tell_counts(route);
     wefti_ep_sends_place(route);
-    route->received = route->place_of_source[ep->ranks];
+    route->received = (int)wefti_ep_tokens_received(route);
     return WEFT_OK;
 }

@@ -20,7 +20,7 @@ void wefti_ep_gradients_keep_all(const wefti_ep_routing *route, const float *rec
     size_t topk = (size_t)route->plan.topk;
     float *values = route->ep->host->scratch.choice_weight;
     for (int source = 0; source < route->ep->ranks; source++) {
-        for (int place = route->place_of_source[source]; place < route->place_of_source[source + 1]; place++) {
+        for (int place = route->place_of_source[source]; place < wefti_ep_places_end(route, source); place++) {
             if (wefti_ep_is_by_source(route)) {
                 wefti_ep_gradients_keep(route, place, &received[wefti_ep_row_of_place(route, source, place) * topk]);
                 continue;

@@ -23,7 +23,9 @@ static void set_limits(weft_ep *ep)
     limits->ranks = (size_t)ep->ranks;
     limits->experts = (size_t)ep->config.experts;
     limits->local_experts_max = (size_t)ep->owners.local_max;
+    const size_t own = (size_t)ep->ranks * wefti_ep_own_places(ep);
     limits->received_max = received > slots ? received : slots;
+    limits->received_max = limits->received_max > own ? limits->received_max : own;
     limits->topk_max = (size_t)ep->config.topk_max;
     limits->direct = ep->settings.counts_direct;
     limits->unstaged = !wefti_ep_stages(ep);

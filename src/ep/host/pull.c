@@ -11,7 +11,8 @@
 /* Whether others read from the group's memory. */
 static int is_staged(const wefti_ep_routing *route, const wefti_ep_span *in)
 {
-    return !wefti_ep_is_by_source(route) || !wefti_ep_span_is_symmetric(route->ep, in, *route->rows);
+    return wefti_ep_own_places(route->ep) > 0 || !wefti_ep_is_by_source(route) ||
+           !wefti_ep_span_is_symmetric(route->ep, in, *route->rows);
 }
 
 weft_status wefti_ep_pull_check(const wefti_ep_routing *route, const weft_ep_rows *in, const char *call,
@@ -150,7 +151,7 @@ static void make_ready(const wefti_ep_pull *pull, int source)
 {
     const wefti_ep_routing *route = pull->route;
     size_t bytes = pull->in.row_bytes;
-    for (int place = route->place_of_source[source]; place < route->place_of_source[source + 1]; place++) {
+    for (int place = route->place_of_source[source]; place < wefti_ep_places_end(route, source); place++) {
         unsigned char *ready = wefti_ep_span_row(&pull->ready, (size_t)place);
         if (wefti_ep_is_by_source(route)) {
             wefti_copy(ready, wefti_ep_span_row(&pull->in, wefti_ep_row_of_place(route, source, place)), bytes);
@@ -251,7 +252,7 @@ static weft_status fetch_row(const wefti_ep_pull *pull, int rank, int index, voi
         return WEFT_OK;
     }
     if (rank == ep->rank) {
-        size_t by_row = wefti_ep_first_row(route, rank) + (size_t)index;
+        size_t by_row = (size_t)route->offset_of_source[rank] + (size_t)index;
         *row = wefti_ep_row_read(wefti_ep_span_row(&pull->in, by_row), copy, bytes);
         return WEFT_OK;
     }

@@ -14,7 +14,7 @@
 /* Whether rows go through the group's memory. */
 static int is_staged(const weft_ep *ep, const wefti_ep_span *out, int64_t rows, int stages)
 {
-    return stages || out->group_rows != 0 || !wefti_ep_span_is_symmetric(ep, out, rows);
+    return stages || wefti_ep_own_places(ep) > 0 || out->group_rows != 0 || !wefti_ep_span_is_symmetric(ep, out, rows);
 }
 
 weft_status wefti_ep_push_check(const weft_ep *ep, const wefti_ep_span *out, int64_t rows, int stages, const char *call,
@@ -28,9 +28,10 @@ weft_status wefti_ep_push_check(const weft_ep *ep, const wefti_ep_span *out, int
         "%s: %s %s, and the group has WEFT_EP_NO_STAGING; make it without, or give memory of the heap or "
         "of weft_ep_window",
         call, name,
-        stages                 ? "is computed row by row from rows that arrive elsewhere"
-        : out->group_rows != 0 ? "has scale_group_stride, so that rows arrive elsewhere"
-                               : "is not symmetric, so that rows arrive elsewhere");
+        stages                        ? "is computed row by row from rows that arrive elsewhere"
+        : wefti_ep_own_places(ep) > 0 ? "would be reached by ranks that are masked (WEFT_EP_MASK_ON_TIMEOUT)"
+        : out->group_rows != 0        ? "has scale_group_stride, so that rows arrive elsewhere"
+                                      : "is not symmetric, so that rows arrive elsewhere");
 }
 
 static void copy_row(void *to, const void *from, size_t bytes, int streams)
@@ -370,7 +371,7 @@ static void settle(wefti_ep_push *push, int source)
     if (source == push->ep->rank || (!push->staged && wefti_ep_is_by_source(route))) {
         return;
     }
-    for (int place = route->place_of_source[source]; place < route->place_of_source[source + 1]; place++) {
+    for (int place = route->place_of_source[source]; place < wefti_ep_places_end(route, source); place++) {
         wefti_ep_wire wire = received_wire(push, place);
         push->deliver(push, source, place, &wire);
     }

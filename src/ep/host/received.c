@@ -85,7 +85,7 @@ static void fill_by_expert(const wefti_ep_routing *route, const weft_ep_received
 
 void wefti_ep_received_source(const wefti_ep_routing *route, const weft_ep_received *out, int source)
 {
-    for (int place = route->place_of_source[source]; place < route->place_of_source[source + 1]; place++) {
+    for (int place = route->place_of_source[source]; place < wefti_ep_places_end(route, source); place++) {
         if (wefti_ep_is_by_source(route)) {
             fill_by_source(route, out, place, source);
         } else {

@@ -89,7 +89,7 @@ void wefti_ep_records_take(wefti_ep_routing *route, int source)
     size_t topk = (size_t)route->plan.topk;
     size_t bytes = wefti_ep_record_bytes(topk);
     int first = route->place_of_source[source];
-    int end = route->place_of_source[source + 1];
+    int end = wefti_ep_places_end(route, source);
     wefti_copy(route->records + (size_t)first * bytes,
                ep->host->base + ep->host->layout.records + (size_t)first * bytes, (size_t)(end - first) * bytes);
     if (wefti_ep_is_by_source(route)) {
@@ -106,18 +106,24 @@ void wefti_ep_records_take(wefti_ep_routing *route, int source)
     }
 }
 
-void wefti_ep_records_forget(wefti_ep_routing *route)
+static void forget(wefti_ep_routing *route, int place)
 {
     size_t topk = (size_t)route->plan.topk;
-    size_t count = (size_t)route->place_of_source[route->ep->ranks];
-    for (size_t i = 0; i < count; i++) {
-        int32_t *words = (int32_t *)(void *)(route->records + i * wefti_ep_record_bytes(topk));
-        for (size_t k = 0; k < topk; k++) {
-            words[1 + k] = -1;
-            words[1 + topk + k] = 0;
+    int32_t *words = (int32_t *)(void *)(route->records + (size_t)place * wefti_ep_record_bytes(topk));
+    for (size_t k = 0; k < topk; k++) {
+        words[1 + k] = -1;
+        words[1 + topk + k] = 0;
+        if (!wefti_ep_is_by_source(route)) {
+            route->record_rows[(size_t)place * topk + k] = -1;
         }
     }
-    for (size_t i = 0; i < count * topk && !wefti_ep_is_by_source(route); i++) {
-        route->record_rows[i] = -1;
+}
+
+void wefti_ep_records_forget(wefti_ep_routing *route)
+{
+    for (int source = 0; source < route->ep->ranks; source++) {
+        for (int place = route->place_of_source[source]; place < wefti_ep_places_end(route, source); place++) {
+            forget(route, place);
+        }
     }
 }

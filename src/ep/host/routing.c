@@ -178,7 +178,7 @@ weft_status wefti_ep_routing_query(const weft_ep_route *handle, weft_stream *str
     const weft_ep *ep = route->ep;
     (void)stream;
     counts->rows = *route->rows;
-    counts->tokens = route->place_of_source[ep->ranks];
+    counts->tokens = wefti_ep_tokens_received(route);
     counts->dropped = *route->dropped;
     counts->local_experts = wefti_ep_local_experts(ep);
     counts->first_expert = ep->owners.first[ep->rank];

@@ -49,7 +49,7 @@ typedef struct wefti_ep_routing {
     uint32_t *first_place; /* [R] the place there of this rank's first token */
 
     /* Received. */
-    int32_t *place_of_source; /* [R + 1] the first place of each source */
+    int32_t *place_of_source; /* [R + 1] the first place of each source; wefti_ep_places_end is behind its last */
     unsigned char *records; /* [M] by place, as the sources wrote them: see wefti_ep_record_bytes */
     int32_t *record_rows; /* [M][K] by expert: the row of each choice, -1 where it is not of this rank */
 } wefti_ep_routing;
@@ -122,11 +122,27 @@ static inline int wefti_ep_sends_to(const wefti_ep_routing *route, int rank)
     return route->rank_sends[rank + 1] - route->rank_sends[rank];
 }
 
-/* By source: the row on `rank` of this rank's first token there. */
+/* By source, where rows are not staged: the row on `rank` of this rank's first token there. */
 static inline size_t wefti_ep_first_row(const wefti_ep_routing *route, int rank)
 {
     return route->plan.layout == WEFT_EP_SLOTS_SOURCE ? (size_t)route->ep->rank * (size_t)route->plan.slot_tokens
                                                       : route->first_place[rank];
+}
+
+/* Behind the place of the last token that has come from a source. */
+static inline int wefti_ep_places_end(const wefti_ep_routing *route, int source)
+{
+    return route->place_of_source[source] + route->rows_of_source[source];
+}
+
+/* From all sources. */
+static inline int64_t wefti_ep_tokens_received(const wefti_ep_routing *route)
+{
+    int64_t tokens = 0;
+    for (int source = 0; source < route->ep->ranks; source++) {
+        tokens += route->rows_of_source[source];
+    }
+    return tokens;
 }
 
 /* By source: the row here of the token at `place`, which `source` sent. */

@@ -45,7 +45,7 @@ static void take_of_source(const wefti_ep_push *push, int source)
     const wefti_ep_routing *route = push->route;
     size_t topk = (size_t)route->plan.topk;
     int all_weights = (route->plan.flags & WEFT_EP_ALL_WEIGHTS) != 0;
-    for (int place = route->place_of_source[source]; place < route->place_of_source[source + 1]; place++) {
+    for (int place = route->place_of_source[source]; place < wefti_ep_places_end(route, source); place++) {
         wefti_ep_record record = wefti_ep_record_of(route, place);
         float *weights = (float *)(uintptr_t)record.weights;
         wefti_copy(weights, push->ep->host->base + weights_at(push, (size_t)place), topk * sizeof *weights);
