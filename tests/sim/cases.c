@@ -53,6 +53,26 @@ int common_below(uint64_t *state, int bound)
     return (int)(common_next(state) % (uint64_t)bound);
 }
 
+static int is_turned(const case_run *run)
+{
+    uint64_t common = run->seed + 77;
+    return common_below(&common, 2);
+}
+
+int turned(const case_run *run, int number)
+{
+    return is_turned(run) ? run->pes - 1 - number : number;
+}
+
+weft_team *turned_team(const case_run *run, weft_world *world)
+{
+    weft_team *team = weft_team_world(world);
+    if (is_turned(run)) {
+        MUST(weft_team_split_strided(weft_team_world(world), run->pes - 1, -1, run->pes, &team));
+    }
+    return team;
+}
+
 void dawdle(int one_in, uint64_t ns)
 {
     if (weft_sim_random((uint64_t)one_in) == 0) {

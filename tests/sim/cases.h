@@ -75,6 +75,11 @@ void soil_heap(weft_world *world, uint64_t *common);
 uint64_t common_next(uint64_t *state);
 int common_below(uint64_t *state, int bound);
 
+/* The rank that PE `number` has in a team of all PEs that half of the runs turn round, or the PE that this rank is; and
+ * that team. Collective, where it is made. */
+int turned(const case_run *run, int number);
+weft_team *turned_team(const case_run *run, weft_world *world);
+
 /* Sleep in one of `one_in` calls, for at most `ns`. */
 void dawdle(int one_in, uint64_t ns);
 

@@ -27,7 +27,8 @@ void case_ep(void *argument)
         .routes = 2,
         .calls = 8,
         .slow_us = 3,
-        .updates = 25};
+        .updates = 25,
+        .splits = 1};
     run_session(argument, &plan);
 }
 
@@ -82,6 +83,11 @@ static weft_ep_rows lost_rows(float *data)
     rows.dtype = WEFT_EP_F32;
     rows.hidden = LOST_HIDDEN;
     return rows;
+}
+
+static int my_rank(const case_run *run)
+{
+    return turned(run, weft_sim_pe());
 }
 
 /* What a PE does to another, or to itself, as it makes a call of a step: 0 is the update, 1 dispatch, 2 combine; 3:
@@ -197,8 +203,8 @@ static weft_status step_among(small_group *group, int left, const ep_blow *blow)
     weft_ep_rows rows = lost_rows(in);
     weft_ep_rows sums = lost_rows(out);
     if (!group->has_failed) {
-        *told_first(group, weft_sim_pe(), group->steps) = (uint64_t)first + 1;
-        *told_first(group, weft_sim_pe(), group->steps + 1) = 0;
+        *told_first(group, my_rank(group->run), group->steps) = (uint64_t)first + 1;
+        *told_first(group, my_rank(group->run), group->steps + 1) = 0;
     }
     strike(blow, 0);
     WEFT_TRY(route_to_all(group->route, &all, group->run->pes, group->weights, group->is_fresh));
@@ -286,7 +292,7 @@ static small_group open_group(case_run *run, uint64_t deadline_ns, weft_ep_confi
     config->experts = plan.topk = config->topk_max = run->pes;
     config->tokens_max = 1;
     config->row_bytes_max = LOST_HIDDEN * sizeof(float);
-    MUST(weft_ep_create(weft_team_world(made.world), config, &made.ep));
+    MUST(weft_ep_create(turned_team(run, made.world), config, &made.ep));
     MUST(weft_ep_route_create(made.ep, &plan, NULL, &made.route));
     return made;
 }
@@ -302,7 +308,7 @@ static void lose_a_rank(case_run *run, int crosses)
     int lost = common_below(&common, run->pes);
     int killer = (lost + 1) % run->pes;
     int when = 1 + common_below(&common, 5); /* once the first call is complete, all have made the group */
-    const ep_blow blow = {.call = crosses ? common_below(&common, 3) : 0, .to = lost};
+    const ep_blow blow = {.call = crosses ? common_below(&common, 3) : 0, .to = turned(run, lost)};
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
     if (common_below(&common, 2) == 0) { /* the last rank's token is dropped until the lost one is masked */
         config.rows_max = run->pes - 1;
@@ -318,7 +324,7 @@ static void lose_a_rank(case_run *run, int crosses)
     small_group group = open_group(run, is_told ? TOLD_DEADLINE_NS : LOST_DEADLINE_NS, &config);
     weft_status status = WEFT_OK;
     for (int i = 0; status == WEFT_OK; i++) {
-        const ep_blow *now = weft_sim_pe() == killer && i == when ? &blow : &no_blow;
+        const ep_blow *now = my_rank(run) == killer && i == when ? &blow : &no_blow;
         run->board[65] = now == &blow ? weft_sim_now_ns() : run->board[65];
         if (crosses) {
             status = step_among(&group, run->pes, now);
@@ -328,7 +334,7 @@ static void lose_a_rank(case_run *run, int crosses)
         }
     }
     const int has_nodes = weft_team_pes(weft_team_node(group.world)) < run->pes; /* else all wait for the deadline */
-    if (is_told && has_nodes && !weft_sim_same_process(weft_sim_pe(), lost) &&
+    if (is_told && has_nodes && !weft_sim_same_process(weft_sim_pe(), turned(run, lost)) &&
         weft_sim_now_ns() - run->board[65] > TOLD_DEADLINE_NS / 2) {
         weft_sim_fail("rank %d has died, and a call ends after %llu ms: %s", lost,
                       (unsigned long long)((weft_sim_now_ns() - run->board[65]) / 1000000), weft_last_error());
@@ -338,7 +344,7 @@ static void lose_a_rank(case_run *run, int crosses)
         weft_sim_fail("rank %d has died, and a call gives %s: %s", lost, weft_status_name(status), weft_last_error());
     }
     for (int rank = 0; rank < run->pes; rank++) {
-        if (rank != weft_sim_pe()) {
+        if (rank != my_rank(run)) {
             MUST(weft_ep_mask(group.ep, rank, rank != lost));
         }
     }
@@ -357,8 +363,8 @@ static void lose_a_rank(case_run *run, int crosses)
     MUST(weft_world_destroy(group.world));
 }
 
-/* Of a rank that gave up: the call that cannot end, and whom it named. */
-static uint64_t read_blame(uint64_t *named)
+/* Of a rank that gave up: the call that cannot end, and which ranks it named. */
+static uint64_t read_blame(const case_run *run, uint64_t *named)
 {
     static const char lead[] = ": call ";
     static const char names[] = "cannot end: PE";
@@ -368,7 +374,11 @@ static uint64_t read_blame(uint64_t *named)
         weft_sim_fail("nobody is named: %s", weft_last_error());
     }
     who += strlen(names);
-    *named = named_pes(*who == 's' ? who + 1 : who, &who);
+    const uint64_t pes = named_pes(*who == 's' ? who + 1 : who, &who);
+    *named = 0;
+    for (int rank = 0; rank < run->pes; rank++) {
+        *named |= (pes >> turned(run, rank) & 1) << rank;
+    }
     return strtoull(at + strlen(lead), NULL, 10);
 }
 
@@ -377,7 +387,7 @@ static uint64_t read_blame(uint64_t *named)
  * call either. */
 static void check_late(const case_run *run, int late)
 {
-    int pe = weft_sim_pe();
+    int pe = my_rank(run);
     uint64_t named = run->board[128 + pe];
     int is_right = (named >> late & 1) != 0;
     for (int other = 0; other < run->pes; other++) {
@@ -391,13 +401,13 @@ static void check_late(const case_run *run, int late)
 }
 
 /* Whether it was the network that gave up, on the rank that stands still with all its threads. */
-static int is_unanswered(int late)
+static int is_unanswered(const case_run *run, int late)
 {
     int named = -1;
     if (strstr(weft_last_error(), " over the network in time") == NULL) {
         return 0;
     }
-    if (sscanf(weft_last_error(), "PE %d did not answer", &named) != 1 || named != late) {
+    if (sscanf(weft_last_error(), "PE %d did not answer", &named) != 1 || named != turned(run, late)) {
         weft_sim_fail("rank %d stands still, but: %s", late, weft_last_error());
     }
     return 1;
@@ -414,8 +424,9 @@ void case_ep_late(void *argument)
     int helper = (late + common_below(&common, 2)) % run->pes; /* or that rank itself, which stops where it gives way */
     int when = 1 + common_below(&common, 4); /* once the first step is complete, all have made the group */
     int is_patient = common_below(&common, 3) == 0;
+    const int rank = my_rank(run);
     const ep_blow blow = {.call = is_patient ? 2 + common_below(&common, 2) : common_below(&common, 3),
-                          .to = late,
+                          .to = turned(run, late),
                           .stall_ns =
                               (is_patient && !run->messages ? 20 : 3) * LOST_DEADLINE_NS}; /* messages are dear */
     int crosses = common_below(&common, 2);
@@ -427,20 +438,20 @@ void case_ep_late(void *argument)
     small_group group = open_group(run, is_patient ? WEFT_FOREVER : LOST_DEADLINE_NS, &config);
     weft_status status = WEFT_OK;
     for (int i = 0; i < (is_patient ? when + 1 : 5) && status == WEFT_OK; i++) {
-        status = step_among(&group, run->pes, i == when && weft_sim_pe() == helper ? &blow : &no_blow);
+        status = step_among(&group, run->pes, i == when && rank == helper ? &blow : &no_blow);
     }
     if (is_patient) { /* who has done its part leaves, also while others wait */
         must(status, "a step with a late rank, without a deadline");
         MUST(weft_world_destroy(group.world));
         return;
     }
-    int is_told = weft_sim_pe() != late && status == WEFT_ERR_TIMEOUT;
-    if (is_told && is_unanswered(late)) {
-        run->board[64 + weft_sim_pe()] = 1; /* it has not ended its call, whichever that is */
+    int is_told = rank != late && status == WEFT_ERR_TIMEOUT;
+    if (is_told && is_unanswered(run, late)) {
+        run->board[64 + rank] = 1; /* it has not ended its call, whichever that is */
         is_told = 0;
     } else if (is_told) {
-        run->board[64 + weft_sim_pe()] = read_blame(&run->board[128 + weft_sim_pe()]);
-    } else if (weft_sim_pe() != late && status != WEFT_ERR_TIMEOUT) {
+        run->board[64 + rank] = read_blame(run, &run->board[128 + rank]);
+    } else if (rank != late && status != WEFT_ERR_TIMEOUT) {
         must(status, "a step with a late rank");
     }
     meet_all(run, run->pes);
@@ -473,7 +484,7 @@ static void step_without(case_run *run, small_group *group, int late)
     uint64_t calls;
     weft_status status = WEFT_ERR_STATE;
     for (int rank = 0; rank < run->pes; rank++) {
-        if (rank != weft_sim_pe()) {
+        if (rank != my_rank(run)) {
             MUST(weft_ep_mask(group->ep, rank, rank != late));
         }
     }
@@ -494,17 +505,17 @@ void case_ep_rejoin(void *argument)
     case_run *run = argument;
     uint64_t common = run->seed;
     const int late = common_below(&common, run->pes);
-    const int is_late = weft_sim_pe() == late;
+    const int is_late = my_rank(run) == late;
     const int helper = (late + common_below(&common, 2)) % run->pes;
     const int when = 1 + common_below(&common, 4); /* once the first step is complete, all have made the group */
-    const ep_blow blow = {.call = common_below(&common, 3), .to = late, .stall_ns = 6 * LOST_DEADLINE_NS};
+    const ep_blow blow = {.call = common_below(&common, 3), .to = turned(run, late), .stall_ns = 6 * LOST_DEADLINE_NS};
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
     weft_status status = WEFT_OK;
     draw_domains(&common, run->pes, labels);
     config.domain_of = labels;
     small_group group = open_group(run, LOST_DEADLINE_NS, &config);
     for (int i = 0; status == WEFT_OK; i++) {
-        status = step_among(&group, run->pes, i == when && weft_sim_pe() == helper ? &blow : &no_blow);
+        status = step_among(&group, run->pes, i == when && my_rank(run) == helper ? &blow : &no_blow);
     }
     group.has_failed = 1;
     if (!is_late) {
@@ -541,9 +552,9 @@ static int compare_masks(case_run *run, const weft_ep *ep, int dead, int late_en
     const uint64_t bits = read_mask(ep, run->pes);
     int is_alone = dead >= 0;
     if ((dead >= 0 && (bits >> dead & 1) == 0) || (!late_enough && bits != 0)) {
-        weft_sim_fail("rank %d masks 0x%llx when rank %d is dead", weft_sim_pe(), (unsigned long long)bits, dead);
+        weft_sim_fail("rank %d masks 0x%llx when rank %d is dead", my_rank(run), (unsigned long long)bits, dead);
     }
-    run->board[64 + weft_sim_pe()] = bits + 1;
+    run->board[64 + my_rank(run)] = bits + 1;
     meet_all(run, run->pes - (dead >= 0));
     for (int pe = 0; pe < run->pes; pe++) {
         is_alone &= pe == dead || run->board[64 + pe] == (UINT64_C(1) << (dead & 63)) + 1;
@@ -567,8 +578,9 @@ void case_ep_masks(void *argument)
     const unsigned percent = percents[common_below(&common, 3)];
     /* between two steps, for several deadlines */
     const int rests = !dies && !is_patient && percent == 130 && common_below(&common, 2);
-    const ep_blow blow = {
-        .call = common_below(&common, 3), .to = late, .stall_ns = dies ? 0 : LOST_DEADLINE_NS / 100 * percent};
+    const ep_blow blow = {.call = common_below(&common, 3),
+                          .to = turned(run, late),
+                          .stall_ns = dies ? 0 : LOST_DEADLINE_NS / 100 * percent};
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
     config.flags = WEFT_EP_MASK_ON_TIMEOUT;
     config.pairs_max = 1 + common_below(&common, 2);
@@ -578,9 +590,9 @@ void case_ep_masks(void *argument)
         config.overflow = WEFT_EP_OVERFLOW_DROP;
     }
     small_group group = open_group(run, is_patient ? WEFT_FOREVER : LOST_DEADLINE_NS, &config);
-    const int is_late = weft_sim_pe() == late;
+    const int is_late = my_rank(run) == late;
     for (int i = 0; i < MASK_STEPS; i++) {
-        const ep_blow *now = weft_sim_pe() == helper && i == when && !rests ? &blow : &no_blow;
+        const ep_blow *now = my_rank(run) == helper && i == when && !rests ? &blow : &no_blow;
         const int is_sure = i < when || is_patient || (!dies && percent < 100);
         if (is_late && i == when && rests) {
             weft_sim_sleep_ns(REST_NS);
@@ -626,6 +638,7 @@ void case_ep_wide(void *argument)
         .routes = 1,
         .calls = 4,
         .slow_us = 3,
-        .updates = 20};
+        .updates = 20,
+        .splits = 1};
     run_session(argument, &plan);
 }

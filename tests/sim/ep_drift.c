@@ -52,7 +52,7 @@ typedef struct drift {
     weft_ep_route *routes[2];
     shipment shipments[2]; /* of each route the last */
     int has_routing[2];
-    int pe;
+    int pe; /* the rank of this PE */
     int pes;
     int by_expert;
     int drops; /* the group has room for fewer rows than come at most */
@@ -296,9 +296,9 @@ static void come_to_point(drift *d, int in_halves)
         weft_sim_sleep_ns(late->for_ns);
     } else if (is_now && !late->by_itself && d->pe == (late->rank + 1) % d->pes) {
         if (late->dies) {
-            weft_sim_kill(late->rank);
+            weft_sim_kill(turned(d->run, late->rank));
         } else {
-            weft_sim_stall(late->rank, late->for_ns);
+            weft_sim_stall(turned(d->run, late->rank), late->for_ns);
         }
     }
     dawdle(6, 5000);
@@ -485,7 +485,7 @@ static void open_group(drift *d, uint64_t *common)
     config.rows_max = (size_t)d->rows_max;
     config.overflow = WEFT_EP_OVERFLOW_DROP;
     plan.layout = d->by_expert ? WEFT_EP_EXPERT_MAJOR : WEFT_EP_RANK_MAJOR;
-    MUST(weft_ep_create(weft_team_world(d->world), &config, &d->ep));
+    MUST(weft_ep_create(turned_team(d->run, d->world), &config, &d->ep));
     for (int i = 0; i < 2; i++) {
         MUST(weft_ep_route_create(d->ep, &plan, NULL, &d->routes[i]));
     }
@@ -494,8 +494,9 @@ static void open_group(drift *d, uint64_t *common)
 
 void case_ep_drift(void *argument)
 {
-    drift d = {.run = argument, .pe = weft_sim_pe()};
+    drift d = {.run = argument};
     uint64_t common = d.run->seed;
+    d.pe = turned(d.run, weft_sim_pe());
     d.pes = d.run->pes;
     draw_lateness(&d, &common);
     open_group(&d, &common);

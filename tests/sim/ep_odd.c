@@ -1,20 +1,53 @@
 /* sim/ep_odd.c: one rank gives another config or plan than the others: all are told, of it, and go on. And limits that
  * grow, as far as the heap goes: where they cannot, all are told, and go on with those that there were. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/cases.h"
-#include "support/check.h"
 #include "weft_ep.h"
 
 #define HIDDEN 8
 #define TOKENS 3
 
-static void expect_mismatch(weft_status status, int odd, const char *what)
+static int has_word(const char *text, const char *word)
 {
-    if (status != WEFT_ERR_MISMATCH || !text_names_pe(weft_last_error(), odd)) {
-        weft_sim_fail("rank %d gives another %s, and there was %s: %s", odd, what, weft_status_name(status),
+    const char *at = strstr(text, word);
+    while (at != NULL && at[strlen(word)] >= '0' && at[strlen(word)] <= '9') {
+        at = strstr(at + 1, word);
+    }
+    return at != NULL;
+}
+
+/* `pe`: of the odd rank, where the others name that, too; -1: they do not. */
+static void expect_mismatch(weft_status status, int odd, int pe, const char *what)
+{
+    char rank[16];
+    char with_pe[32];
+    (void)snprintf(rank, sizeof rank, "rank %d", odd);
+    (void)snprintf(with_pe, sizeof with_pe, "rank %d (PE %d)", odd, pe);
+    if (status != WEFT_ERR_MISMATCH || !has_word(weft_last_error(), rank) ||
+        (pe >= 0 && pe != weft_sim_pe() && strstr(weft_last_error(), with_pe) == NULL)) {
+        weft_sim_fail("rank %d (PE %d) gives another %s, and there was %s: %s", odd, pe, what, weft_status_name(status),
                       status == WEFT_OK ? "" : weft_last_error());
     }
+}
+
+/* The team of a group: all PEs in one order or the other, or those of even numbers beside those of odd ones, which then
+ * draw for themselves. */
+static weft_team *draw_team(const case_run *run, weft_world *world, uint64_t *common)
+{
+    weft_team *own = turned_team(run, world);
+    if (run->pes < 4 || common_below(common, 2) == 0) {
+        return own;
+    }
+    for (int first = 0; first < 2; first++) {
+        weft_team *team;
+        MUST(weft_team_split_strided(weft_team_world(world), first, 2, (run->pes + 1 - first) / 2, &team));
+        own = team != NULL ? team : own;
+    }
+    *common += (uint64_t)(weft_world_pe(world) % 2);
+    return own;
 }
 
 static weft_ep_config config_of(int ranks)
@@ -29,13 +62,13 @@ static weft_ep_config config_of(int ranks)
     return config;
 }
 
-static void make_odd_group(weft_world *world, int odd, int which)
+static void make_odd_group(weft_team *team, int odd, int which)
 {
     static const char *const fields[] = {"experts",  "tokens_max", "topk_max", "slot_tokens_max", "row_bytes_max",
                                          "rows_max", "overflow",   "flags",    "pairs_max"};
-    weft_ep_config config = config_of(weft_world_pes(world));
+    weft_ep_config config = config_of(weft_team_pes(team));
     weft_ep *ep;
-    if (odd == weft_world_pe(world)) {
+    if (odd == weft_team_pe(team)) {
         config.experts += which == 0;
         config.tokens_max += which == 1;
         config.topk_max -= which == 2;
@@ -46,7 +79,7 @@ static void make_odd_group(weft_world *world, int odd, int which)
         config.flags |= which == 7 ? WEFT_EP_STATISTICS : 0;
         config.pairs_max = which == 8 ? 2 : 0;
     }
-    expect_mismatch(weft_ep_create(weft_team_world(world), &config, &ep), odd, fields[which]);
+    expect_mismatch(weft_ep_create(team, &config, &ep), odd, -1, fields[which]);
 }
 
 /* A route of a plan that is the odd one's in field `which`; -1: of all. */
@@ -71,22 +104,24 @@ static weft_status update(weft_ep_route *route, const int32_t *ids)
     return weft_ep_route_update(route, &choices, NULL);
 }
 
-static void update_oddly(const case_run *run, weft_world *world, uint64_t *common)
+static void update_oddly(weft_team *team, uint64_t *common)
 {
     static const char *const fields[] = {"topk", "layout", "alignment or slot_tokens", "order"};
-    const int32_t ids[2] = {0, run->pes};
-    const weft_ep_config config = config_of(run->pes);
+    const int ranks = weft_team_pes(team);
+    const int32_t ids[2] = {0, ranks};
+    const weft_ep_config config = config_of(ranks);
     weft_ep *ep;
-    MUST(weft_ep_create(weft_team_world(world), &config, &ep));
+    MUST(weft_ep_create(team, &config, &ep));
     for (int round = 0; round < 4; round++) {
-        const int odd = common_below(common, run->pes);
+        const int odd = common_below(common, ranks);
+        const int odd_pe = weft_team_translate(team, odd, weft_team_world(weft_team_owner(team)));
         const weft_ep_layout layout = (weft_ep_layout)common_below(common, 4);
         const int is_packed = layout == WEFT_EP_RANK_MAJOR; /* which has neither alignment nor slots */
         const int which = is_packed ? (int[]){0, 1, 3}[common_below(common, 3)] : common_below(common, 4);
         weft_ep_route *route = route_of(ep, layout, -1);
         weft_ep_route *other = route_of(ep, layout, which);
         dawdle(3, 3000);
-        expect_mismatch(update(odd == weft_world_pe(world) ? other : route, ids), odd, fields[which]);
+        expect_mismatch(update(odd == weft_team_pe(team) ? other : route, ids), odd, odd_pe, fields[which]);
         MUST(update(route, ids));
         MUST(weft_ep_route_destroy(other));
         MUST(weft_ep_route_destroy(route));
@@ -236,11 +271,12 @@ void case_ep_mismatch(void *argument)
         return;
     }
     weft_world *world = case_world("odd");
+    weft_team *team = draw_team(run, world, &common);
     for (int i = 0; i < 2; i++) {
-        const int odd = common_below(&common, run->pes);
-        make_odd_group(world, odd, common_below(&common, 9));
+        const int odd = common_below(&common, weft_team_pes(team));
+        make_odd_group(team, odd, common_below(&common, 9));
     }
-    update_oddly(run, world, &common);
+    update_oddly(team, &common);
     MUST(weft_barrier(world));
     MUST(weft_world_destroy(world));
 }

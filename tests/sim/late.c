@@ -232,6 +232,15 @@ static int rounds(late_run *late, uint64_t *common)
     return 0;
 }
 
+/* Of all PEs, in one order or the other. */
+static weft_team *make_team(const late_run *late)
+{
+    weft_team *team;
+    const int first = turned(late->run, 0);
+    MUST(weft_team_split_strided(weft_team_world(late->world), first, first == 0 ? 1 : -1, late->run->pes, &team));
+    return team;
+}
+
 /* As docs/failures.md says: destroy the team, meet by words, make it again. */
 static void go_on(late_run *late)
 {
@@ -250,7 +259,7 @@ static void go_on(late_run *late)
             weft_uint64_wait_until(late->world, &late->words[0], WEFT_CMP_GE, (uint64_t)(late->times * late->run->pes));
     } while (status == WEFT_ERR_TIMEOUT);
     must(status, "to meet by a word");
-    MUST(weft_team_split_strided(weft_team_world(late->world), 0, 1, late->run->pes, &late->team));
+    late->team = make_team(late);
     MUST(weft_team_barrier(late->team));
 }
 
@@ -304,8 +313,7 @@ static void meet_in_turn(late_run *late)
 /* A new team of all PEs, whose scratch is made; `all`: room for a full message of each. */
 static weft_team *team_with_scratch(late_run *late, uint64_t **all)
 {
-    weft_team *team;
-    MUST(weft_team_split_strided(weft_team_world(late->world), 0, 1, late->run->pes, &team));
+    weft_team *team = make_team(late);
     MUST(weft_calloc(late->world, (size_t)late->run->pes * MESSAGE_WORDS, sizeof **all, (void **)all));
     MUST(weft_uint64_fcollect(team, *all, &late->words[1], 1));
     return team;
@@ -325,7 +333,7 @@ static void run_into(late_run *late)
             weft_sim_sleep_ns(weft_sim_random(2000));
             weft_sim_stall(late->late, 3 * DEADLINE_NS);
         }
-        status = weft_uint64_broadcast(team, all, all, MESSAGE_WORDS, root);
+        status = weft_uint64_broadcast(team, all, all, MESSAGE_WORDS, turned(late->run, root));
     }
     if (weft_sim_pe() == root) {
         const char *what;
@@ -344,10 +352,13 @@ static void call_another(late_run *late)
 {
     uint64_t *all;
     weft_team *team = team_with_scratch(late, &all);
-    const weft_status status = weft_sim_pe() == late->late ? weft_uint64_broadcast(team, all, &late->words[1], 1,
-                                                                                   (late->late + 1) % late->run->pes)
-                                                           : weft_uint64_fcollect(team, all, &late->words[1], 1);
-    if (status != WEFT_ERR_MISMATCH || !text_names_pe(weft_last_error(), late->late)) {
+    const weft_status status =
+        weft_sim_pe() == late->late
+            ? weft_uint64_broadcast(team, all, &late->words[1], 1, turned(late->run, (late->late + 1) % late->run->pes))
+            : weft_uint64_fcollect(team, all, &late->words[1], 1);
+    const int is_of_team = strstr(weft_last_error(), " of the team made different calls") != NULL;
+    const int named = is_of_team ? turned(late->run, late->late) : late->late;
+    if (status != WEFT_ERR_MISMATCH || !text_names_pe(weft_last_error(), named)) {
         weft_sim_fail("PE %d makes another call, and there is %s: %s", late->late, weft_status_name(status),
                       weft_last_error());
     }
@@ -373,9 +384,9 @@ static void stop_and_come(const late_run *late, int after)
 static void stop_while_waiting(late_run *late)
 {
     const int pes = late->run->pes;
-    const int after = (weft_sim_pe() - late->late + pes) % pes;
     uint64_t *all;
     weft_team *team = team_with_scratch(late, &all);
+    const int after = (weft_team_pe(team) - turned(late->run, late->late) + pes) % pes;
     meet(late->run, &late->run->board[1216], 1);
     if (after > 0) {
         stop_and_come(late, after);
@@ -398,7 +409,7 @@ void case_late(void *argument)
     late.world = short_world();
     late.late = common_below(&common, late.run->pes);
     MUST(weft_calloc(late.world, 4, sizeof *late.words, (void **)&late.words));
-    MUST(weft_team_split_strided(weft_team_world(late.world), 0, 1, late.run->pes, &late.team));
+    late.team = make_team(&late);
     MUST(weft_uint64_sum_reduce(late.team, &late.words[2], &late.words[1], 1)); /* makes the scratch, all together */
     late.counted = meets_by_count(late.team);
     meet(late.run, &late.run->board[1024], 1);

@@ -511,14 +511,33 @@ static void destroy_group(const ep_session *session, session_group *group)
     CHECK_OK(weft_ep_destroy(group->ep));
 }
 
-/* The world's own team, or one of all its PEs in another order, so that ranks are not PEs. */
+/* Those of an order that are in this PE's part of it, which is cut in two; what is drawn from here on is the part's. */
+static int choose_part(ep_session *session, const int *order)
+{
+    const int cut = 1 + (int)random_below(&session->common, (unsigned)session->ranks - 1);
+    int place = 0;
+    while (order[place] != weft_world_pe(session->world)) {
+        place++;
+    }
+    const int first = place < cut ? 0 : cut;
+    session->ranks = place < cut ? cut : session->ranks - cut;
+    session->common += (uint64_t)first;
+    return first;
+}
+
+/* The world's own team, or one of all its PEs in another order, so that ranks are not PEs; or of some of them. */
 static int choose_team(ep_session *session)
 {
     session->team = weft_team_world(session->world);
     int order[EP_RANKS_MAX];
     int shuffled = random_below(&session->common, 2) == 0;
+    int first = 0;
     random_order(&session->common, order, session->ranks);
-    if (shuffled && !CHECK_OK(weft_team_create(session->team, order, session->ranks, &session->team))) {
+    if (session->plan->splits && session->ranks > 1 && random_below(&session->common, 2) == 0) {
+        first = choose_part(session, order);
+        shuffled = 1;
+    }
+    if (shuffled && !CHECK_OK(weft_team_create(session->team, order + first, session->ranks, &session->team))) {
         return 0;
     }
     session->rank = weft_team_pe(session->team);

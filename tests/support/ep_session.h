@@ -18,6 +18,7 @@ typedef struct ep_session_plan {
         masks; /* of 100 calls, before so many a rank is masked, or one is back that was; the last is not masked. Memory
                   of a group that ends with masked ranks stays taken */
     int grows; /* groups know little of their limits when they are made, where they may; not with masks */
+    int splits; /* in half of the sessions two teams have groups of their own beside each other; not with masks */
     unsigned flags; /* of groups: WEFT_EP_STATISTICS or 0 */
     void (*prepare)(weft_ep *ep); /* called on each new group, unless NULL */
     ep_place_open open; /* where it runs; NULL, both: on the host */
