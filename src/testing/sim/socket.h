@@ -56,6 +56,7 @@ struct wefti_socket {
     wefti_socket *peer; /* NULL: closed */
     wefti_pipe in;
     int has_finished; /* sends nothing more */
+    int has_sent_in_vain; /* over TCP, to an end that is closed: the system does not notice the first time */
     int is_rung; /* of a bell */
     int error; /* of a connect that was decided and has not been asked for */
     int storm; /* so many calls still fail; negative: the next one does not */

@@ -96,6 +96,17 @@ void wefti_os_socket_finish(int descriptor)
     }
 }
 
+/* Whether this end is told that nobody takes what it sends. Over TCP it is told of what it sent before. */
+static int has_nobody(wefti_socket *socket, uint64_t now_ns)
+{
+    if (socket->peer != NULL || socket->in.last_ns > now_ns) {
+        return 0;
+    }
+    const int is_told = socket->family == AF_UNIX || socket->in.is_broken || socket->has_sent_in_vain;
+    socket->has_sent_in_vain = 1;
+    return is_told;
+}
+
 ssize_t wefti_os_socket_send(int descriptor, struct iovec *parts, size_t count)
 {
     wefti_sim *sim = wefti_socket_enter();
@@ -113,7 +124,7 @@ ssize_t wefti_os_socket_send(int descriptor, struct iovec *parts, size_t count)
     for (size_t i = 0; i < count; i++) {
         bytes += parts[i].iov_len;
     }
-    if (socket->has_finished || (socket->peer == NULL && socket->in.last_ns <= sim->now_ns)) {
+    if (socket->has_finished || has_nobody(socket, sim->now_ns)) {
         return wefti_socket_failed(socket->in.is_broken ? ECONNRESET : EPIPE);
     }
     if (socket->peer == NULL) {

@@ -1,13 +1,16 @@
 /* Goal: simulated sockets keep what sockets promise, break everything else, and do so equally for equal seeds.
  * Method: PEs meet at one listener, each sends numbered bytes and reads its own back, over many seeds; the same seed
- * twice; a PE is killed, a connection cut, a socket left open, another used after its end. */
+ * twice; a PE is killed, a connection cut, a socket left open, another used after its end, or after that of its other
+ * end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include <arpa/inet.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/un.h>
 
@@ -332,6 +335,59 @@ static void test_names_are_taken_once(void **state)
     assert_int_equal(wefti_os_socket_open(AF_UNIX), -1); /* outside of a simulation there is no network */
 }
 
+/* ---- what is sent to nobody ---- */
+
+static int is_over_tcp;
+
+/* A connection of this PE to itself, whose accepted end is closed. */
+static int connect_to_nobody(void)
+{
+    struct sockaddr_in far = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(4000)};
+    struct sockaddr_un near = meeting_point();
+    const struct sockaddr *address = is_over_tcp ? (struct sockaddr *)&far : (struct sockaddr *)&near;
+    const socklen_t bytes = is_over_tcp ? sizeof far : sizeof near;
+    int listener = wefti_os_socket_open(address->sa_family);
+    int descriptor = wefti_os_socket_open(address->sa_family);
+    if (wefti_os_socket_bind(listener, address, bytes) != 0 || wefti_os_socket_listen(listener, 1) != 0) {
+        weft_sim_fail("cannot listen: %s", strerror(errno));
+    }
+    while (wefti_os_socket_connect(descriptor, address, bytes) != 0 && errno != EINPROGRESS) {
+        wefti_os_sleep_ns(10000);
+    }
+    wefti_os_socket_close(accept_here(listener));
+    wefti_os_socket_stop(listener);
+    return descriptor;
+}
+
+static void send_to_nobody(void *argument)
+{
+    char byte = 1;
+    struct iovec part = {&byte, 1};
+    (void)argument;
+    wefti_sim_socket_calm(100);
+    const int descriptor = connect_to_nobody();
+    (void)await(descriptor, POLLIN);
+    const ssize_t first = wefti_os_socket_send(descriptor, &part, 1);
+    const ssize_t second = wefti_os_socket_send(descriptor, &part, 1);
+    if (first != (is_over_tcp ? 1 : -1) || second != -1 || errno != EPIPE) {
+        weft_sim_fail("to a closed end %zd and %zd bytes are sent", first, second);
+    }
+    if (!wefti_os_socket_is_over(descriptor)) {
+        weft_sim_fail("a connection to a closed end is not over");
+    }
+    wefti_os_socket_close(descriptor);
+}
+
+static void test_what_is_sent_to_nobody_is_told_of(void **state)
+{
+    weft_sim_config config = WEFT_SIM_CONFIG_INIT;
+    (void)state;
+    for (is_over_tcp = 0; is_over_tcp < 2; is_over_tcp++) {
+        assert_int_equal(weft_sim_run(&config, 1, send_to_nobody, NULL), WEFT_OK);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +398,7 @@ int main(void)
         cmocka_unit_test(test_visitors_have_a_user),
         cmocka_unit_test(test_misuse_is_told),
         cmocka_unit_test(test_names_are_taken_once),
+        cmocka_unit_test(test_what_is_sent_to_nobody_is_told_of),
     };
     return cmocka_run_group_tests_name("sim_socket", tests, NULL, NULL);
 }
