@@ -1,7 +1,8 @@
 # Tests of and with the simulator.
 #   src/testing/sim/NAME_test.c             cmocka, as test sim_NAME_test (label unit)
 #   src/testing/sim/transport/NAME_test.c   the same, with the parts that tests share
-#   tests/sim/tree/NAME_test.c              the same, with PEs that are played (tests/sim/tree/fake_net.h)
+#   tests/sim/tree/NAME_test.c              the same, of scenes with PEs that are played (tests/sim/tree/scenes.h),
+#                                           which the campaign has, too
 #   tests/sim/inner/NAME_test.c             the same, on the library's inner calls in simulated worlds
 function(weft_add_sim_tests library)
     foreach(source IN LISTS ARGN)
@@ -30,7 +31,9 @@ if(CMOCKA_FOUND)
     file(GLOB weft_sim_transport_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/testing/sim/transport/*_test.c)
     weft_add_sim_tests(weft_sim_support ${weft_sim_transport_tests})
 
-    add_library(weft_sim_tree STATIC EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/sim/tree/fake_net.c)
+    file(GLOB weft_sim_tree_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/sim/tree/*.c)
+    list(FILTER weft_sim_tree_sources EXCLUDE REGEX "_test\\.c$")
+    add_library(weft_sim_tree STATIC EXCLUDE_FROM_ALL ${weft_sim_tree_sources})
     target_include_directories(weft_sim_tree PUBLIC ${PROJECT_SOURCE_DIR}/tests)
     target_link_libraries(weft_sim_tree PUBLIC weft_sim PkgConfig::CMOCKA)
     file(GLOB weft_sim_tree_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/sim/tree/*_test.c)
@@ -42,6 +45,9 @@ endif()
 # The campaign: make test runs it for a while from a fresh base seed; `make campaign` for long.
 file(GLOB weft_campaign_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/sim/*.c)
 list(FILTER weft_campaign_sources EXCLUDE REGEX "/(each|scale)\\.c$")
+file(GLOB weft_campaign_scenes CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/sim/tree/*.c)
+list(FILTER weft_campaign_scenes EXCLUDE REGEX "/(run|[a-z]*_test)\\.c$")
+list(APPEND weft_campaign_sources ${weft_campaign_scenes})
 file(GLOB weft_campaign_support CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/ep_*.c)
 list(FILTER weft_campaign_support EXCLUDE REGEX "/ep_scene\\.c$") # runs PEs as processes
 list(APPEND weft_campaign_sources ${weft_campaign_support})

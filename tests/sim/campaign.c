@@ -138,6 +138,12 @@ static int is_of_messages(const one_case *one)
     return strcmp(one->name, "gets") == 0 || strcmp(one->name, "unanswered") == 0 || strcmp(one->name, "silent") == 0;
 }
 
+/* Whether PEs of it are played, which say at what time they say something. */
+static int is_played(const one_case *one)
+{
+    return strcmp(one->name, "tree") == 0;
+}
+
 /* Whether the library's own messages run between link domains; seldom where PEs wait for deadlines, while which threads
  * look for what comes. Where PEs meet there are no messages yet. A lock whose home stands still with all its threads
  * cannot be asked for: who gave up half-way does not know whether it stands in the queue. */
@@ -146,8 +152,8 @@ static int draw_messages(const one_case *one, int pes, uint64_t *state)
     if (is_of_messages(one)) {
         return 1;
     }
-    const int may_have =
-        pes <= MESSAGES_PES_MAX && strcmp(one->name, "late_locks") != 0 && strncmp(one->name, "meet", 4) != 0;
+    const int may_have = pes <= MESSAGES_PES_MAX && strcmp(one->name, "late_locks") != 0 &&
+                         strncmp(one->name, "meet", 4) != 0 && !is_played(one);
     const int is_often = strcmp(one->name, "late") == 0 || strcmp(one->name, "ep_masks") == 0 ||
                          strcmp(one->name, "ep_lost") == 0 || strcmp(one->name, "ep_forwarder_lost") == 0;
     const int is_mostly = strcmp(one->name, "no_deadline") == 0; /* on other nodes is where PEs are missed */
@@ -165,6 +171,7 @@ static weft_status run_one(const options *asked, uint64_t seed, size_t chosen, t
     case_run run = {.seed = seed ^ 0x5eed, .pes = draw_pes(asked, one, &state)};
     config.seed = seed;
     config.deadlock = one->deadlock;
+    config.same_speed = is_played(one);
     config.events_max = UINT64_C(100000000);
     config.silent = asked->quiet;
     config.result = &result;

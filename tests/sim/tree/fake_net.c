@@ -1,12 +1,9 @@
 /* sim/tree/fake_net.c: a network of unix sockets in the simulator, and PEs that are played. */
 #include "sim/tree/fake_net.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 
 #include <arpa/inet.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -18,12 +15,13 @@
 #include "os/socket.h"
 #include "testing/sim/socket.h"
 
-#define SEEDS 40
 #define ANSWER_NS S_NS /* what is expected comes within this */
 
 wefti_tree_trust fake_trust[8];
 int fake_refusal_is_final;
+int fake_is_shared;
 unsigned fake_far_port;
+static int is_clear; /* the board of the scene, in this run */
 
 /* ---- the network ---- */
 
@@ -130,8 +128,12 @@ wefti_tree_site fake_site(void)
     .admit = admit, .prove = prove, .print = print
     static const wefti_tree_net patient = {SLOTS};
     static const wefti_tree_net final = {SLOTS, .refusal_is_final = 1};
+    static const wefti_tree_net shared = {SLOTS, .is_shared = 1};
 #undef SLOTS
-    return (wefti_tree_site){.net = fake_refusal_is_final ? &final : &patient, .root = fake_contact("root")};
+    return (wefti_tree_site){.net = fake_refusal_is_final ? &final
+                                    : fake_is_shared      ? &shared
+                                                          : &patient,
+                             .root = fake_contact("root")};
 }
 
 wefti_tree_contact fake_contact(const char *name)
@@ -143,25 +145,28 @@ wefti_tree_contact fake_contact(const char *name)
 
 /* ---- runs ---- */
 
-void fake_run(int pes, void (*pe_main)(void *argument))
+void fake_reset(void)
 {
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        weft_sim_config config = WEFT_SIM_CONFIG_INIT;
-        config.seed = seed;
-        config.deadlock = WEFT_SIM_DEADLOCK_ADVANCE;
-        config.same_speed = 1;
-        for (size_t i = 0; i < sizeof fake_trust / sizeof fake_trust[0]; i++) {
-            fake_trust[i] = WEFTI_TREE_TRUSTED;
-        }
-        fake_refusal_is_final = 0;
-        fake_far_port = 0;
-        assert_int_equal(weft_sim_run(&config, pes, pe_main, NULL), WEFT_OK);
+    for (size_t i = 0; i < sizeof fake_trust / sizeof fake_trust[0]; i++) {
+        fake_trust[i] = WEFTI_TREE_TRUSTED;
     }
+    fake_refusal_is_final = 0;
+    fake_is_shared = 0;
+    fake_far_port = 0;
+    is_clear = 0;
 }
 
 void fake_calm(size_t room)
 {
     wefti_sim_socket_calm(room);
+}
+
+void fake_clear(void *board, size_t bytes)
+{
+    if (!is_clear) {
+        memset(board, 0, bytes);
+    }
+    is_clear = 1;
 }
 
 void fake_sleep_until(uint64_t ns)
@@ -196,21 +201,29 @@ static void must(weft_status status, const char *what)
     }
 }
 
+void fake_call_until(wefti_caller *caller, wefti_caller_stage stage, uint64_t at_ns)
+{
+    wefti_polls polls = {0};
+    while (caller->stage < stage) {
+        if (caller->stage == WEFTI_CALLER_LISTENS) {
+            fake_sleep_until(at_ns);
+        }
+        wefti_polls_clear(&polls);
+        uint64_t due_ns = wefti_caller_watch(caller, &polls);
+        must(wefti_polls_wait(&polls, due_ns), "a call");
+        must(wefti_caller_step(caller, &polls), "a call");
+    }
+    wefti_polls_fini(&polls);
+}
+
 void fake_call(wefti_tree_site *site, wefti_tree_hello *hello, int pe, const wefti_tree_contact *contact,
                wefti_link *link)
 {
     wefti_caller caller;
-    wefti_polls polls = {0};
     must(wefti_caller_init(&caller, site, hello, pe, contact), "a call");
-    while (!wefti_caller_is_done(&caller)) {
-        wefti_polls_clear(&polls);
-        uint64_t due_ns = wefti_caller_watch(&caller, &polls);
-        must(wefti_polls_wait(&polls, due_ns), "a call");
-        must(wefti_caller_step(&caller, &polls), "a call");
-    }
+    fake_call_until(&caller, WEFTI_CALLER_DONE, 0);
     *link = wefti_caller_take(&caller);
     wefti_caller_fini(&caller);
-    wefti_polls_fini(&polls);
 }
 
 wefti_tree_listeners fake_listen(const char *name)
@@ -269,6 +282,17 @@ void fake_await_frame(wefti_link *link, wefti_frame_type type)
     }
 }
 
+void fake_await_behind_questions(wefti_link *link, wefti_frame_type type, int most)
+{
+    wefti_link_event event;
+    do {
+        event = fake_await(link, ANSWER_NS);
+    } while (event == WEFTI_LINK_FRAME && link->in.type == WEFTI_FRAME_EXPIRED && most-- > 0);
+    if (event != WEFTI_LINK_FRAME || link->in.type != (uint32_t)type) {
+        weft_sim_fail("instead of frame %d came event %d, frame %u", (int)type, (int)event, link->in.type);
+    }
+}
+
 void fake_send(wefti_link *link, wefti_frame_type type, uint32_t sequence, const void *body, size_t bytes)
 {
     int goes = wefti_link_send(link, type, sequence, body, bytes);
@@ -295,6 +319,29 @@ void fake_exchange_as_parent(wefti_link *child, uint32_t sequence)
     wefti_link_expect(child, WEFTI_FRAME_GATHER, sequence, &none, 0);
     fake_await_frame(child, WEFTI_FRAME_GATHER);
     fake_send(child, WEFTI_FRAME_RESULT, sequence, NULL, 0);
+}
+
+void fake_exchange_between(wefti_link *parent, wefti_link *child)
+{
+    unsigned char none;
+    wefti_link_expect(child, WEFTI_FRAME_RESULT, WEFTI_TREE_SEQUENCE_FORMING, &none, 0);
+    fake_send(child, WEFTI_FRAME_GATHER, WEFTI_TREE_SEQUENCE_FORMING, NULL, 0);
+    fake_exchange_as_parent(parent, WEFTI_TREE_SEQUENCE_FORMING);
+    fake_await_frame(child, WEFTI_FRAME_RESULT);
+}
+
+void fake_join_with_child(wefti_tree_site *site, int pe, int pes, wefti_link *star, wefti_link *child)
+{
+    static const wefti_tree_welcome welcome = {{0}}; /* its parent is PE 0 */
+    wefti_tree_hello hello = fake_hello(pe + 1, pes);
+    wefti_tree_hello said;
+    wefti_tree_listeners root = fake_listen("root");
+    if (!fake_accept(site, &root, 0, ANSWER_NS, star, &said) || said.pe != pe) {
+        weft_sim_fail("PE %d did not come to PE 0", pe);
+    }
+    fake_send(star, WEFTI_FRAME_WELCOME, 0, &welcome, sizeof welcome);
+    fake_call(site, &hello, pe, &said.listens_at, child);
+    wefti_os_socket_stop(root.descriptors[0]);
 }
 
 void fake_join(wefti_tree_site *site, int pe, int pes, wefti_link *link)
