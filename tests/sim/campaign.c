@@ -182,6 +182,9 @@ static weft_status run_one(const options *asked, uint64_t seed, size_t chosen, t
     }
     config.messages = draw_messages(one, run.pes, &state);
     run.messages = config.messages;
+    if (strcmp(one->name, "gone") == 0) {
+        shape_gone(&run, &config);
+    }
     wefti_fault_arm(0, 0); /* a case may have left it armed */
     double start = used_s();
     weft_status status = weft_sim_run(&config, run.pes, one->pe_main, &run);
