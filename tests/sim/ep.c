@@ -314,6 +314,7 @@ static void lose_a_rank(case_run *run, int crosses)
         config.rows_max = run->pes - 1;
         config.overflow = WEFT_EP_OVERFLOW_DROP;
     }
+    config.pairs_max = 1 + common_below(&common, 2);
     if (crosses) {
         config.rows_max = 0; /* all rows come */
         draw_domains(&common, run->pes, labels);
@@ -513,6 +514,7 @@ void case_ep_rejoin(void *argument)
     weft_status status = WEFT_OK;
     draw_domains(&common, run->pes, labels);
     config.domain_of = labels;
+    config.pairs_max = 1 + common_below(&common, 2);
     small_group group = open_group(run, LOST_DEADLINE_NS, &config);
     for (int i = 0; status == WEFT_OK; i++) {
         status = step_among(&group, run->pes, i == when && my_rank(run) == helper ? &blow : &no_blow);

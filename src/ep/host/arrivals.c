@@ -370,11 +370,39 @@ weft_status wefti_ep_given_up(const weft_ep *ep, uint64_t epoch, const char *nam
 
 /* ---- what has come ---- */
 
-/* The last call that a rank has told this one of by itself, as it does after one that it has given up. */
-static uint64_t called(const weft_ep *ep, int rank)
+/* The last call of a bank that a rank has told this one of by itself, as it does after one that it has given up. */
+static uint64_t called_on(const wefti_ep_host *host, int rank)
 {
-    uint64_t at = wefti_ep_call_at(&ep->host->layout, rank) + offsetof(wefti_ep_call_header, epoch);
-    return wefti_ld64(ep->host->base + at, WEFTI_ACQUIRE);
+    uint64_t at = wefti_ep_call_at(&host->layout, rank) + offsetof(wefti_ep_call_header, epoch);
+    return wefti_ld64(host->base + at, WEFTI_ACQUIRE);
+}
+
+/* The same of the group. Where there are two banks a rank may be in the next call as well as in this one: one on the
+ * other bank counts when it has ended this one, and this rank has not come to it. */
+static uint64_t called(const wefti_ep_arrivals *arrivals, int rank)
+{
+    const weft_ep *ep = arrivals->ep;
+    const uint64_t epoch = called_on(ep->host, rank);
+    if (wefti_ep_banks(ep) == 1 || wefti_ep_masks(ep)) {
+        return epoch;
+    }
+    const uint64_t beside = called_on(ep->host_of[1 - ep->bank], rank);
+    const int is_ahead = beside > epoch && beside > *ep->started; /* which is seldom so, and far ones are asked */
+    return is_ahead && has_given_up(ep, rank, arrivals->epoch) ? beside : epoch;
+}
+
+/* All calls before this one have ended here, but for a pair that is outstanding on the other bank. */
+static void end_before(const weft_ep *ep, uint64_t epoch)
+{
+    const uint64_t banks = (uint64_t)wefti_ep_banks(ep);
+    for (uint64_t ended = epoch - 1; ended + banks >= epoch; ended--) {
+        const int bank = (int)(ended % banks);
+        if (bank == ep->bank || ep->half[bank] == WEFTI_EP_HALF_NONE) {
+            const wefti_ep_host *host = ep->host_of[bank];
+            wefti_st64(host->base + host->layout.epoch, ended, WEFTI_RELAXED);
+        }
+    }
+    *ep->started = epoch - 1;
 }
 
 /* The next call here becomes the one that `writer` is in. Who went on because a rank is lost has only heard of that
@@ -384,8 +412,7 @@ static weft_status join_next(wefti_ep_arrivals *arrivals, int writer, uint64_t e
     const weft_ep *ep = arrivals->ep;
     const int pe = ep->host->peers[writer].pe;
     const wefti_completion seen = completion_of(arrivals);
-    wefti_st64(ep->host->base + ep->host->layout.epoch, epoch - (uint64_t)wefti_ep_banks(ep), WEFTI_RELAXED);
-    *ep->started = epoch - 1;
+    end_before(ep, epoch);
     if (seen != WEFTI_COMPLETION_IMPOSSIBLE) {
         return wefti_error(WEFT_ERR_MISMATCH,
                            "%s: PE %d has gone on from call %" PRIu64 " of the group to call %" PRIu64
@@ -410,9 +437,10 @@ static weft_status look_ahead(wefti_ep_arrivals *arrivals)
 {
     int rank = arrivals->pending[arrivals->next_look++ % (unsigned)arrivals->count];
     int writer = writer_of(arrivals, rank);
-    uint64_t epoch = called(arrivals->ep, writer);
-    if (arrivals->word == WEFTI_EP_WORD_CALL && called(arrivals->ep, rank) < epoch) {
-        epoch = called(arrivals->ep, rank);
+    uint64_t epoch = called(arrivals, writer);
+    if (arrivals->word == WEFTI_EP_WORD_CALL && writer != rank) {
+        const uint64_t of_rank = called(arrivals, rank);
+        epoch = of_rank < epoch ? of_rank : epoch;
     }
     if (epoch <= arrivals->epoch || has_come(arrivals, rank)) { /* its flag may have come since it was looked at */
         return WEFT_OK;
