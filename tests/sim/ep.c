@@ -297,6 +297,16 @@ static small_group open_group(case_run *run, uint64_t deadline_ns, weft_ep_confi
     return made;
 }
 
+/* Whether no other PE is of its process; those would learn of its death by their deadline only. */
+static int is_alone(const case_run *run, int pe)
+{
+    int others = 0;
+    for (int other = 0; other < run->pes; other++) {
+        others += other != pe && weft_sim_same_process(other, pe);
+    }
+    return others == 0;
+}
+
 /* The lost rank, wherever it is in a call; the others, until a call fails: they mask it, know that those who are named
  * but are not lost only waited for it, meet, and call until they are in step. Calls are updates, or steps that cross
  * between domains. */
@@ -321,7 +331,7 @@ static void lose_a_rank(case_run *run, int crosses)
         config.domain_of = labels;
     }
     const int is_told = run->messages && common_below(&common, 2); /* before the deadline */
-    const int goes_on = is_told && common_below(&common, 2); /* as soon as it is told */
+    const int goes_on = is_told && common_below(&common, 2) && is_alone(run, turned(run, lost)); /* as soon as told */
     small_group group = open_group(run, is_told ? TOLD_DEADLINE_NS : LOST_DEADLINE_NS, &config);
     weft_status status = WEFT_OK;
     for (int i = 0; status == WEFT_OK; i++) {
@@ -340,8 +350,8 @@ static void lose_a_rank(case_run *run, int crosses)
         weft_sim_fail("rank %d has died, and a call ends after %llu ms: %s", lost,
                       (unsigned long long)((weft_sim_now_ns() - run->board[65]) / 1000000), weft_last_error());
     }
-    if (is_told && has_nodes && !weft_sim_same_process(weft_sim_pe(), lost) &&
-        (status == WEFT_ERR_MISMATCH || !text_names_pe(weft_last_error(), lost))) {
+    if (is_told && has_nodes && !weft_sim_same_process(weft_sim_pe(), turned(run, lost)) &&
+        (status == WEFT_ERR_MISMATCH || !text_names_pe(weft_last_error(), turned(run, lost)))) {
         weft_sim_fail("rank %d has died, and a call gives %s: %s", lost, weft_status_name(status), weft_last_error());
     }
     for (int rank = 0; rank < run->pes; rank++) {
