@@ -228,6 +228,16 @@ static void describe(char bytes[CALL_BYTES], const wefti_ep_call_header *header)
     }
 }
 
+/* Whether rows of the call may be in the caller's arrays before all headers have come: wefti_ep_push_send_all sends to
+ * the ranks that are there. */
+static int sends_early(const wefti_ep_call_header *header)
+{
+    const wefti_ep_signature_fields fields = wefti_ep_signature_split(header->signature);
+    const int sends = fields.kind == WEFTI_EP_COMBINE_BWD ||
+                      (fields.kind == WEFTI_EP_DISPATCH && (fields.flags & WEFTI_EP_NEW_WEIGHTS) == 0);
+    return sends && header->plan == 0 && (header->route & WEFTI_EP_ROUTE_MASK) != WEFTI_EP_ROUTE_IN_KERNELS;
+}
+
 weft_status wefti_ep_call_end(const wefti_ep_call *call)
 {
     weft_ep *ep = call->ep;
@@ -242,9 +252,10 @@ weft_status wefti_ep_call_end(const wefti_ep_call *call)
     describe(other, &call->mismatched_header);
     return wefti_error(WEFT_ERR_MISMATCH,
                        "%s: call %" PRIu64
-                       " of the group is %s on rank %d and %s on rank %d (PE %d); " WEFTI_EP_SAME_CALLS,
+                       " of the group is %s on rank %d and %s on rank %d (PE %d); %s; " WEFTI_EP_SAME_CALLS,
                        call->name, call->epoch, mine, ep->rank, other, call->mismatched_rank,
-                       ep->host->peers[call->mismatched_rank].pe);
+                       ep->host->peers[call->mismatched_rank].pe,
+                       sends_early(&call->header) ? "rows may have been moved" : "nothing was moved");
 }
 
 weft_status wefti_ep_call_end_routed(const wefti_ep_call *call, wefti_ep_routing *route)
