@@ -25,8 +25,11 @@ static weft_status read_counts(wefti_env_id id, uint64_t *direct)
 weft_status wefti_ep_settings_read(wefti_ep_settings *settings, int ranks, const weft_ep_config *config)
 {
     settings->counts_direct = (int64_t)ranks * (ranks + config->experts) <= DIRECT_WORDS_MAX;
-#define READ(field, id, read, other) WEFT_TRY(read(WEFTI_ENV_##id, &settings->field));
+#define READ_OWN(field, id, read) WEFT_TRY(read(WEFTI_ENV_##id, &settings->field));
+#define READ(field, id, read, other) READ_OWN(field, id, read)
     WEFTI_EP_SETTINGS_TABLE(READ)
+    WEFTI_EP_OWN_SETTINGS_TABLE(READ_OWN)
 #undef READ
-    return wefti_env_count(WEFTI_ENV_EP_MAPPED, &settings->maps);
+#undef READ_OWN
+    return WEFT_OK;
 }

@@ -24,12 +24,17 @@
     /* tokens in slots, times ranks of the largest domain, that go directly between domains */                         \
     X(direct, EP_DIRECT, wefti_env_count, "1")
 
+/* What is each rank's own, X(field, id, how it is read): likewise, and compared with nobody's. */
+#define WEFTI_EP_OWN_SETTINGS_TABLE(X)                                                                                 \
+    /* not 0: GPUs' rings of this host are stored to by kernels */                                                     \
+    X(maps, EP_MAPPED, wefti_env_count)
+
 /* What a group does by its size, or as variables say. */
 typedef struct wefti_ep_settings {
-#define WEFTI_EP_SETTING(field, id, read, other) uint64_t field;
+#define WEFTI_EP_SETTING(field, ...) uint64_t field;
     WEFTI_EP_SETTINGS_TABLE(WEFTI_EP_SETTING)
+    WEFTI_EP_OWN_SETTINGS_TABLE(WEFTI_EP_SETTING)
 #undef WEFTI_EP_SETTING
-    uint64_t maps; /* each rank's own; not 0: GPUs' rings of this host are stored to by kernels */
 } wefti_ep_settings;
 
 /* For a valid config of so many ranks: by its size, unless variables say otherwise. */

@@ -118,8 +118,8 @@ static int unmake(void **state)
 
 /* Variables of groups. */
 static const wefti_env_id settings[] = {
-#define ROW(field, id, read, other) WEFTI_ENV_##id,
-    WEFTI_EP_SETTINGS_TABLE(ROW) WEFTI_ENV_EP_MAPPED
+#define ROW(field, id, ...) WEFTI_ENV_##id,
+    WEFTI_EP_SETTINGS_TABLE(ROW) WEFTI_EP_OWN_SETTINGS_TABLE(ROW)
 #undef ROW
 };
 
