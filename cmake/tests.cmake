@@ -25,7 +25,7 @@ set(weft_test_environment
 # processes, use one on average, and twice that with a sanitizer: they begin first, on half of the processors, so that
 # eight or four share one, and beside them the longest that compute (COST).
 set(weft_waiting_tests
-    uid_bootstrap_test env_bootstrap_test job_bootstrap_test local_bootstrap_test callback_bootstrap_test
+    uid_bootstrap_test env_bootstrap_test files_model_bootstrap_test local_bootstrap_test callback_bootstrap_test
     threads_bootstrap_test uid_test
     pmi_bootstrap_test gone_hosts_test gone_hosts_test.ucx
     before_meeting_test bootstrap_kill_test env_worlds_test failure_test failure_calls_test fork_test ep_killed_test
@@ -43,7 +43,7 @@ set(weft_light_tests
 set(weft_patient_tests
     before_meeting_test bootstrap_kill_test env_worlds_test failure_test failure_calls_test fork_test ep_killed_test
     limits_test gone_hosts_test gone_hosts_test.ucx namespaces_test oversubscribed_test worlds_test
-    uid_bootstrap_test env_bootstrap_test job_bootstrap_test local_bootstrap_test callback_bootstrap_test
+    uid_bootstrap_test env_bootstrap_test files_model_bootstrap_test local_bootstrap_test callback_bootstrap_test
     threads_bootstrap_test uid_test pmi_bootstrap_test coll_errors_test mask_test team_dead_test world_config_test world_faults_test
     world_life_test weft_ep_bench)
 set(weft_long_tests property.ep cuda.compile.calls cuda.compile.early cuda.compile.programs fuzz.shared fuzz.tree fuzz.outside

@@ -89,7 +89,7 @@ void wefti_bootstrap_close(wefti_bootstrap *bootstrap); /* safe on zeroed memory
  * WEFT_BOOTSTRAP_TABLE (weft/bootstrap.h) the only place. X(KIND, name, which builds have it, is_meant): its functions
  * are wefti_bootstrap_NAME; HERE: in all builds, SYSTEM: not in the simulator, since it calls the system; is_meant, a
  * function of choose.c, says whether the environment means it (NULL: none does). */
-#define WEFTI_BOOTSTRAP_TABLE(X)                                                                                       \
+#define WEFTI_BOOTSTRAP_BACKENDS(X)                                                                                    \
     X(LOCAL, local, HERE, by_weftrun)                                                                                  \
     X(ENV, env, HERE, is_env_complete)                                                                                 \
     X(PMIX, pmix, WITH_PMIX, by_pmix)                                                                                  \
@@ -104,7 +104,7 @@ void wefti_bootstrap_close(wefti_bootstrap *bootstrap); /* safe on zeroed memory
     X(SELF, self, HERE, NULL)
 
 #define WEFTI_BOOTSTRAP_OPS(KIND, name, builds, is_meant) extern const wefti_bootstrap_ops wefti_bootstrap_##name;
-WEFTI_BOOTSTRAP_TABLE(WEFTI_BOOTSTRAP_OPS)
+WEFTI_BOOTSTRAP_BACKENDS(WEFTI_BOOTSTRAP_OPS)
 #undef WEFTI_BOOTSTRAP_OPS
 
 #endif

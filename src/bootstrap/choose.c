@@ -77,7 +77,7 @@ static int by_pmi2(void)
     return by_pmi1() ? wefti_env_is_set(WEFTI_ENV_SLURM_STEP_ID) : has_place;
 }
 
-/* Which builds have a kind (WEFTI_BOOTSTRAP_TABLE): its functions, or NULL. */
+/* Which builds have a kind (WEFTI_BOOTSTRAP_BACKENDS): its functions, or NULL. */
 #define OPS_HERE(name) &wefti_bootstrap_##name
 #ifdef WEFT_SIM
 #define OPS_SYSTEM(name) NULL
@@ -98,13 +98,13 @@ typedef struct row {
 
 static const row rows[] = {
 #define ROW(KIND, name, builds, is_meant) {WEFT_BOOTSTRAP_##KIND, OPS_##builds(name), is_meant},
-    WEFTI_BOOTSTRAP_TABLE(ROW)
+    WEFTI_BOOTSTRAP_BACKENDS(ROW)
 #undef ROW
 };
 
 #define ONE(...) +1
-_Static_assert(0 WEFTI_BOOTSTRAP_TABLE(ONE) + 1 == 0 WEFT_BOOTSTRAP_TABLE(ONE),
-               "a kind of WEFT_BOOTSTRAP_TABLE (weft/bootstrap.h) has no row in WEFTI_BOOTSTRAP_TABLE");
+_Static_assert(0 WEFTI_BOOTSTRAP_BACKENDS(ONE) + 1 == 0 WEFT_BOOTSTRAP_TABLE(ONE),
+               "a kind of WEFT_BOOTSTRAP_TABLE (weft/bootstrap.h) has no row in WEFTI_BOOTSTRAP_BACKENDS");
 #undef ONE
 
 /* A row's functions; NULL after an error. */

@@ -153,7 +153,7 @@ static weft_status files_open(const weft_world_config *config, wefti_bootstrap *
     return open_in(config->bootstrap_argument, (int)rank, (int)size, config, bootstrap);
 }
 
-/* There it is `const wefti_bootstrap_ops wefti_bootstrap_files`, which WEFTI_BOOTSTRAP_TABLE declares. */
+/* There it is `const wefti_bootstrap_ops wefti_bootstrap_files`, which WEFTI_BOOTSTRAP_BACKENDS declares. */
 static const wefti_bootstrap_ops model_of_files = {.name = "files", .open = files_open};
 
 /* ---- src/bootstrap/files/files_bootstrap_test.c ---- */
