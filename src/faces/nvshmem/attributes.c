@@ -145,13 +145,21 @@ static int meet_by_shmem(const char *call, wefti_nv_meeting *meeting)
     return NVSHMEMX_SUCCESS;
 }
 
+/* The processes of a communicator (an MPI_Comm *; NULL: MPI_COMM_WORLD) of the MPI that the program has loaded. */
+static int meet_by_mpi(void *comm, wefti_nv_meeting *meeting)
+{
+    meeting->bootstrap = WEFT_BOOTSTRAP_MPI;
+    meeting->mpi_comm = comm;
+    return NVSHMEMX_SUCCESS;
+}
+
 /* Without a flag NVSHMEM_BOOTSTRAP says how the PEs meet; if it is not set, the launcher is used. */
 static int read_variable(const char *call, wefti_nv_meeting *meeting)
 {
     const char *said = wefti_nv_variable("BOOTSTRAP");
     meeting->bootstrap = WEFT_BOOTSTRAP_AUTO;
     if (said != NULL && strcasecmp(said, "MPI") == 0) {
-        return wefti_nv_mpi_open(call, NULL, meeting);
+        return meet_by_mpi(NULL, meeting);
     }
     if (said != NULL && strcasecmp(said, "SHMEM") == 0) {
         return meet_by_shmem(call, meeting);
@@ -187,7 +195,7 @@ static int meet_by_communicator(const char *call, const nvshmemx_init_attr_t *at
                        plugin);
         return wefti_nv_refuse(call, NVSHMEMX_ERROR_NOT_SUPPORTED, cause);
     }
-    return wefti_nv_mpi_open(call, attributes->mpi_comm, meeting);
+    return meet_by_mpi(attributes->mpi_comm, meeting);
 }
 
 int wefti_nv_meeting_read(const char *call, unsigned flags, const nvshmemx_init_attr_t *attributes,

@@ -123,6 +123,16 @@ static void close_world(void)
     (void)weft_world_destroy(world);
 }
 
+/* Why there is no world: the caller's fault is an MPI that is not initialised, or no communicator of it. */
+static int refusal_of(const wefti_nv_meeting *meeting, weft_status status)
+{
+    const int is_callers =
+        meeting->bootstrap == WEFT_BOOTSTRAP_MPI && (status == WEFT_ERR_STATE || status == WEFT_ERR_ARGUMENT);
+    return is_callers                       ? NVSHMEMX_ERROR_INVALID_VALUE
+           : status == WEFT_ERR_UNSUPPORTED ? NVSHMEMX_ERROR_NOT_SUPPORTED
+                                            : NVSHMEMX_ERROR_INTERNAL;
+}
+
 static int open_world(const char *call, const wefti_nv_meeting *meeting)
 {
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
@@ -136,13 +146,12 @@ static int open_world(const char *call, const wefti_nv_meeting *meeting)
     config.pe = meeting->pe;
     config.pes = meeting->pes;
     config.uid = &meeting->uid;
-    config.callback = &meeting->callback;
+    config.mpi_comm = meeting->mpi_comm;
     weft_status status = weft_world_create(&config, &wefti_nvshmem.world);
     if (status != WEFT_OK) {
         char cause[1024];
         (void)snprintf(cause, sizeof cause, "no world: %s", weft_last_error());
-        return wefti_nv_refuse(
-            call, status == WEFT_ERR_UNSUPPORTED ? NVSHMEMX_ERROR_NOT_SUPPORTED : NVSHMEMX_ERROR_INTERNAL, cause);
+        return wefti_nv_refuse(call, refusal_of(meeting, status), cause);
     }
     wefti_nvshmem.place = WEFTI_NV_UNDECIDED;
     wefti_nvshmem.latched = 0;

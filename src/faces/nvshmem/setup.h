@@ -10,16 +10,13 @@ typedef struct wefti_nv_meeting {
     int pe;
     int pes; /* 0: the launcher knows both */
     weft_uid uid;
-    weft_callback_ops callback;
+    void *mpi_comm;
     int device; /* the number of the GPU; -1: the current one */
 } wefti_nv_meeting;
 
 /* Read flags and attributes, and where they say nothing the environment. A status of NVSHMEM, told of by `call`. */
 HIDDEN int wefti_nv_meeting_read(const char *call, unsigned flags, const nvshmemx_init_attr_t *attributes,
                                  wefti_nv_meeting *meeting);
-
-/* The world of MPI's communicator `comm` (an MPI_Comm *; NULL: MPI_COMM_WORLD), by the MPI that is loaded. */
-HIDDEN int wefti_nv_mpi_open(const char *call, const void *comm, wefti_nv_meeting *meeting);
 
 /* The value of NVSHMEM_NAME; NULL when it is not set or empty. */
 HIDDEN const char *wefti_nv_variable(const char *name);
