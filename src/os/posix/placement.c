@@ -3,7 +3,6 @@
 #include "os/posix/placement.h"
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "os/os.h"
+#include "os/posix/file.h"
 
 #define NUMA_MAX 1024
 #define LONG_BITS (8 * (int)sizeof(unsigned long))
@@ -21,17 +21,6 @@
 /* ---- the system's calls ---- */
 
 enum { POLICY_DEFAULT, POLICY_PREFERRED }; /* of linux/mempolicy.h */
-
-static int read_text(const char *path, char *text, size_t bytes)
-{
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t got = file < 0 ? -1 : read(file, text, bytes - 1);
-    if (file >= 0) {
-        (void)close(file);
-    }
-    text[got < 0 ? 0 : got] = '\0';
-    return (int)got;
-}
 
 static void fill_mask(unsigned long mask[NUMA_MAX / LONG_BITS], int numa)
 {
@@ -67,7 +56,7 @@ static int advise(void *address, size_t bytes, int advice)
     return madvise(address, bytes, advice);
 }
 
-const wefti_os_placement_calls wefti_os_placement_system = {read_text, bind_part, prefer, has_policy, advise};
+const wefti_os_placement_calls wefti_os_placement_system = {wefti_os_file_read, bind_part, prefer, has_policy, advise};
 const wefti_os_placement_calls *wefti_os_placement = &wefti_os_placement_system;
 
 /* ---- NUMA nodes ---- */

@@ -4,10 +4,11 @@
 #define WEFTI_OS_POSIX_PLACEMENT_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 typedef struct wefti_os_placement_calls {
     /* The first bytes of a file, as text. Returns their number, -1: it cannot be read. */
-    int (*read_text)(const char *path, char *text, size_t bytes);
+    ssize_t (*read_text)(const char *path, char *text, size_t bytes);
     /* These return 0, or -1. Pages of this part that come from now on, or of this thread's new memory, are had from
      * that NUMA node while it has any. */
     int (*bind)(void *address, size_t bytes, int numa);

@@ -36,7 +36,7 @@ static struct machine {
     size_t advised[2]; /* bytes: of huge pages; populated */
 } here;
 
-static int fake_read(const char *path, char *text, size_t bytes)
+static ssize_t fake_read(const char *path, char *text, size_t bytes)
 {
     const char *found = strstr(path, "/node/online") != NULL              ? here.online
                         : strstr(path, "/node0/cpulist") != NULL          ? here.lists[0]
