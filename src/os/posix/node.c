@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -22,7 +21,6 @@
 #define SO_NETNS_COOKIE 71 /* from Linux 5.14 on */
 #endif
 #define USERS UINT64_C(4294967296) /* user numbers are below */
-#define MAP_BYTES 16384 /* of 340 lines, the most that Linux takes */
 
 static uint64_t file_number(const char *path)
 {
@@ -74,18 +72,12 @@ static weft_status query_network(wefti_os_identity *identity)
 
 int wefti_os_uid_outside(const char *map, uint64_t uid, uint64_t *user)
 {
-    const char *line = map;
-    while (line != NULL) {
-        char *end;
-        uint64_t inside = strtoull(line, &end, 10);
-        uint64_t outside = strtoull(end, &end, 10);
-        uint64_t count = strtoull(end, &end, 10);
-        if (uid >= inside && uid - inside < count) {
-            *user = outside + (uid - inside);
+    wefti_os_uid_range range;
+    while (wefti_os_uid_map_next(&map, &range)) {
+        if (uid >= range.inside && uid - range.inside < range.count) {
+            *user = range.outside + (uid - range.inside);
             return 1;
         }
-        line = strchr(end, '\n');
-        line = line == NULL ? NULL : line + 1;
     }
     return 0;
 }
@@ -97,11 +89,11 @@ static weft_status query_user(uint64_t *user)
 {
     static const char path[] = "/proc/self/uid_map";
     uint64_t uid = geteuid();
-    char *map = wefti_alloc(MAP_BYTES);
+    char *map = wefti_alloc(WEFTI_OS_UID_MAP_BYTES);
     if (map == NULL) {
         return wefti_error(WEFT_ERR_MEMORY, "no memory to read %s", path);
     }
-    ssize_t bytes = wefti_os_file_read(path, map, MAP_BYTES);
+    ssize_t bytes = wefti_os_file_read(path, map, WEFTI_OS_UID_MAP_BYTES);
     weft_status status = WEFT_OK;
     if (bytes < 0 && errno == ENOENT) {
         *user = uid; /* a system without user namespaces */

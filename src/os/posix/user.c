@@ -18,19 +18,28 @@
 #endif
 #define NOBODY 65534u /* unless kernel.overflowuid was changed */
 #define USERS_ALL UINT64_C(4294967295)
-#define MAP_BYTES 16384 /* of 340 lines, the most that Linux takes */
+
+int wefti_os_uid_map_next(const char **map, wefti_os_uid_range *range)
+{
+    char *end;
+    if (*map == NULL || **map == '\0') {
+        return 0;
+    }
+    range->inside = strtoull(*map, &end, 10);
+    range->outside = strtoull(end, &end, 10);
+    range->count = strtoull(end, &end, 10);
+    end = strchr(end, '\n');
+    *map = end == NULL ? NULL : end + 1;
+    return 1;
+}
 
 /* How many users a map knows. */
 static uint64_t count_users(const char *map)
 {
     uint64_t users = 0;
-    for (const char *line = map; line != NULL && *line != '\0';) {
-        char *end;
-        (void)strtoull(line, &end, 10);
-        (void)strtoull(end, &end, 10);
-        users += strtoull(end, &end, 10);
-        line = strchr(end, '\n');
-        line = line == NULL ? NULL : line + 1;
+    wefti_os_uid_range range;
+    while (wefti_os_uid_map_next(&map, &range)) {
+        users += range.count;
     }
     return users;
 }
@@ -42,7 +51,7 @@ int wefti_os_uid_is_vague(const char *map, uint64_t uid)
 
 int wefti_os_user_is_vague(void)
 {
-    char map[MAP_BYTES];
+    char map[WEFTI_OS_UID_MAP_BYTES];
     if (geteuid() != NOBODY) {
         return 0;
     }
