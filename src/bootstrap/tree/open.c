@@ -7,8 +7,6 @@
 #include "bootstrap/tree/tree.h"
 #include "os/os.h"
 
-/* How long a PE that fails tries to send its error to PEs that do not read. */
-#define TELLING_NS UINT64_C(200000000)
 /* How often a second PE 0 looks whether the first is still there. */
 #define AGAIN_NS UINT64_C(100000)
 
@@ -66,7 +64,7 @@ static weft_status fail(wefti_tree *tree, weft_status status)
     for (size_t i = 0; i < tree->star_count; i++) {
         tell(tree, &tree->star[i], &failure);
     }
-    uint64_t until_ns = wefti_os_now_ns() + TELLING_NS;
+    uint64_t until_ns = wefti_os_now_ns() + WEFTI_TREE_TELLING_NS;
     while (watch_unsent(tree) > 0 && wefti_os_now_ns() < until_ns) {
         for (size_t i = 0; i < tree->polls.count; i++) {
             if (!(tree->polls.items[i].events & POLLOUT)) {

@@ -11,9 +11,6 @@
 #include "os/os.h"
 #include "os/socket.h"
 
-/* How long a PE tries to read what one that is gone told it. */
-#define TELLING_NS UINT64_C(200000000)
-
 /* ---- deciding errors ---- */
 
 /* Decide that the PE at the other end is gone. */
@@ -113,7 +110,7 @@ weft_status wefti_tree_receive(wefti_tree *tree, wefti_link *link, wefti_link_ev
 /* What was said last may come in parts, and a socket may say that there is nothing when there is. */
 weft_status wefti_tree_lost_on_sending(wefti_tree *tree, wefti_link *link)
 {
-    uint64_t until_ns = wefti_os_now_ns() + TELLING_NS;
+    uint64_t until_ns = wefti_os_now_ns() + WEFTI_TREE_TELLING_NS;
     wefti_link_event event;
     do {
         WEFT_TRY(wefti_tree_receive(tree, link, &event));

@@ -17,6 +17,10 @@
 #include "bootstrap/tree/link.h"
 #include "bootstrap/tree/net.h"
 
+/* How long a PE that fails tries to send its error to PEs that do not read, and how long one tries to read what a PE
+ * that is gone told it. */
+#define WEFTI_TREE_TELLING_NS UINT64_C(200000000)
+
 /* How much later than one level of the tree the next one names those who are silent: a part of the deadline, since who
  * answers may have to wait for a processor, between these two. */
 #define WEFTI_TREE_LEVEL_SHARE 20
