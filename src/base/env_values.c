@@ -1,10 +1,9 @@
 /* base/env_values.c: environment variables as sizes, times and counts. */
 #include <string.h>
 
+#include "base/durations.h"
 #include "base/env.h"
 #include "base/error.h"
-
-#define NS_PER_S UINT64_C(1000000000)
 
 /* Parse decimal digits and move *text behind them. Returns 0 when there is none or the number does not fit. */
 static int parse_digits(const char **text, uint64_t *value)
@@ -43,7 +42,7 @@ static unsigned parse_unit(const char **text)
 static uint64_t parse_fraction_ns(const char **text)
 {
     uint64_t fraction_ns = 0;
-    uint64_t digit_ns = NS_PER_S / 10;
+    uint64_t digit_ns = WEFTI_SECOND_NS / 10;
     while (**text >= '0' && **text <= '9') {
         fraction_ns += (uint64_t)(**text - '0') * digit_ns;
         digit_ns /= 10;
@@ -82,7 +81,7 @@ static int parse_seconds_ns(const char *text, uint64_t *value)
         text++;
         fraction_ns = parse_fraction_ns(&text);
     }
-    if (*text != '\0' || __builtin_mul_overflow(seconds, NS_PER_S, &total_ns) ||
+    if (*text != '\0' || __builtin_mul_overflow(seconds, WEFTI_SECOND_NS, &total_ns) ||
         __builtin_add_overflow(total_ns, fraction_ns, &total_ns)) {
         return 0;
     }

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/durations.h"
 #include "base/error.h"
 #include "os/os.h"
 #include "support/check.h"
@@ -26,11 +27,10 @@
 #include "support/torture.h"
 #include "weft/protocol/mem.h"
 
-#define SECOND_NS UINT64_C(1000000000)
-#define LONG_NS (60 * SECOND_NS)
-#define SHORT_NS (SECOND_NS * 3 / 10)
+#define LONG_NS (60 * WEFTI_SECOND_NS)
+#define SHORT_NS (WEFTI_SECOND_NS * 3 / 10)
 /* How much later than its deadline a PE may fail. */
-#define LATE_NS load_patience_ns((WEFTI_TSAN ? 3 : 1) * SECOND_NS)
+#define LATE_NS load_patience_ns((WEFTI_TSAN ? 3 : 1) * WEFTI_SECOND_NS)
 #define EXCHANGES_MAX 400
 /* Checked byte by byte, which ThreadSanitizer makes slow, while others wait with a deadline. */
 #define MUCH_BYTES ((size_t)1000000 / (WEFTI_TSAN ? 10 : 1))
@@ -194,7 +194,7 @@ static weft_status exchange_one(trial *t, wefti_bootstrap *bootstrap, int exchan
 static void await_failures(const trial *t)
 {
     while (__atomic_load_n(&t->failed, __ATOMIC_ACQUIRE) < t->pes - 1) {
-        wefti_os_sleep_ns(SECOND_NS / 1000);
+        wefti_os_sleep_ns(WEFTI_SECOND_NS / 1000);
     }
 }
 
@@ -204,7 +204,7 @@ static weft_status check_until(wefti_bootstrap *bootstrap, uint64_t until_ns)
     weft_status status = WEFT_OK;
     while (status == WEFT_OK && wefti_os_now_ns() < until_ns) {
         status = wefti_bootstrap_check(bootstrap);
-        wefti_os_sleep_ns(SECOND_NS / 1000);
+        wefti_os_sleep_ns(WEFTI_SECOND_NS / 1000);
     }
     return status;
 }
@@ -221,7 +221,7 @@ static weft_status exchange_all(trial *t, actor *a, wefti_bootstrap *bootstrap)
             wefti_os_sleep_ns(random_below(&random, 1000000));
         }
         uint64_t start_ns = wefti_os_now_ns();
-        status = exchange == t->checks_at ? check_until(bootstrap, start_ns + 10 * SECOND_NS)
+        status = exchange == t->checks_at ? check_until(bootstrap, start_ns + 10 * WEFTI_SECOND_NS)
                                           : exchange_one(t, bootstrap, exchange);
         a->ns = wefti_os_now_ns() - start_ns;
     }
@@ -368,7 +368,7 @@ static void waits_for_the_late(void **state)
     }
     for (int late = 0; late < 6; late += 2) {
         trial *t = begin(subject_of(state), 6, LONG_NS);
-        t->actors[late].delay_ns = SECOND_NS / 20;
+        t->actors[late].delay_ns = WEFTI_SECOND_NS / 20;
         t->jitters = 1;
         for (int i = 0; i < 20; i++) {
             add_exchange(t, 100);
@@ -489,7 +489,7 @@ static void names_a_number_taken(void **state)
     }
     for (int i = 0; i < 3; i++) {
         ledger before = ledger_read();
-        trial *t = begin(subject_of(state), 6, 5 * SECOND_NS);
+        trial *t = begin(subject_of(state), 6, 5 * WEFTI_SECOND_NS);
         t->actors[2].config.pe = twice[i];
         run(t);
         expect_failure(t, WEFT_ERR_MISMATCH, twice[i]);
@@ -507,7 +507,7 @@ static void names_another_size(void **state)
         if (pes == 2 && subject_of(state)->limits & BOOTSTRAP_SIZE_TRUSTED) {
             continue;
         }
-        trial *t = begin(subject_of(state), 6, 5 * SECOND_NS);
+        trial *t = begin(subject_of(state), 6, 5 * WEFTI_SECOND_NS);
         t->actors[3].config.pes = pes;
         run(t);
         expect_failure(t, WEFT_ERR_MISMATCH, 3);
@@ -520,8 +520,8 @@ static void names_another_name(void **state)
     if (subject_of(state)->limits & (BOOTSTRAP_ALONE | BOOTSTRAP_NAMES_APART)) {
         return;
     }
-    trial *t = begin(subject_of(state), 4, 5 * SECOND_NS);
-    t->actors[1].delay_ns = SECOND_NS / 20;
+    trial *t = begin(subject_of(state), 4, 5 * WEFTI_SECOND_NS);
+    t->actors[1].delay_ns = WEFTI_SECOND_NS / 20;
     t->actors[1].config.name = "elsewhere";
     run(t);
     expect_failure(t, WEFT_ERR_MISMATCH, 1);
@@ -532,7 +532,7 @@ static void names_one_that_quits(void **state)
 {
     static const int quitting[] = {0, 3, 4, 8};
     for (int i = 0; i < 4 && !cannot_fail(state); i++) {
-        trial *t = begin(subject_of(state), 9, 10 * SECOND_NS);
+        trial *t = begin(subject_of(state), 9, 10 * WEFTI_SECOND_NS);
         add_exchange(t, 10);
         add_exchange(t, 100);
         t->actors[quitting[i]].quits_at = 1;
@@ -551,7 +551,7 @@ static void sees_one_that_quits(void **state)
 {
     static const int quitting[] = {0, 3, 4, 8};
     for (int i = 0; i < 4 && !cannot_fail(state) && !(subject_of(state)->limits & BOOTSTRAP_NO_CHECK); i++) {
-        trial *t = begin(subject_of(state), 9, 10 * SECOND_NS);
+        trial *t = begin(subject_of(state), 9, 10 * WEFTI_SECOND_NS);
         add_exchange(t, 10);
         add_exchange(t, 100);
         t->checks_at = 1;
@@ -566,7 +566,7 @@ static void names_one_that_stalls(void **state)
 {
     static const int stalling[] = {0, 3, 4, 7};
     for (int i = 0; i < 4 && !cannot_fail(state); i++) {
-        trial *t = begin(subject_of(state), 9, 10 * SECOND_NS);
+        trial *t = begin(subject_of(state), 9, 10 * WEFTI_SECOND_NS);
         t->exchange_ns = load_patience_ns(SHORT_NS);
         add_exchange(t, 10);
         add_exchange(t, 100);
@@ -606,7 +606,7 @@ static weft_status meet_once(void *context)
     status = subject->begin(t->pes, &t->shared);
     if (status == WEFT_OK) {
         /* With a fault, PEs wait for one that is gone. */
-        make_configs(t, torture_is_failing() ? work->deadline_ns : 60 * SECOND_NS);
+        make_configs(t, torture_is_failing() ? work->deadline_ns : 60 * WEFTI_SECOND_NS);
         add_exchange(t, 32);
         add_exchange(t, 32); /* a digest */
         run(t);

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#define WEFTI_MILLISECOND_NS UINT64_C(1000000)
+#include "base/durations.h"
 
 /* A whole number of milliseconds, in ns. Returns 0 for what is none, or too large to count. */
 static inline int wefti_milliseconds_parse(const char *text, uint64_t *ns)

@@ -11,12 +11,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/durations.h"
 #include "os/os.h"
 #include "support/check.h"
 #include "support/crew.h"
 #include "weft.h"
-
-#define MS UINT64_C(1000000)
 
 static weft_status create(weft_world **world, uint64_t **word)
 {
@@ -48,8 +47,8 @@ static void run_pe(const crew *c, int pe, void *context)
     }
     start = wefti_os_now_ns();
     status = weft_signal_wait_until_on_stream(world, word, WEFT_CMP_EQ, 1, NULL);
-    while (status == WEFT_OK && wefti_os_now_ns() - start < 30000 * MS) {
-        wefti_os_sleep_ns(10 * MS);
+    while (status == WEFT_OK && wefti_os_now_ns() - start < 30000 * WEFTI_MILLISECOND_NS) {
+        wefti_os_sleep_ns(10 * WEFTI_MILLISECOND_NS);
         status = weft_world_fault(world, &culprit);
     }
     if (status == WEFT_ERR_PEER && culprit == 1) {
@@ -67,11 +66,12 @@ static void test_a_kernel_that_waits(void **state)
     crew_report r = {0};
     crew_start(&c, 2, &random, run_pe, NULL);
     for (int ready = 0; ready < 2; ready++) {
-        CHECK_SAY(crew_hear(&c, &r, wefti_os_now_ns() + 30000 * MS) && r.status == WEFT_OK, "PE %d: %s", r.pe, r.text);
+        CHECK_SAY(crew_hear(&c, &r, wefti_os_now_ns() + 30000 * WEFTI_MILLISECOND_NS) && r.status == WEFT_OK,
+                  "PE %d: %s", r.pe, r.text);
     }
-    wefti_os_sleep_ns(300 * MS);
+    wefti_os_sleep_ns(300 * WEFTI_MILLISECOND_NS);
     (void)kill(c.pids[1], SIGKILL);
-    CHECK_SAY(crew_hear(&c, &r, wefti_os_now_ns() + 30000 * MS), "the kernel waits for ever");
+    CHECK_SAY(crew_hear(&c, &r, wefti_os_now_ns() + 30000 * WEFTI_MILLISECOND_NS), "the kernel waits for ever");
     CHECK_SAY(r.pe == 0 && r.status == WEFT_ERR_PEER && text_names_pe(r.text, 1), "PE %d: %s: %s", r.pe,
               weft_status_name(r.status), r.text);
     crew_end(&c);

@@ -22,6 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/durations.h"
 #include "os/os.h"
 #include "support/check.h"
 #include "support/crew.h"
@@ -29,9 +30,8 @@
 #include "weft.h"
 
 #define PES 4
-#define MS UINT64_C(1000000)
-#define LONG_NS (600000 * MS)
-#define SHORT_NS (1500 * MS)
+#define LONG_NS (600000 * WEFTI_MILLISECOND_NS)
+#define SHORT_NS (1500 * WEFTI_MILLISECOND_NS)
 #define DESCRIPTORS 64
 
 typedef struct plan {
@@ -146,7 +146,7 @@ static int run(plan *p, uint64_t *random)
     crew_report reports[PES];
     int count = 0;
     int is_possible = 1;
-    uint64_t until_ns = wefti_os_now_ns() + load_patience_ns(30000 * MS);
+    uint64_t until_ns = wefti_os_now_ns() + load_patience_ns(30000 * WEFTI_MILLISECOND_NS);
     crew_start(&c, PES, random, be_pe, p);
     while (count < PES && is_possible && crew_hear(&c, &reports[count], until_ns)) {
         is_possible = reports[count].status != WEFT_ERR_UNSUPPORTED;

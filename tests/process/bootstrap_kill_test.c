@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/durations.h"
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
 #include "os/os.h"
@@ -25,9 +26,8 @@
 #include "weft/protocol/mem.h"
 
 #define PES 9
-#define MS_NS UINT64_C(1000000)
-#define DEADLINE_NS (1000 * MS_NS) /* these two where nothing else runs */
-#define LATE_NS ((WEFTI_TSAN ? 3000 : 1000) * MS_NS)
+#define DEADLINE_NS (1000 * WEFTI_MILLISECOND_NS) /* these two where nothing else runs */
+#define LATE_NS ((WEFTI_TSAN ? 3000 : 1000) * WEFTI_MILLISECOND_NS)
 #define KILLS 24
 #define STOPS 8
 
@@ -58,7 +58,7 @@ static int get_id(const crew *c, int pe, weft_uid *uid)
         ssize_t got = -1;
         for (int look = 0; look < 1000 && got < 0; look++) {
             got = read(c->ids[0], uid, sizeof *uid);
-            wefti_os_sleep_ns(got < 0 ? MS_NS : 0);
+            wefti_os_sleep_ns(got < 0 ? WEFTI_MILLISECOND_NS : 0);
         }
         return got == sizeof *uid;
     }

@@ -25,6 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/durations.h"
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/tree/link.h"
@@ -36,10 +37,9 @@
 #include "support/pes.h"
 #include "weft.h"
 
-#define MS UINT64_C(1000000)
 #define HELLO WEFT_BUILD_DIR "/hello"
 #define PROCESSES_MAX 12
-#define DEADLINE_NS (20000 * MS)
+#define DEADLINE_NS (20000 * WEFTI_MILLISECOND_NS)
 
 /* ---- ports ---- */
 
@@ -148,7 +148,7 @@ static int run(const plan *p, uint64_t *random, crew_report reports[PROCESSES_MA
     crew c;
     crew_report report;
     int count = 0;
-    uint64_t until_ns = wefti_os_now_ns() + load_patience_ns(60000 * MS);
+    uint64_t until_ns = wefti_os_now_ns() + load_patience_ns(60000 * WEFTI_MILLISECOND_NS);
     memset(reports, 0, PROCESSES_MAX * sizeof *reports);
     crew_start(&c, p->pes, random, be_process, (void *)(uintptr_t)p);
     while (count < p->pes && crew_hear(&c, &report, until_ns)) {
@@ -363,7 +363,7 @@ static void test_worlds(void **state)
     p.act = make_asked;
     check_success(&p, *state);
     p = plan_of(12, "127.0.0.1", *state, make_one);
-    p.late_ns = 300 * MS;
+    p.late_ns = 300 * WEFTI_MILLISECOND_NS;
     check_success(&p, *state);
     p = plan_of(1, "127.0.0.1", *state, make_one);
     check_success(&p, *state);
@@ -414,7 +414,7 @@ static int enter_silence(void)
 
 static weft_status look_for(const char *host, uint64_t *took_ns)
 {
-    plan p = {.pes = 1, .deadline_ns = 500 * MS};
+    plan p = {.pes = 1, .deadline_ns = 500 * WEFTI_MILLISECOND_NS};
     weft_world_config config = config_of(&p, "silent");
     config.bootstrap = WEFT_BOOTSTRAP_ENV;
     config.pe = 1;
@@ -440,7 +440,7 @@ static int be_silent(void)
         strstr(weft_last_error(), "name service") == NULL) {
         return 1;
     }
-    if (took_ns > load_patience_ns(4000 * MS)) { /* the system by itself asks for 10 s */
+    if (took_ns > load_patience_ns(4000 * WEFTI_MILLISECOND_NS)) { /* the system by itself asks for 10 s */
         return 2;
     }
     return look_for("localhost", &took_ns) == WEFT_ERR_TIMEOUT && text_names_pe(weft_last_error(), 0) ? 0 : 3;
@@ -480,8 +480,8 @@ static void check_named(plan *p, uint64_t *random, weft_status wanted, int named
                   named, r->text);
         CHECK_SAY(r->status != WEFT_ERR_AUTHENTICATION || strstr(r->text, "WEFT_SECRET") != NULL,
                   "%s=%s: process %d was not told what to set: %s", p->odd_name, p->odd_value, process, r->text);
-        CHECK_SAY(r->ns < p->deadline_ns + load_patience_ns(3000 * MS), "%s=%s: process %d took %.1f s", p->odd_name,
-                  p->odd_value, process, (double)r->ns * 1e-9);
+        CHECK_SAY(r->ns < p->deadline_ns + load_patience_ns(3000 * WEFTI_MILLISECOND_NS),
+                  "%s=%s: process %d took %.1f s", p->odd_name, p->odd_value, process, (double)r->ns * 1e-9);
     }
 }
 
@@ -494,7 +494,8 @@ static void test_misfits(void **state)
         p.odd_value = "6";
         check_named(&p, *state, WEFT_ERR_MISMATCH, odd, WEFT_ERR_MISMATCH);
         p.odd_name = "RANK";
-        p.deadline_ns = odd == 0 ? load_patience_ns(3000 * MS) : DEADLINE_NS; /* without PE 0 nobody is told sooner */
+        p.deadline_ns = odd == 0 ? load_patience_ns(3000 * WEFTI_MILLISECOND_NS)
+                                 : DEADLINE_NS; /* without PE 0 nobody is told sooner */
         p.odd_value = odd == 4 ? "0" : "3";
         check_named(&p, *state, odd == 0 ? WEFT_ERR_TIMEOUT : WEFT_ERR_MISMATCH,
                     odd == 0   ? 0
@@ -511,7 +512,7 @@ static void test_wrong_secrets(void **state)
 {
     plan p = plan_of(5, "127.0.0.1", *state, make_one);
     p.secret = "right";
-    p.deadline_ns = load_patience_ns(1500 * MS);
+    p.deadline_ns = load_patience_ns(1500 * WEFTI_MILLISECOND_NS);
     p.odd = 2;
     p.odd_name = "WEFT_SECRET";
     p.odd_value = "wrong";
@@ -539,9 +540,9 @@ static void test_port_taken(void **state)
 {
     plan p = plan_of(3, "127.0.0.1", *state, make_one);
     int taken = listen_at(p.port + 1);
-    p.late_ns = 500 * MS;
+    p.late_ns = 500 * WEFTI_MILLISECOND_NS;
     check_port_taken(&p, *state);
-    p.deadline_ns = load_patience_ns(4800 * MS);
+    p.deadline_ns = load_patience_ns(4800 * WEFTI_MILLISECOND_NS);
     p.late_ns = p.deadline_ns * 46 / 100;
     check_port_taken(&p, *state);
     close(taken);
@@ -561,7 +562,7 @@ static void challenge_at(unsigned port, uint64_t until_ns)
         if (one >= 0) {
             (void)!send(one, &question, sizeof question, MSG_NOSIGNAL); /* and stays open */
         }
-        wefti_os_sleep_ns(MS);
+        wefti_os_sleep_ns(WEFTI_MILLISECOND_NS);
     }
     close(listener);
     for (;;) {
@@ -575,12 +576,12 @@ static void test_challenging_strangers(void **state)
         plan p = plan_of(3, "127.0.0.1", *state, make_one);
         int keeps = i % 2;
         p.secret = i < 2 ? NULL : "that it does not know";
-        p.late_ns = 1000 * MS;
+        p.late_ns = 1000 * WEFTI_MILLISECOND_NS;
         pid_t stranger = fork();
         if (stranger == 0) {
-            challenge_at(p.port + 1, keeps ? UINT64_MAX : wefti_os_now_ns() + 900 * MS);
+            challenge_at(p.port + 1, keeps ? UINT64_MAX : wefti_os_now_ns() + 900 * WEFTI_MILLISECOND_NS);
         }
-        wefti_os_sleep_ns(50 * MS);
+        wefti_os_sleep_ns(50 * WEFTI_MILLISECOND_NS);
         if (keeps) {
             check_port_taken(&p, *state);
         } else {
@@ -612,7 +613,7 @@ static void keep_forking(void *context)
             }
         }
         now->children[now->count++] = child;
-        wefti_os_sleep_ns(2 * MS);
+        wefti_os_sleep_ns(2 * WEFTI_MILLISECOND_NS);
     }
 }
 
@@ -671,7 +672,7 @@ static void be_a_nuisance(unsigned port, uint64_t random)
         (void)!send(*one, manner == 0 ? garbage : &begin, manner == 0 ? sizeof garbage : (size_t)(manner == 1),
                     MSG_NOSIGNAL);
         if (round % 50 == 0) {
-            wefti_os_sleep_ns(MS);
+            wefti_os_sleep_ns(WEFTI_MILLISECOND_NS);
         }
     }
 }
@@ -733,7 +734,7 @@ static void meet_on_hosts(uint64_t *random, const char *near, const char *far)
     plan p = plan_of(12, near, random, meet);
     p.hosts = "aababbbbaaab";
     p.far_address = far;
-    p.late_ns = 200 * MS;
+    p.late_ns = 200 * WEFTI_MILLISECOND_NS;
     p.is_open = 1;
     check_success(&p, random);
     p.is_open = 0;
@@ -747,7 +748,7 @@ static void be_refused_on_hosts(uint64_t *random, const char *address)
     plan p = plan_of(2, address, random, meet);
     crew_report reports[PROCESSES_MAX];
     p.hosts = "ab";
-    p.deadline_ns = load_patience_ns(3000 * MS);
+    p.deadline_ns = load_patience_ns(3000 * WEFTI_MILLISECOND_NS);
     if (run(&p, random, reports)) {
         CHECK(reports[0].status == WEFT_ERR_TIMEOUT && text_names_pe(reports[0].text, 1));
         CHECK(reports[1].status == WEFT_ERR_AUTHENTICATION);

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/durations.h"
 #include "os/os.h"
 #include "support/check.h"
 #include "support/crew.h"
@@ -26,10 +27,9 @@
 #include "weft.h"
 #include "weft_ep.h"
 
-#define MS UINT64_C(1000000)
-#define DEADLINE_NS (800 * MS) /* these two where nothing else runs */
-#define LATE_NS (1500 * MS)
-#define FOREVER_LATE_NS (20000 * MS) /* where nothing but the victim's end ends the waits */
+#define DEADLINE_NS (800 * WEFTI_MILLISECOND_NS) /* these two where nothing else runs */
+#define LATE_NS (1500 * WEFTI_MILLISECOND_NS)
+#define FOREVER_LATE_NS (20000 * WEFTI_MILLISECOND_NS) /* where nothing but the victim's end ends the waits */
 #define PES 5
 #define BLOCK ((size_t)16 << 10) /* of one PE */
 
@@ -277,7 +277,8 @@ static int await_ready(const crew *c)
 {
     crew_report r;
     for (int ready = 0; ready < c->pes; ready++) {
-        if (!CHECK_SAY(crew_hear(c, &r, wefti_os_now_ns() + load_patience_ns(30000 * MS)), "no PE speaks") ||
+        if (!CHECK_SAY(crew_hear(c, &r, wefti_os_now_ns() + load_patience_ns(30000 * WEFTI_MILLISECOND_NS)),
+                       "no PE speaks") ||
             !CHECK_SAY(r.status == WEFT_OK, "PE %d: %s", r.pe, r.text)) {
             return 0;
         }
@@ -325,7 +326,7 @@ static void strike(const scene *s, int signal_number, uint64_t deadline_ns, uint
                    deadline_ns == WEFT_FOREVER ? ", no deadline" : "");
     crew_start(&c, PES, random, run_pe, &p);
     if (await_ready(&c)) {
-        wefti_os_sleep_ns(random_below(random, 20) * MS + random_below(random, 1000000));
+        wefti_os_sleep_ns(random_below(random, 20) * WEFTI_MILLISECOND_NS + random_below(random, 1000000));
         (void)kill(c.pids[p.victim], signal_number);
         hear_survivors(&c, &p, signal_number == SIGKILL || s->names_stopped, what);
     }

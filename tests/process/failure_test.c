@@ -21,13 +21,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/durations.h"
 #include "os/os.h"
 #include "support/check.h"
 #include "support/crew.h"
 #include "support/load.h"
 #include "weft.h"
-
-#define MS UINT64_C(1000000)
 
 typedef weft_status (*repeated)(weft_world *world, uint64_t deadline_ns);
 
@@ -156,7 +155,8 @@ static void await_creation(const crew *c)
 {
     crew_report r;
     for (int created = 0; created < c->pes; created++) {
-        if (!CHECK_SAY(crew_hear(c, &r, wefti_os_now_ns() + load_patience_ns(30000 * MS)), "no PE speaks") ||
+        if (!CHECK_SAY(crew_hear(c, &r, wefti_os_now_ns() + load_patience_ns(30000 * WEFTI_MILLISECOND_NS)),
+                       "no PE speaks") ||
             !CHECK_SAY(!r.is_end, "PE %d: %s", r.pe, r.text)) {
             return;
         }
@@ -228,7 +228,7 @@ static void check_entries(const char *path, int before)
 {
     int now = count_entries(path);
     for (int look = 0; look < 30 && now > before; look++) {
-        wefti_os_sleep_ns(100 * MS);
+        wefti_os_sleep_ns(100 * WEFTI_MILLISECOND_NS);
         now = count_entries(path);
     }
     CHECK_SAY(now <= before, "%d entries of weft in %s, and %d before", now, path, before);
@@ -244,10 +244,10 @@ typedef struct scene {
 } scene;
 
 static const scene scenes[] = {
-    {"barrier", call_barrier, 5, 2000 * MS},
-    {"malloc", call_malloc, 9, 700 * MS},
-    {"team", call_team, 5, 700 * MS},
-    {"creation of another", call_create, 9, 2000 * MS},
+    {"barrier", call_barrier, 5, 2000 * WEFTI_MILLISECOND_NS},
+    {"malloc", call_malloc, 9, 700 * WEFTI_MILLISECOND_NS},
+    {"team", call_team, 5, 700 * WEFTI_MILLISECOND_NS},
+    {"creation of another", call_create, 9, 2000 * WEFTI_MILLISECOND_NS},
 };
 
 /* All repeat a call when the victim gets the signal. */
@@ -259,7 +259,7 @@ static void strike_at_work(const scene *s, int signal_number, uint64_t *random)
     int victim = (int)random_below(random, (unsigned)s->pes);
     crew_start(&c, s->pes, random, run_pe, &p);
     await_creation(&c);
-    wefti_os_sleep_ns(random_below(random, 30) * MS + random_below(random, 1000000));
+    wefti_os_sleep_ns(random_below(random, 30) * WEFTI_MILLISECOND_NS + random_below(random, 1000000));
     (void)snprintf(what, sizeof what, "%s, %d PEs, signal %d", s->name, s->pes, signal_number);
     (void)kill(c.pids[victim], signal_number);
     hear_survivors(&c, &p, victim, what);
@@ -312,13 +312,13 @@ static void strike_at_creation(int rounds, int signal_number, uint64_t deadline_
 static void test_killed_in_creation(void **state)
 {
     (void)state;
-    strike_at_creation(12, SIGKILL, 500 * MS);
+    strike_at_creation(12, SIGKILL, 500 * WEFTI_MILLISECOND_NS);
 }
 
 static void test_stopped_in_creation(void **state)
 {
     (void)state;
-    strike_at_creation(6, SIGSTOP, 500 * MS);
+    strike_at_creation(6, SIGSTOP, 500 * WEFTI_MILLISECOND_NS);
 }
 
 static void strike_at_step(plan *p, uint64_t *random)
@@ -338,7 +338,9 @@ static void test_struck_at_each_step(void **state)
     uint64_t random = test_seed();
     const int signals[] = {SIGKILL, SIGSTOP};
     for (int i = 0; i < 2 * STEPS * 2; i++) {
-        plan p = {.call = call_barrier, .deadline_ns = load_patience_ns(400 * MS), .marked = i % 2 == 0 ? 0 : 2};
+        plan p = {.call = call_barrier,
+                  .deadline_ns = load_patience_ns(400 * WEFTI_MILLISECOND_NS),
+                  .marked = i % 2 == 0 ? 0 : 2};
         p.step = i / 4;
         p.step_signal = signals[i / 2 % 2];
         if (p.step != AT_FILE || p.marked == 0) { /* the others make none */
@@ -355,7 +357,8 @@ static void test_one_deadline_for_all_steps(void **state)
     const int marked[] = {0, 2, 2};
     const int steps[] = {AT_RESERVE, AT_PORT, AT_MAP};
     for (int i = 0; i < 3; i++) {
-        plan p = {.call = call_barrier, .deadline_ns = load_patience_ns(1500 * MS), .step_signal = SIGSTOP};
+        plan p = {
+            .call = call_barrier, .deadline_ns = load_patience_ns(1500 * WEFTI_MILLISECOND_NS), .step_signal = SIGSTOP};
         p.marked = marked[i];
         p.step = steps[i];
         strike_at_step(&p, &random);

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/durations.h"
 #include "os/os.h"
 #include "support/check.h"
 #include "support/child.h"
@@ -27,8 +28,6 @@
 #include "support/pes.h"
 #include "weft.h"
 #include "weft_ep.h"
-
-#define MS UINT64_C(1000000)
 
 extern char **environ;
 
@@ -524,7 +523,8 @@ static void hear_all(crew *c, int wanted)
 {
     crew_report r;
     for (int heard = 0; heard < wanted; heard++) {
-        if (!CHECK_SAY(crew_hear(c, &r, wefti_os_now_ns() + 60000 * MS), "%d of %d PEs spoke", heard, wanted)) {
+        if (!CHECK_SAY(crew_hear(c, &r, wefti_os_now_ns() + 60000 * WEFTI_MILLISECOND_NS), "%d of %d PEs spoke", heard,
+                       wanted)) {
             break;
         }
         CHECK_SAY(r.status == WEFT_OK, "PE %d: %s", r.pe, r.text);

@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/durations.h"
 #include "os/os.h"
 #include "support/check.h"
 #include "support/ep_group.h"
@@ -31,10 +32,9 @@
 #include "weft_ep.h"
 
 #define PES_MAX FORKED_PES_MAX
-#define S UINT64_C(1000000000)
 #define SILENCE "2"
 #define LONG "100" /* a deadline that no test of who is gone meets */
-#define LATE_NS (S / 2) /* who comes so late finds that others have left */
+#define LATE_NS (WEFTI_SECOND_NS / 2) /* who comes so late finds that others have left */
 #define SOON 3.0 /* alone it is some tenths of a second */
 
 typedef struct report {
@@ -118,7 +118,7 @@ static void go_on(const scene *s, weft_world *world, uint64_t *word)
         } else if (s->signal == SIGKILL && s->nodes[pe] != s->nodes[weft_world_pe(world)]) {
             CHECK_STATUS(weft_uint64_atomic_fetch_inc(world, word, pe, &value), WEFT_ERR_PEER);
             CHECK_NAMES(pe);
-            CHECK(wefti_os_now_ns() - start_ns < load_patience_ns(S));
+            CHECK(wefti_os_now_ns() - start_ns < load_patience_ns(WEFTI_SECOND_NS));
         }
     }
 }
@@ -311,7 +311,7 @@ static void play(const scene *s, report reports[PES_MAX])
         }
     }
     assert_true(forked_await(&common->ready, (unsigned)pes));
-    wefti_os_sleep_ns(S / 5); /* for the others to wait */
+    wefti_os_sleep_ns(WEFTI_SECOND_NS / 5); /* for the others to wait */
     strike(s, pids, pes);
     atomic_fetch_add(&common->acted, 1);
     for (int pe = 0; pe < pes; pe++) {
@@ -332,7 +332,7 @@ static void play(const scene *s, report reports[PES_MAX])
 /* Seconds that nothing takes where nothing else runs, and what may be taken for them here and now. */
 static double allow(double seconds)
 {
-    return (double)load_patience_ns((uint64_t)(seconds * (double)S)) / (double)S;
+    return (double)load_patience_ns((uint64_t)(seconds * (double)WEFTI_SECOND_NS)) / (double)WEFTI_SECOND_NS;
 }
 
 /* All others have this status after `from` seconds or soon afterwards, with a text that says `word` of the victims and
@@ -345,7 +345,7 @@ static void check(const scene *s, weft_status status, double from, const char *w
     const double end_to = allow(1);
     for (int pe = 0; pe < (int)strlen(s->nodes); pe++) {
         const report *r = &reports[pe];
-        const double seconds = (double)r->ns / (double)S;
+        const double seconds = (double)r->ns / (double)WEFTI_SECOND_NS;
         if (is_victim(s, pe)) {
             continue;
         }
@@ -356,7 +356,7 @@ static void check(const scene *s, weft_status status, double from, const char *w
             CHECK_SAY(other == pe || text_names_pe(r->text, other) == is_victim(s, other), "%s: PE %d: %s", s->nodes,
                       pe, r->text);
         }
-        const double end_s = (double)r->destroy_ns / (double)S;
+        const double end_s = (double)r->destroy_ns / (double)WEFTI_SECOND_NS;
         CHECK_SAY(s->signal == SIGSTOP || end_s < end_to, "%s: PE %d: destroy took %.2f s", s->nodes, pe, end_s);
         CHECK(r->failures == 0);
     }
@@ -405,7 +405,7 @@ static void test_a_lock_among_stopped_pes(void **state)
     play(&s, reports);
     const double to = 4 + allow(SOON);
     for (int pe = 0; pe < PES_MAX; pe += 4) {
-        const double seconds = (double)reports[pe].ns / (double)S;
+        const double seconds = (double)reports[pe].ns / (double)WEFTI_SECOND_NS;
         CHECK_SAY(reports[pe].status == WEFT_ERR_TIMEOUT, "PE %d: %s", pe, reports[pe].text);
         CHECK_SAY(seconds >= 4 && seconds < to, "PE %d: after %.2f s: %s", pe, seconds, reports[pe].text);
         CHECK(reports[pe].failures == 0);
@@ -421,7 +421,7 @@ static void test_a_lock_of_a_killed_pe(void **state)
     report reports[PES_MAX];
     play(&s, reports);
     for (int pe = 0; pe < PES_MAX; pe++) {
-        const double seconds = (double)reports[pe].ns / (double)S;
+        const double seconds = (double)reports[pe].ns / (double)WEFTI_SECOND_NS;
         if (is_victim(&s, pe)) {
             continue;
         }
@@ -435,7 +435,7 @@ static void test_a_lock_of_a_killed_pe(void **state)
 /* ---- a lock that is set and cleared in a row, when somebody is killed ---- */
 
 #define STRIKES 8
-#define STRUCK_NS (2 * S) /* so long after the strike who still gets the lock goes on */
+#define STRUCK_NS (2 * WEFTI_SECOND_NS) /* so long after the strike who still gets the lock goes on */
 
 /* Set and clear a lock until that fails, or has gone well for so long that it will. */
 static weft_status lock_in_a_row(weft_world *world, uint64_t *words, uint64_t *struck_ns)
@@ -495,9 +495,9 @@ static void strike_locks(const scene *s, uint64_t after_ns)
     wefti_os_sleep_ns(after_ns);
     strike(s, pids, pes);
     atomic_fetch_add(&common->acted, 1);
-    const uint64_t until_ns = wefti_os_now_ns() + load_patience_ns(10 * S);
+    const uint64_t until_ns = wefti_os_now_ns() + load_patience_ns(10 * WEFTI_SECOND_NS);
     while (atomic_load(&common->done) + 1 < (unsigned)pes && wefti_os_now_ns() < until_ns) {
-        wefti_os_sleep_ns(S / 100);
+        wefti_os_sleep_ns(WEFTI_SECOND_NS / 100);
     }
     CHECK_SAY(atomic_load(&common->done) + 1 == (unsigned)pes, "%s, PE %d killed after %.3f ms: %u of %d came back",
               s->nodes, __builtin_ctz(s->victims), (double)after_ns * 1e-6, atomic_load(&common->done), pes - 1);
@@ -525,7 +525,7 @@ static void test_a_lock_when_somebody_is_killed(void **state)
                               .victims = 1u << (1 + chance % 4),
                               .signal = SIGKILL,
                               .deadline = i % 4 == 3 ? "4" : "inf"},
-                     (chance >> 20) % (S / 20));
+                     (chance >> 20) % (WEFTI_SECOND_NS / 20));
     }
 }
 
@@ -569,7 +569,7 @@ static void be_creating(const scene *s, int pe, int pes)
 static int strike_creation(const scene *s, uint64_t after_ns)
 {
     const int pes = (int)strlen(s->nodes);
-    const uint64_t to_ns = strtoull(s->deadline, NULL, 10) * S + load_patience_ns(2 * S);
+    const uint64_t to_ns = strtoull(s->deadline, NULL, 10) * WEFTI_SECOND_NS + load_patience_ns(2 * WEFTI_SECOND_NS);
     pid_t pids[PES_MAX];
     int how = 0;
     int without = 0;
@@ -597,8 +597,8 @@ static int strike_creation(const scene *s, uint64_t after_ns)
         }
         without += r->status != WEFT_OK;
         CHECK_SAY(names && (r->status == WEFT_OK || r->ns < to_ns), "%s, after %.3f ms: PE %d: %s after %.2f s: %s",
-                  s->nodes, (double)after_ns * 1e-6, pe, weft_status_name(r->status), (double)r->ns / (double)S,
-                  r->text);
+                  s->nodes, (double)after_ns * 1e-6, pe, weft_status_name(r->status),
+                  (double)r->ns / (double)WEFTI_SECOND_NS, r->text);
     }
     for (int pe = 0; pe < pes; pe++) {
         if (is_victim(s, pe)) {
@@ -619,7 +619,7 @@ static void test_a_host_that_is_gone_in_creation(void **state)
                                             .victims = i % 4 == 3 ? 1u << 0 : 1u << 1 | 1u << 2,
                                             .signal = i == 1 ? SIGSTOP : SIGKILL,
                                             .deadline = CREATION_S},
-                                   (uint64_t)(5 - i) * (S / 200));
+                                   (uint64_t)(5 - i) * (WEFTI_SECOND_NS / 200));
     }
     CHECK_SAY(without > 0, "all worlds were made before the strikes");
 }
@@ -766,7 +766,7 @@ static void await_link(int host)
         if (file != NULL) {
             (void)fclose(file);
         }
-        wefti_os_sleep_ns(S / 100);
+        wefti_os_sleep_ns(WEFTI_SECOND_NS / 100);
     }
 }
 
@@ -842,15 +842,17 @@ static void cut_link(const pid_t *pids)
 static void check_cut(const scene *s, int pe)
 {
     const report *r = &common->reports[pe];
-    const uint64_t soon_ns = (uint64_t)(allow(SOON) * (double)S);
-    CHECK_SAY(r->status == WEFT_ERR_PEER && r->ns >= S && r->ns < 2 * S + soon_ns, "%s: PE %d: %s after %.2f s: %s",
-              s->nodes, pe, weft_status_name(r->status), (double)r->ns / (double)S, r->text);
+    const uint64_t soon_ns = (uint64_t)(allow(SOON) * (double)WEFTI_SECOND_NS);
+    CHECK_SAY(r->status == WEFT_ERR_PEER && r->ns >= WEFTI_SECOND_NS && r->ns < 2 * WEFTI_SECOND_NS + soon_ns,
+              "%s: PE %d: %s after %.2f s: %s", s->nodes, pe, weft_status_name(r->status),
+              (double)r->ns / (double)WEFTI_SECOND_NS, r->text);
     CHECK_SAY(s->routes || strstr(r->text, "unreachable") != NULL, "%s: PE %d: %s", s->nodes, pe, r->text);
     for (int other = 0; s->nodes[other] != '\0'; other++) {
         CHECK_SAY(other == pe || text_names_pe(r->text, other) == (s->nodes[other] != s->nodes[pe]), "%s: PE %d: %s",
                   s->nodes, pe, r->text);
     }
-    CHECK_SAY(r->destroy_ns < load_patience_ns(S), "PE %d: destroy took %.2f s", pe, (double)r->destroy_ns / (double)S);
+    CHECK_SAY(r->destroy_ns < load_patience_ns(WEFTI_SECOND_NS), "PE %d: destroy took %.2f s", pe,
+              (double)r->destroy_ns / (double)WEFTI_SECOND_NS);
     CHECK(r->failures == 0);
 }
 
@@ -875,7 +877,7 @@ static int play_wired(const scene *s)
     const int can_play = WIFEXITED(how) && WEXITSTATUS(how) == 0;
     if (can_play) {
         assert_true(forked_await(&common->ready, (unsigned)pes));
-        wefti_os_sleep_ns(S / 5);
+        wefti_os_sleep_ns(WEFTI_SECOND_NS / 5);
         s->act(pids);
         atomic_store(&common->acted, 1);
     }

@@ -28,6 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/durations.h"
 #include "os/os.h"
 #include "support/check.h"
 #include "support/crew.h"
@@ -36,8 +37,7 @@
 #include "weft.h"
 
 #define PES 3
-#define MS UINT64_C(1000000)
-#define DEADLINE_NS (1500 * MS) /* where nothing else runs */
+#define DEADLINE_NS (1500 * WEFTI_MILLISECOND_NS) /* where nothing else runs */
 #define MIB ((uint64_t)1 << 20)
 #define DESCRIPTORS 128 /* of the poor PE, those in use among them */
 
@@ -126,8 +126,9 @@ static void check_report(const plan *p, const crew_report *r)
               r->pe, r->text);
     CHECK_SAY(r->pe == p->poor || text_names_pe(r->text, p->poor), "room %llu: PE %d is not named to PE %d: %s",
               (unsigned long long)p->room, p->poor, r->pe, r->text);
-    CHECK_SAY(r->ns < 2 * deadline_ns + load_patience_ns(1500 * MS), "room %llu for PE %d: PE %d took %.1f s",
-              (unsigned long long)p->room, p->poor, r->pe, (double)r->ns * 1e-9);
+    CHECK_SAY(r->ns < 2 * deadline_ns + load_patience_ns(1500 * WEFTI_MILLISECOND_NS),
+              "room %llu for PE %d: PE %d took %.1f s", (unsigned long long)p->room, p->poor, r->pe,
+              (double)r->ns * 1e-9);
 }
 
 /* Returns whether all had a world. */
@@ -137,7 +138,7 @@ static int run(plan *p, uint64_t *random)
     crew_report reports[PES];
     int count = 0;
     int succeeded = 0;
-    uint64_t until_ns = wefti_os_now_ns() + load_patience_ns(20000 * MS);
+    uint64_t until_ns = wefti_os_now_ns() + load_patience_ns(20000 * WEFTI_MILLISECOND_NS);
     deadline_ns = load_patience_ns(DEADLINE_NS);
     crew_start(&c, PES, random, run_pe, p);
     while (count < PES && crew_hear(&c, &reports[count], until_ns)) {
@@ -218,7 +219,7 @@ static void run_beset_pe(const crew *c, int pe, void *context)
     if (pe == 0) {
         leave_descriptors(BESET_ROOM);
     } else {
-        wefti_os_sleep_ns(200 * MS); /* the strangers are there first */
+        wefti_os_sleep_ns(200 * WEFTI_MILLISECOND_NS); /* the strangers are there first */
     }
     uint64_t start = wefti_os_now_ns();
     crew_tell(c, pe, 1, create_and_use(), start);
@@ -236,7 +237,7 @@ static void test_descriptors_of_strangers(void **state)
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         crowd(port);
     }
-    deadline_ns = load_patience_ns(8000 * MS);
+    deadline_ns = load_patience_ns(8000 * WEFTI_MILLISECOND_NS);
     uint64_t until_ns = wefti_os_now_ns() + 3 * deadline_ns;
     crew_start(&c, PES, &random, run_beset_pe, &port);
     for (int i = 0; i < PES; i++) {
@@ -331,7 +332,7 @@ static void test_no_standard_descriptors(void **state)
     crew c;
     crew_report report;
     uint64_t random = test_seed();
-    uint64_t until_ns = wefti_os_now_ns() + load_patience_ns(20000 * MS);
+    uint64_t until_ns = wefti_os_now_ns() + load_patience_ns(20000 * WEFTI_MILLISECOND_NS);
     for (int pes = 1; pes <= PES; pes++) {
         deadline_ns = load_patience_ns(DEADLINE_NS);
         crew_start(&c, pes, &random, run_daemon_pe, NULL);
@@ -376,7 +377,7 @@ static void run_unseen_pe(const crew *c, int pe, void *context)
     }
     if (status == WEFT_OK) {
         if (pe == PES - 1) {
-            wefti_os_sleep_ns(1000 * MS); /* the others look at it every 100 ms */
+            wefti_os_sleep_ns(1000 * WEFTI_MILLISECOND_NS); /* the others look at it every 100 ms */
         }
         status = weft_barrier(world);
         weft_status ended = weft_world_destroy(world);
@@ -391,7 +392,7 @@ static void test_locks_that_are_refused(void **state)
     crew c;
     crew_report report;
     uint64_t random = test_seed();
-    uint64_t until_ns = wefti_os_now_ns() + load_patience_ns(20000 * MS);
+    uint64_t until_ns = wefti_os_now_ns() + load_patience_ns(20000 * WEFTI_MILLISECOND_NS);
     int is_possible = 1;
     crew_start(&c, PES, &random, run_unseen_pe, NULL);
     for (int i = 0; i < PES && is_possible; i++) {
@@ -424,7 +425,7 @@ static void test_heaps_together(void **state)
     crew c;
     crew_report report;
     uint64_t random = test_seed();
-    uint64_t until_ns = wefti_os_now_ns() + load_patience_ns(20000 * MS);
+    uint64_t until_ns = wefti_os_now_ns() + load_patience_ns(20000 * WEFTI_MILLISECOND_NS);
     uint64_t heap_bytes = wefti_os_memory_available_bytes() / 5 * 2;
     deadline_ns = load_patience_ns(DEADLINE_NS);
     crew_start(&c, PES, &random, run_rich_pe, &heap_bytes);

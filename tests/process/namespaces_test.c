@@ -28,6 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/durations.h"
 #include "os/os.h"
 #include "os/socket.h"
 #include "support/check.h"
@@ -35,10 +36,9 @@
 #include "weft.h"
 
 #define PES 3
-#define S UINT64_C(1000000000)
-#define DEADLINE_NS (60 * S)
+#define DEADLINE_NS (60 * WEFTI_SECOND_NS)
 #define SOON_NS (DEADLINE_NS / 3) /* without load it takes milliseconds */
-#define LATE_NS (2 * S)
+#define LATE_NS (2 * WEFTI_SECOND_NS)
 #define NOBODY 65534
 
 /* ---- PEs ---- */
@@ -175,7 +175,7 @@ static void check_divided_before(const scene *s, uint64_t soon_ns, int a, int b,
         const report *r = &reports[pe];
         CHECK_SAY(r->is_done && r->status == WEFT_ERR_UNREACHABLE, "%s: PE %d: %s: %s", s->name, pe,
                   weft_status_name(r->status), r->text);
-        CHECK_SAY(r->ns < soon_ns, "%s: PE %d: after %.1f s", s->name, pe, (double)r->ns / (double)S);
+        CHECK_SAY(r->ns < soon_ns, "%s: PE %d: after %.1f s", s->name, pe, (double)r->ns / (double)WEFTI_SECOND_NS);
         CHECK_SAY(text_names_pe(r->text, a) && text_names_pe(r->text, b), "%s: PE %d: %s", s->name, pe, r->text);
         CHECK_SAY(strstr(r->text, why) != NULL, "%s: PE %d: no \"%s\" in: %s", s->name, pe, why, r->text);
     }
@@ -458,7 +458,7 @@ static void knock(const door *at)
     char byte;
     CHECK(wefti_os_socket_connect(caller, (const struct sockaddr *)&at->address, at->bytes) == 0);
     struct pollfd end = {.fd = caller, .events = POLLIN};
-    (void)poll(&end, 1, (int)(DEADLINE_NS / (S / 1000))); /* until it has been looked at */
+    (void)poll(&end, 1, (int)(DEADLINE_NS / (WEFTI_SECOND_NS / 1000))); /* until it has been looked at */
     (void)!read(caller, &byte, 1);
     _exit(0);
 }
@@ -467,7 +467,8 @@ static void knock(const door *at)
 static int look_at_next(int listener)
 {
     struct pollfd here = {.fd = listener, .events = POLLIN};
-    int guest = poll(&here, 1, (int)(DEADLINE_NS / (S / 1000))) == 1 ? wefti_os_socket_accept(listener) : -1;
+    int guest =
+        poll(&here, 1, (int)(DEADLINE_NS / (WEFTI_SECOND_NS / 1000))) == 1 ? wefti_os_socket_accept(listener) : -1;
     int is_own = guest < 0 ? -1 : wefti_os_socket_is_own_user(guest, NULL);
     if (guest >= 0) {
         wefti_os_socket_close(guest);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "base/durations.h"
 #include "base/error.h"
 #include "os/os.h"
 #include "support/check.h"
@@ -19,8 +20,7 @@
 #include "support/ledger.h"
 #include "weft.h"
 
-#define MS UINT64_C(1000000)
-#define DEADLINE_NS (60000 * MS)
+#define DEADLINE_NS (60000 * WEFTI_MILLISECOND_NS)
 #ifdef __SANITIZE_ADDRESS__
 #define SLOT_KB_MAX 16 /* with those of the sanitizer's own memory */
 #else
@@ -124,7 +124,7 @@ static void test_descriptors(void **state)
 }
 
 #define ABSENT 100
-#define SHORT_NS (1500 * MS)
+#define SHORT_NS (1500 * WEFTI_MILLISECOND_NS)
 
 /* Its deadline is short, and it warns long before. */
 static void run_poor_pe_in_vain(const crew *c, int pe, void *context)

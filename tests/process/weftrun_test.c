@@ -20,11 +20,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/durations.h"
 #include "os/os.h"
 #include "support/load.h"
 
 #define WEFTRUN WEFT_BUILD_DIR "/weftrun"
-#define SECOND_NS UINT64_C(1000000000)
 #define TEXT_MAX (64 << 20)
 
 /* ---- running weftrun ---- */
@@ -138,7 +138,7 @@ static void assert_nobody_left(void)
             assert_int_equal(errno, ECHILD);
             return;
         }
-        wefti_os_sleep_ns(left > 0 ? 0 : SECOND_NS / 100);
+        wefti_os_sleep_ns(left > 0 ? 0 : WEFTI_SECOND_NS / 100);
     }
     fail_msg("a process outlived weftrun");
 }
@@ -410,7 +410,7 @@ static void ends_all_when_one_fails(void **state)
     run r;
     RUN(&r, "-n", "4", "sh", "-c", "[ $WEFT_LOCAL_PE = 2 ] && exit 7; sleep 50");
     assert_int_equal(r.code, 7);
-    assert_true(r.ns < load_patience_ns(10 * SECOND_NS));
+    assert_true(r.ns < load_patience_ns(10 * WEFTI_SECOND_NS));
     assert_string_equal(r.err.bytes, "weftrun: PE 2 exited with code 7; ending the others\n");
     forget(&r);
 }
@@ -432,7 +432,7 @@ static void kills_who_does_not_end(void **state)
     RUN(&r, "-n", "3", "--kill-after", "0.5", "sh", "-c",
         "[ $WEFT_LOCAL_PE = 0 ] && { sleep 0.3; exit 1; }; trap '' TERM; while :; do sleep 1; done");
     assert_int_equal(r.code, 1);
-    assert_true(r.ns > SECOND_NS / 2 && r.ns < load_patience_ns(10 * SECOND_NS));
+    assert_true(r.ns > WEFTI_SECOND_NS / 2 && r.ns < load_patience_ns(10 * WEFTI_SECOND_NS));
     forget(&r);
 }
 
@@ -453,7 +453,7 @@ static void keeps_its_time(void **state)
     run r;
     RUN(&r, "-n", "3", "-t", "0.5", "sh", "-c", "[ $WEFT_LOCAL_PE = 1 ] || sleep 50");
     assert_int_equal(r.code, 124);
-    assert_true(r.ns > SECOND_NS / 2 && r.ns < load_patience_ns(10 * SECOND_NS));
+    assert_true(r.ns > WEFTI_SECOND_NS / 2 && r.ns < load_patience_ns(10 * WEFTI_SECOND_NS));
     assert_string_equal(r.err.bytes, "weftrun: the time limit of 0.5 s has passed; ending PEs 0, 2, still running\n");
     forget(&r);
 }
@@ -528,11 +528,11 @@ static void tell_to_end(const char *script)
     await(&r, "[0] ready");
     await(&r, "[1] ready");
     await(&r, "[2] ready");
-    wefti_os_sleep_ns(SECOND_NS / 10); /* for them to stop, if they do */
+    wefti_os_sleep_ns(WEFTI_SECOND_NS / 10); /* for them to stop, if they do */
     (void)kill(r.pid, SIGTERM);
     finish(&r);
     assert_int_equal(r.code, 128 + SIGTERM);
-    assert_true(r.ns < load_patience_ns(10 * SECOND_NS));
+    assert_true(r.ns < load_patience_ns(10 * WEFTI_SECOND_NS));
     forget(&r);
 }
 
@@ -550,7 +550,7 @@ static void ends_what_pes_left(void **state)
     run r;
     RUN(&r, "-n", "2", "sh", "-c", "sleep 50 & echo left");
     assert_int_equal(r.code, 0);
-    assert_true(r.ns < load_patience_ns(10 * SECOND_NS));
+    assert_true(r.ns < load_patience_ns(10 * WEFTI_SECOND_NS));
     assert_int_equal(count_of(r.out.bytes, "left"), 2);
     forget(&r);
 }
@@ -561,11 +561,11 @@ static void is_not_outlived(void **state)
     const char *const arguments[] = {"-n", "3", "sleep", "50", NULL};
     run r;
     start(&r, arguments);
-    wefti_os_sleep_ns(SECOND_NS / 3);
+    wefti_os_sleep_ns(WEFTI_SECOND_NS / 3);
     (void)kill(r.pid, SIGKILL);
     finish(&r);
     assert_int_equal(r.code, 1000 + SIGKILL);
-    assert_true(r.ns < load_patience_ns(10 * SECOND_NS));
+    assert_true(r.ns < load_patience_ns(10 * WEFTI_SECOND_NS));
     forget(&r);
 }
 

@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/durations.h"
 #include "os/os.h"
 #include "support/check.h"
 #include "support/crew.h"
@@ -22,7 +23,6 @@
 #include "weft.h"
 
 #define PES 5
-#define MS UINT64_C(1000000)
 
 static int may_make_memory;
 
@@ -76,7 +76,7 @@ static int run(const plan *p, uint64_t *random, crew_report reports[PES])
     crew_report report;
     int wanted = PES - (p->missing >= 0);
     int count = 0;
-    uint64_t until_ns = wefti_os_now_ns() + load_patience_ns(20000 * MS);
+    uint64_t until_ns = wefti_os_now_ns() + load_patience_ns(20000 * WEFTI_MILLISECOND_NS);
     memset(reports, 0, PES * sizeof *reports);
     crew_start(&c, PES, random, create, (void *)(uintptr_t)p);
     while (count < wanted && crew_hear(&c, &report, until_ns)) {
@@ -143,7 +143,7 @@ static void test_disagreement(void **state)
         plan *p = &plans[i];
         p->wanted = WEFT_ERR_MISMATCH;
         p->missing = -1;
-        p->deadline_ns = 10000 * MS;
+        p->deadline_ns = 10000 * WEFTI_MILLISECOND_NS;
         for (p->offender = 0; p->offender < PES; p->offender++) {
             crew_report reports[PES];
             if (run(p, &random, reports)) {
@@ -162,7 +162,7 @@ static void test_two_of_one_number(void **state)
     for (p.offender = 0; p.offender < PES; p.offender++) {
         crew_report reports[PES];
         p.wanted = p.offender == 0 ? WEFT_ERR_TIMEOUT : WEFT_ERR_MISMATCH;
-        p.deadline_ns = load_patience_ns((p.offender == 0 ? 400 : 10000) * MS);
+        p.deadline_ns = load_patience_ns((p.offender == 0 ? 400 : 10000) * WEFTI_MILLISECOND_NS);
         if (run(&p, &random, reports)) {
             check_all(&p, reports, p.offender == 0 ? 0 : (p.offender + 1) % PES, 0);
         }
@@ -176,12 +176,12 @@ static void test_missing(void **state)
     plan p = {.name = "a missing PE", .wanted = WEFT_ERR_TIMEOUT, .offender = -2};
     for (p.missing = 0; p.missing < PES; p.missing += 2) {
         crew_report reports[PES];
-        p.deadline_ns = load_patience_ns(400 * MS);
+        p.deadline_ns = load_patience_ns(400 * WEFTI_MILLISECOND_NS);
         if (run(&p, &random, reports)) {
             check_all(&p, reports, p.missing, 0);
         }
         for (int pe = 0; pe < PES; pe++) {
-            CHECK(pe == p.missing || reports[pe].ns < p.deadline_ns + load_patience_ns(1500 * MS));
+            CHECK(pe == p.missing || reports[pe].ns < p.deadline_ns + load_patience_ns(1500 * WEFTI_MILLISECOND_NS));
         }
     }
 }
@@ -219,7 +219,7 @@ static void test_nodes_that_nothing_connects(void **state)
               .wanted = WEFT_ERR_UNREACHABLE,
               .missing = -1,
               .makes_memory = 1,
-              .deadline_ns = 10000 * MS};
+              .deadline_ns = 10000 * WEFTI_MILLISECOND_NS};
     crew_report reports[PES];
     for (p.offender = 0; p.offender < PES; p.offender++) {
         if (run(&p, &random, reports)) {
@@ -245,7 +245,7 @@ static void test_one_node_by_name(void **state)
               .offender = -1,
               .missing = -1,
               .makes_memory = 1,
-              .deadline_ns = 10000 * MS};
+              .deadline_ns = 10000 * WEFTI_MILLISECOND_NS};
     crew_report reports[PES];
     if (run(&p, &random, reports)) {
         check_all(&p, reports, -1, 0);

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/durations.h"
 #include "os/os.h"
 #include "support/check.h"
 #include "support/ep_coverage.h"
@@ -25,7 +26,6 @@
 #define RANKS_MAX 16
 #define BATCH 25 /* cases a world */
 #define CASES_FOR_ALL 5000 /* so many meet everything at least once */
-#define SECOND_NS UINT64_C(1000000000)
 
 typedef struct property_case {
     uint64_t seed;
@@ -167,7 +167,7 @@ static int fails(const property_case *one)
 /* Halve each limit while the case still fails. Another size is another case, but one that fails too will do. */
 static void shrink(property_case *one)
 {
-    uint64_t until = wefti_os_now_ns() + 40 * SECOND_NS;
+    uint64_t until = wefti_os_now_ns() + 40 * WEFTI_SECOND_NS;
     int shrunk = 1;
     while (shrunk) {
         shrunk = 0;

@@ -1,5 +1,6 @@
 /* support/crew.c: PEs as processes of a cmocka test. */
 #include "support/crew.h"
+#include "base/durations.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,8 +21,6 @@
 #include "os/os.h"
 #include "support/check.h"
 #include "support/load.h"
-
-#define MS UINT64_C(1000000)
 
 /* A name and a secret that no other job has. */
 static void set_job(crew *c, uint64_t *random)
@@ -70,13 +69,13 @@ int crew_hear(const crew *c, crew_report *report, uint64_t until_ns)
 {
     struct pollfd one = {.fd = c->pipe[0], .events = POLLIN};
     uint64_t now = wefti_os_now_ns();
-    int left_ms = now < until_ns ? (int)((until_ns - now) / MS) + 1 : 0;
+    int left_ms = now < until_ns ? (int)((until_ns - now) / WEFTI_MILLISECOND_NS) + 1 : 0;
     return poll(&one, 1, left_ms) == 1 && read(c->pipe[0], report, sizeof *report) == sizeof *report;
 }
 
 uint64_t crew_late_ns(void)
 {
-    return load_patience_ns(1000 * MS);
+    return load_patience_ns(1000 * WEFTI_MILLISECOND_NS);
 }
 
 unsigned crew_free_port(void)

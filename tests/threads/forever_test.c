@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
+#include "base/durations.h"
 #include "os/os.h"
 #include "support/check.h"
 #include "support/ep_group.h"
@@ -18,9 +19,8 @@
 
 #define PES 4
 #define LEAVER 2
-#define MS UINT64_C(1000000)
-#define WARN_NS (20 * MS)
-#define LEAVE_NS (100 * MS) /* after all have come to their calls, nearly */
+#define WARN_NS (20 * WEFTI_MILLISECOND_NS)
+#define LEAVE_NS (100 * WEFTI_MILLISECOND_NS) /* after all have come to their calls, nearly */
 
 typedef struct desk {
     weft_world *world;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/durations.h"
 #include "os/os.h"
 #include "support/check.h"
 #include "support/ledger.h"
@@ -21,9 +22,8 @@
 #include "weft.h"
 
 #define PES 5
-#define MS UINT64_C(1000000)
-#define DEADLINE_NS load_patience_ns(400 * MS) /* of calls that fail */
-#define SOON_NS (10000 * MS) /* far less than the deadline of all other calls */
+#define DEADLINE_NS load_patience_ns(400 * WEFTI_MILLISECOND_NS) /* of calls that fail */
+#define SOON_NS (10000 * WEFTI_MILLISECOND_NS) /* far less than the deadline of all other calls */
 
 typedef weft_status (*collective)(weft_team *team);
 
@@ -151,7 +151,7 @@ static void be_missing(scene *s, weft_world *world, weft_team *team, weft_team *
         if (elsewhere != NULL) {
             CHECK_OK(weft_team_sync(elsewhere));
         }
-        wefti_os_sleep_ns(MS);
+        wefti_os_sleep_ns(WEFTI_MILLISECOND_NS);
     }
     /* Who counts sees that all have given up, and does not wait. */
     int is_told = team->counted && (calls[s->call].call == call_sync || calls[s->call].call == call_barrier);
@@ -183,7 +183,7 @@ static void miss(weft_world *world, void *context)
     }
     __atomic_add_fetch(&s->done, 1, __ATOMIC_ACQ_REL);
     while (__atomic_load_n(&s->done, __ATOMIC_ACQUIRE) < PES) { /* not in the world's barrier: it has a deadline too */
-        wefti_os_sleep_ns(MS);
+        wefti_os_sleep_ns(WEFTI_MILLISECOND_NS);
     }
     /* The world has not noticed. */
     void *block;
@@ -243,7 +243,7 @@ typedef struct late_scene {
 static void reach(const late_scene *s, int stage)
 {
     while (__atomic_load_n(&s->stage, __ATOMIC_ACQUIRE) < stage) {
-        wefti_os_sleep_ns(MS);
+        wefti_os_sleep_ns(WEFTI_MILLISECOND_NS);
     }
 }
 
@@ -329,7 +329,7 @@ static void destroy_alone(weft_world *world, void *context)
         __atomic_store_n(&s->failed, 1, __ATOMIC_RELEASE);
     } else {
         while (__atomic_load_n(&s->failed, __ATOMIC_ACQUIRE) == 0) {
-            wefti_os_sleep_ns(MS);
+            wefti_os_sleep_ns(WEFTI_MILLISECOND_NS);
         }
     }
 }
@@ -407,7 +407,7 @@ static void skew_body(weft_world *world, void *context)
     uint64_t long_ns = pes_set_deadline(world, DEADLINE_NS);
     if (weft_world_pe(world) == 2) { /* slow */
         while (__atomic_load_n(&s->gave_up, __ATOMIC_ACQUIRE) < SKEW_PES - 1) {
-            wefti_os_sleep_ns(MS);
+            wefti_os_sleep_ns(WEFTI_MILLISECOND_NS);
         }
         weft_status status = weft_team_sync(team);
         CHECK(status == WEFT_OK || status == WEFT_ERR_TIMEOUT);

@@ -16,14 +16,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/durations.h"
 #include "os/os.h"
 #include "support/check.h"
 #include "support/ledger.h"
 #include "support/load.h"
 #include "support/pes.h"
 
-#define MS UINT64_C(1000000)
-#define SHORT_DEADLINE_NS load_patience_ns(400 * MS)
+#define SHORT_DEADLINE_NS load_patience_ns(400 * WEFTI_MILLISECOND_NS)
 
 static int files_made;
 
@@ -217,7 +217,7 @@ static void test_all_are_told(void **state)
     ledger before = ledger_read();
     for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
         for (int offender = 0; offender < PES; offender++) {
-            try_wrong(&told[i], offender, 30000 * MS);
+            try_wrong(&told[i], offender, 30000 * WEFTI_MILLISECOND_NS);
         }
     }
     ledger_assert_same(&before);
@@ -228,7 +228,7 @@ static void test_fewer_pes(void **state)
     (void)state;
     const wrong fewer = {"fewer PEs", fewer_pes, WEFT_ERR_MISMATCH, WEFT_ERR_MISMATCH, NAMES_OFFENDER};
     for (int offender = 0; offender < PES - 1; offender++) {
-        try_wrong(&fewer, offender, 30000 * MS);
+        try_wrong(&fewer, offender, 30000 * WEFTI_MILLISECOND_NS);
     }
 }
 
@@ -308,7 +308,7 @@ static void test_missing_are_named(void **state)
         for (int i_come = 0; i_come < come; i_come++) {
             const pes_outcome *outcome = &outcomes[i_come];
             CHECK(outcome->status == WEFT_ERR_TIMEOUT);
-            CHECK_SAY(outcome->ns < deadline_ns + load_patience_ns(2000 * MS),
+            CHECK_SAY(outcome->ns < deadline_ns + load_patience_ns(2000 * WEFTI_MILLISECOND_NS),
                       "a deadline of %llu ns met after %llu ns", (unsigned long long)deadline_ns,
                       (unsigned long long)outcome->ns);
             for (int pe = 0; pe < 5; pe++) {
@@ -331,7 +331,7 @@ static void expect_sizes(size_t heap_max_bytes, size_t heap_bytes, weft_status w
         configs[pe] = pes_config(meeting, pe, 2);
         configs[pe].heap_max_bytes = heap_max_bytes;
         configs[pe].heap_bytes = heap_bytes;
-        configs[pe].deadline_ns = 2000 * MS;
+        configs[pe].deadline_ns = 2000 * WEFTI_MILLISECOND_NS;
     }
     pes_create(configs, 2, outcomes);
     for (int pe = 0; pe < 2; pe++) {
@@ -568,7 +568,7 @@ static void leave_or_wait(int pe, void *context)
     weft_world **worlds = context;
     CHECK_OK(weft_barrier(worlds[pe]));
     if (pe == 2) {
-        wefti_os_sleep_ns(50 * MS);
+        wefti_os_sleep_ns(50 * WEFTI_MILLISECOND_NS);
         CHECK_OK(weft_world_destroy(worlds[2]));
         return;
     }
@@ -664,8 +664,8 @@ static void test_deadline_by_environment(void **state)
     setenv("WEFT_DEADLINE", "0.3", 1);
     pes_create(&config, 1, &outcome);
     CHECK(outcome.status == WEFT_ERR_TIMEOUT);
-    CHECK_SAY(outcome.ns >= 300 * MS && outcome.ns < load_patience_ns(2000 * MS), "%llu ns",
-              (unsigned long long)outcome.ns);
+    CHECK_SAY(outcome.ns >= 300 * WEFTI_MILLISECOND_NS && outcome.ns < load_patience_ns(2000 * WEFTI_MILLISECOND_NS),
+              "%llu ns", (unsigned long long)outcome.ns);
     CHECK(text_names_pe(outcome.text, 0) && !text_names_pe(outcome.text, 1));
     setenv("WEFT_DEADLINE", "soon", 1);
     pes_create(&config, 1, &outcome);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/durations.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "os/os.h"
@@ -20,7 +21,6 @@
 /* Between two questions for a name. */
 #define AGAIN_NS UINT64_C(100000000)
 #define OWN_NAME_NS UINT64_C(1000000000) /* for the name service to say what this host is */
-#define NS_PER_S UINT64_C(1000000000)
 /* The longest name, with its final zero, that a host can have. */
 #define NAME_BYTES 256
 
@@ -63,7 +63,8 @@ static int await(question *asked, uint64_t until_ns)
     int error;
     while ((error = gai_error(&asked->item)) == EAI_INPROGRESS && wefti_os_now_ns() < until_ns) {
         uint64_t left_ns = until_ns - wefti_os_now_ns();
-        struct timespec wait = {.tv_sec = (time_t)(left_ns / NS_PER_S), .tv_nsec = (long)(left_ns % NS_PER_S)};
+        struct timespec wait = {.tv_sec = (time_t)(left_ns / WEFTI_SECOND_NS),
+                                .tv_nsec = (long)(left_ns % WEFTI_SECOND_NS)};
         (void)gai_suspend(items, 1, &wait);
     }
     return error == EAI_INPROGRESS && gai_cancel(&asked->item) == EAI_CANCELED ? EAI_AGAIN : error;

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/durations.h"
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/tree/link.h"
@@ -29,7 +30,6 @@
 
 #ifdef WEFT_HAVE_SODIUM
 
-#define MS_NS UINT64_C(1000000)
 #define PES 5
 
 /* ---- the world under attack ---- */
@@ -107,8 +107,8 @@ static void prepare(siege *s, void (*attack)(siege *siege))
         s->uids[pe] = s->uid;
     }
     s->attack = attack;
-    s->deadline_ns = load_patience_ns(20000 * MS_NS);
-    s->delays_ns[3] = 200 * MS_NS;
+    s->deadline_ns = load_patience_ns(20000 * WEFTI_MILLISECOND_NS);
+    s->delays_ns[3] = 200 * WEFTI_MILLISECOND_NS;
 }
 
 static void withstand(void (*attack)(siege *siege))
@@ -179,7 +179,7 @@ static void send_noise(siege *s)
             bytes[i] = (unsigned char)random_next(&random);
         }
         send_bytes(descriptor, bytes, 1 + random_below(&random, sizeof bytes));
-        wefti_os_sleep_ns(MS_NS);
+        wefti_os_sleep_ns(WEFTI_MILLISECOND_NS);
         (void)close(descriptor);
     }
 }
@@ -196,7 +196,7 @@ static void send_wild_headers(siege *s)
         send_bytes(descriptor, body, sizeof body);
         (void)close(descriptor);
         round++;
-        wefti_os_sleep_ns(MS_NS / 4);
+        wefti_os_sleep_ns(WEFTI_MILLISECOND_NS / 4);
     }
 }
 
@@ -208,7 +208,7 @@ static void keep_silent(siege *s)
         descriptors[i] = dial(&s->uid);
     }
     while (!is_over(s)) {
-        wefti_os_sleep_ns(MS_NS);
+        wefti_os_sleep_ns(WEFTI_MILLISECOND_NS);
     }
     for (int i = 0; i < 700; i++) {
         (void)close(descriptors[i]);
@@ -225,7 +225,7 @@ static void send_half_a_hello(siege *s)
         send_bytes(descriptors[i], &header, i < 30 ? 0 : 9);
     }
     while (!is_over(s)) {
-        wefti_os_sleep_ns(MS_NS);
+        wefti_os_sleep_ns(WEFTI_MILLISECOND_NS);
     }
     for (int i = 0; i < 40; i++) {
         (void)close(descriptors[i]);
@@ -237,7 +237,7 @@ static void come_and_go(siege *s)
     while (!is_over(s)) {
         int descriptor = dial(&s->uid);
         if (descriptor < 0) {
-            wefti_os_sleep_ns(MS_NS); /* all have come: PE 0 listens no more */
+            wefti_os_sleep_ns(WEFTI_MILLISECOND_NS); /* all have come: PE 0 listens no more */
         } else {
             (void)close(descriptor);
         }
@@ -250,7 +250,7 @@ static void never_stop_sending(siege *s)
     enum { COUNT = 8 };
     static unsigned char bytes[1 << 17];
     int descriptors[COUNT];
-    uint64_t until_ns = wefti_os_now_ns() + s->deadline_ns + 2000 * MS_NS;
+    uint64_t until_ns = wefti_os_now_ns() + s->deadline_ns + 2000 * WEFTI_MILLISECOND_NS;
     memset(bytes, 0xff, sizeof bytes);
     for (int i = 0; i < COUNT; i++) {
         descriptors[i] = dial(&s->uid);
@@ -274,10 +274,10 @@ static void guess_the_secret(siege *s)
     weft_uid wrong = s->uid;
     body.secret[31] ^= 1;
     memcpy(wrong.bytes, &body, sizeof body);
-    wefti_os_sleep_ns(50 * MS_NS);
+    wefti_os_sleep_ns(50 * WEFTI_MILLISECOND_NS);
     uint64_t start_ns = wefti_os_now_ns();
-    CHECK_STATUS(join(3, PES, &wrong, 60000 * MS_NS), WEFT_ERR_AUTHENTICATION);
-    CHECK(wefti_os_now_ns() - start_ns < 30000 * MS_NS);
+    CHECK_STATUS(join(3, PES, &wrong, 60000 * WEFTI_MILLISECOND_NS), WEFT_ERR_AUTHENTICATION);
+    CHECK(wefti_os_now_ns() - start_ns < 30000 * WEFTI_MILLISECOND_NS);
 }
 
 /* ---- a relay between PE 3 and PE 0 that records what PE 3 says, and says it again, or changes it ---- */
@@ -420,7 +420,7 @@ static void withstands_a_replay(void **state)
     prepare(s, record_and_replay);
     s->relay = make_relay(&s->uids[3]);
     s->delays_ns[3] = 0;
-    s->delays_ns[4] = 500 * MS_NS;
+    s->delays_ns[4] = 500 * WEFTI_MILLISECOND_NS;
     pes_each(PES + 1, defend, s);
     for (int pe = 0; pe < PES; pe++) {
         CHECK_SAY(s->statuses[pe] == WEFT_OK, "PE %d: %s", pe, s->texts[pe]);
@@ -436,11 +436,11 @@ static void reflect(int who, void *context)
     siege *s = context;
     if (who == 1) {
         uint64_t start_ns = wefti_os_now_ns();
-        weft_status status = join(1, 2, &s->uids[1], 500 * MS_NS);
+        weft_status status = join(1, 2, &s->uids[1], 500 * WEFTI_MILLISECOND_NS);
         CHECK_STATUS(status, WEFT_ERR_TIMEOUT);
         CHECK_NAMES(0);
         uint64_t took_ns = wefti_os_now_ns() - start_ns;
-        CHECK(took_ns < load_patience_ns(3000 * MS_NS));
+        CHECK(took_ns < load_patience_ns(3000 * WEFTI_MILLISECOND_NS));
         (void)shutdown(s->relay, SHUT_RDWR); /* ends the impostor's accept */
         return;
     }
@@ -523,7 +523,7 @@ static void turns_away_a_wrong_secret(void **state)
 
 static weft_status join_alone(const weft_uid *uid)
 {
-    return join(0, 1, uid, 1000 * MS_NS);
+    return join(0, 1, uid, 1000 * WEFTI_MILLISECOND_NS);
 }
 
 static void serves_once(void **state)
@@ -588,8 +588,8 @@ static void refuses_what_is_no_id(void **state)
     CHECK_STATUS(weft_uid_discard(&uid), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_uid_discard(NULL), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_uid_create("lo", NULL), WEFT_ERR_ARGUMENT);
-    CHECK_STATUS(join(0, 1, NULL, MS_NS), WEFT_ERR_ARGUMENT);
-    CHECK_STATUS(join(0, 0, &uid, MS_NS), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(join(0, 1, NULL, WEFTI_MILLISECOND_NS), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(join(0, 0, &uid, WEFTI_MILLISECOND_NS), WEFT_ERR_ARGUMENT);
 }
 
 static void names_the_interfaces_there_are(void **state)
@@ -612,10 +612,10 @@ static void says_that_pe_0_is_gone(void **state)
     CHECK_OK(weft_uid_create("lo", &uid));
     CHECK_OK(weft_uid_discard(&uid));
     uint64_t start_ns = wefti_os_now_ns();
-    CHECK_STATUS(join(1, 2, &uid, 60000 * MS_NS), WEFT_ERR_PEER);
+    CHECK_STATUS(join(1, 2, &uid, 60000 * WEFTI_MILLISECOND_NS), WEFT_ERR_PEER);
     CHECK_NAMES(0);
     uint64_t took_ns = wefti_os_now_ns() - start_ns;
-    CHECK(took_ns < load_patience_ns(3000 * MS_NS));
+    CHECK(took_ns < load_patience_ns(3000 * WEFTI_MILLISECOND_NS));
 }
 
 /* ---- tests of worlds ---- */
@@ -636,7 +636,7 @@ static void join_many(int pe, void *context)
         body.tag[0] ^= 1;
         memcpy(own.bytes, &body, sizeof body);
     }
-    CHECK_OK(join(m->first + pe, m->pes, &own, 60000 * MS_NS));
+    CHECK_OK(join(m->first + pe, m->pes, &own, 60000 * WEFTI_MILLISECOND_NS));
 }
 
 /* Half of the PEs: more than a test's crew holds take two crews. */

@@ -17,12 +17,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/durations.h"
 #include "os/os.h"
 #include "os/posix/descriptor.h"
 #include "os/socket.h"
 
 #define FEW 40 /* descriptors */
-#define SECOND_NS UINT64_C(1000000000)
 
 static void expect(int holds, int number)
 {
@@ -64,7 +64,7 @@ static void open_sockets(void)
                wefti_os_socket_listen(listener, 1) == 0 &&
                wefti_os_socket_name(listener, (struct sockaddr *)&address, &bytes) == 0 &&
                wefti_os_socket_connect(near, (struct sockaddr *)&address, bytes) == 0 &&
-               wefti_os_socket_poll(&item, 1, 10 * SECOND_NS) == 1,
+               wefti_os_socket_poll(&item, 1, 10 * WEFTI_SECOND_NS) == 1,
            40);
     expect_beyond(wefti_os_socket_accept(listener), 41);
 }

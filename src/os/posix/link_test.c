@@ -14,12 +14,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/durations.h"
 #include "os/os.h"
 #include "os/socket.h"
 #include "support/check.h"
 
-#define MS UINT64_C(1000000)
-#define FOR_EVER (3600000 * MS)
+#define FOR_EVER (3600000 * WEFTI_MILLISECOND_NS)
 
 static int run(const char *command)
 {
@@ -59,16 +59,16 @@ static void test_a_link(void **state)
     const uint64_t start_ns = wefti_os_now_ns();
     CHECK(run("ip link set weft1 up"));
     CHECK(is_coming("weft0"));
-    wefti_os_link_await(100 * MS);
-    CHECK(is_coming("weft0") && wefti_os_now_ns() - start_ns >= 100 * MS);
+    wefti_os_link_await(100 * WEFTI_MILLISECOND_NS);
+    CHECK(is_coming("weft0") && wefti_os_now_ns() - start_ns >= 100 * WEFTI_MILLISECOND_NS);
 
     const pid_t child = fork();
     if (child == 0) {
-        wefti_os_sleep_ns(200 * MS);
+        wefti_os_sleep_ns(200 * WEFTI_MILLISECOND_NS);
         check_exit(!run("ip link set weft0 state up"));
     }
     wefti_os_link_await(FOR_EVER);
-    CHECK(none_is_coming() && wefti_os_now_ns() - start_ns >= 200 * MS);
+    CHECK(none_is_coming() && wefti_os_now_ns() - start_ns >= 200 * WEFTI_MILLISECOND_NS);
     int how = -1;
     CHECK(waitpid(child, &how, 0) == child && how == 0);
     CHECK(run("ip link set weft0 down") && none_is_coming());

@@ -17,11 +17,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/durations.h"
 #include "os/os.h"
 #include "support/ledger.h"
 #include "support/torture.h"
 
-#define SECOND_NS UINT64_C(1000000000)
 #define TAKERS 5
 #define CROWD 900 /* served one after another, each until it were silent too long, they outlast the deadline */
 
@@ -102,14 +102,14 @@ static void test_takers_get_the_descriptor(void **state)
     (void)state;
     ledger before = ledger_read();
     wefti_os_memory memory = make_memory();
-    meeting common = make_place(30 * SECOND_NS);
+    meeting common = make_place(30 * WEFTI_SECOND_NS);
     meeting takers[TAKERS];
     wefti_os_thread *threads[TAKERS];
     for (int i = 0; i < TAKERS; i++) { /* they come before the name exists */
         takers[i] = common;
         assert_int_equal(wefti_os_thread_start(&threads[i], take, &takers[i]), WEFT_OK);
     }
-    wefti_os_sleep_ns(SECOND_NS / 100);
+    wefti_os_sleep_ns(WEFTI_SECOND_NS / 100);
     wefti_os_pass pass;
     assert_int_equal(wefti_os_pass_open(&pass, common.name), WEFT_OK);
     assert_int_equal(wefti_os_pass_serve(&pass, token, memory.descriptor, TAKERS, common.until_ns, NULL), WEFT_OK);
@@ -130,7 +130,7 @@ static void test_strangers_are_dropped(void **state)
     (void)state;
     ledger before = ledger_read();
     wefti_os_memory memory = make_memory();
-    meeting good = make_place(30 * SECOND_NS);
+    meeting good = make_place(30 * WEFTI_SECOND_NS);
     meeting bad = good;
     bad.token = wrong_token;
     wefti_os_pass pass;
@@ -142,11 +142,11 @@ static void test_strangers_are_dropped(void **state)
     assert_int_equal(send(chatty, "too short", 9, MSG_NOSIGNAL), 9);
     close(brief);
     assert_int_equal(wefti_os_thread_start(&threads[0], take, &bad), WEFT_OK);
-    wefti_os_sleep_ns(SECOND_NS / 100);
+    wefti_os_sleep_ns(WEFTI_SECOND_NS / 100);
     assert_int_equal(wefti_os_thread_start(&threads[1], take, &good), WEFT_OK);
     uint64_t start_ns = wefti_os_now_ns();
     assert_int_equal(wefti_os_pass_serve(&pass, token, memory.descriptor, 1, good.until_ns, NULL), WEFT_OK);
-    assert_true(wefti_os_now_ns() - start_ns < 20 * SECOND_NS);
+    assert_true(wefti_os_now_ns() - start_ns < 20 * WEFTI_SECOND_NS);
     wefti_os_pass_close(&pass);
     wefti_os_thread_join(threads[0]);
     wefti_os_thread_join(threads[1]);
@@ -166,7 +166,7 @@ static void test_silent_strangers_do_not_fill_the_room(void **state)
     (void)state;
     ledger before = ledger_read();
     wefti_os_memory memory = make_memory();
-    meeting good = make_place(30 * SECOND_NS);
+    meeting good = make_place(30 * WEFTI_SECOND_NS);
     wefti_os_pass pass;
     wefti_os_thread *thread;
     int strangers[100];
@@ -209,7 +209,7 @@ static void test_other_users_take_no_place(void **state)
     (void)state;
     ledger before = ledger_read();
     wefti_os_memory memory = make_memory();
-    meeting good = make_place(10 * SECOND_NS);
+    meeting good = make_place(10 * WEFTI_SECOND_NS);
     wefti_os_pass pass;
     wefti_os_thread *thread;
     if (geteuid() != 0) {
@@ -218,7 +218,7 @@ static void test_other_users_take_no_place(void **state)
     }
     assert_int_equal(wefti_os_pass_open(&pass, good.name), WEFT_OK);
     pid_t crowds[2] = {fork_crowd(&good), fork_crowd(&good)};
-    wefti_os_sleep_ns(SECOND_NS / 10);
+    wefti_os_sleep_ns(WEFTI_SECOND_NS / 10);
     assert_int_equal(wefti_os_thread_start(&thread, take, &good), WEFT_OK);
     assert_int_equal(wefti_os_pass_serve(&pass, token, memory.descriptor, 1, good.until_ns, NULL), WEFT_OK);
     wefti_os_pass_close(&pass);
@@ -237,7 +237,7 @@ static void test_other_users_take_no_place(void **state)
 static void test_nothing_is_taken_of_other_users(void **state)
 {
     (void)state;
-    meeting place = make_place(30 * SECOND_NS);
+    meeting place = make_place(30 * WEFTI_SECOND_NS);
     if (geteuid() != 0) {
         print_message("not root: no other users\n");
         skip();
@@ -262,18 +262,18 @@ static void test_deadlines(void **state)
 {
     (void)state;
     ledger before = ledger_read();
-    meeting place = make_place(SECOND_NS / 20);
+    meeting place = make_place(WEFTI_SECOND_NS / 20);
     take(&place); /* nobody has the name */
     assert_int_equal(place.status, WEFT_ERR_TIMEOUT);
     wefti_os_pass pass;
     assert_int_equal(wefti_os_pass_open(&pass, place.name), WEFT_OK);
-    place.until_ns = wefti_os_now_ns() + SECOND_NS / 20;
+    place.until_ns = wefti_os_now_ns() + WEFTI_SECOND_NS / 20;
     take(&place); /* nobody serves */
     assert_int_equal(place.status, WEFT_ERR_TIMEOUT);
-    assert_int_equal(wefti_os_pass_serve(&pass, token, 0, 2, wefti_os_now_ns() + SECOND_NS / 20, NULL),
+    assert_int_equal(wefti_os_pass_serve(&pass, token, 0, 2, wefti_os_now_ns() + WEFTI_SECOND_NS / 20, NULL),
                      WEFT_ERR_TIMEOUT);
     assert_non_null(strstr(weft_last_error(), "2 of 2"));
-    assert_true(wefti_os_now_ns() < place.until_ns + 20 * SECOND_NS);
+    assert_true(wefti_os_now_ns() < place.until_ns + 20 * WEFTI_SECOND_NS);
     wefti_os_pass_close(&pass);
     ledger_assert_same(&before);
 }
@@ -288,9 +288,9 @@ static void test_a_watch_ends_a_wait(void **state)
 {
     (void)state;
     ledger before = ledger_read();
-    uint64_t well_until_ns = wefti_os_now_ns() + SECOND_NS / 10;
+    uint64_t well_until_ns = wefti_os_now_ns() + WEFTI_SECOND_NS / 10;
     const wefti_os_watch watch = {check_time, &well_until_ns};
-    meeting place = make_place(60 * SECOND_NS);
+    meeting place = make_place(60 * WEFTI_SECOND_NS);
     uint64_t start_ns = wefti_os_now_ns();
     place.watch = &watch;
     take(&place); /* nobody has the name */
@@ -300,7 +300,7 @@ static void test_a_watch_ends_a_wait(void **state)
     take(&place); /* nobody serves */
     assert_int_equal(place.status, WEFT_ERR_ABORTED);
     assert_int_equal(wefti_os_pass_serve(&pass, token, 0, 2, place.until_ns, &watch), WEFT_ERR_ABORTED);
-    assert_true(wefti_os_now_ns() - start_ns < 50 * SECOND_NS);
+    assert_true(wefti_os_now_ns() - start_ns < 50 * WEFTI_SECOND_NS);
     wefti_os_pass_close(&pass);
     ledger_assert_same(&before);
 }
@@ -308,13 +308,13 @@ static void test_a_watch_ends_a_wait(void **state)
 static void test_a_server_that_leaves_is_told_apart(void **state)
 {
     (void)state;
-    meeting place = make_place(30 * SECOND_NS);
+    meeting place = make_place(30 * WEFTI_SECOND_NS);
     wefti_os_pass pass;
     wefti_os_thread *thread;
     assert_int_equal(wefti_os_pass_open(&pass, place.name), WEFT_OK);
     assert_int_equal(wefti_os_thread_start(&thread, take, &place), WEFT_OK);
     assert_int_equal(wefti_os_pass_serve(&pass, token, 0, 1, 0, NULL), WEFT_ERR_TIMEOUT);
-    wefti_os_sleep_ns(SECOND_NS / 5);
+    wefti_os_sleep_ns(WEFTI_SECOND_NS / 5);
     wefti_os_pass_close(&pass);
     wefti_os_thread_join(thread);
     assert_int_equal(place.status, WEFT_ERR_PEER);
@@ -336,7 +336,7 @@ static void test_a_name_is_taken_once(void **state)
 static weft_status pass_once(void *context)
 {
     const wefti_os_memory *memory = context;
-    meeting place = {.token = token, .until_ns = wefti_os_now_ns() + SECOND_NS / 4, .descriptor = -1};
+    meeting place = {.token = token, .until_ns = wefti_os_now_ns() + WEFTI_SECOND_NS / 4, .descriptor = -1};
     WEFT_TRY(wefti_os_random(place.name, sizeof place.name));
     wefti_os_thread *thread;
     wefti_os_pass pass = {-1};

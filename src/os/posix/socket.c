@@ -1,5 +1,6 @@
 /* os/posix/socket.c: sockets. */
 #include "os/socket.h"
+#include "base/durations.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -20,7 +21,6 @@
 #define ACCEPTS 0x10000 /* of a unix socket that listens, in /proc/net/unix */
 #define LISTENERS_READ_MAX 100000
 #define PROBE_SECONDS 1 /* between two signs of life */
-#define NS_PER_S UINT64_C(1000000000)
 
 int wefti_os_socket_open(int family)
 {
@@ -229,6 +229,7 @@ void wefti_os_bell_hush(int bell)
 
 int wefti_os_socket_poll(struct pollfd *items, size_t count, uint64_t wait_ns)
 {
-    struct timespec wait = {.tv_sec = (time_t)(wait_ns / NS_PER_S), .tv_nsec = (long)(wait_ns % NS_PER_S)};
+    struct timespec wait = {.tv_sec = (time_t)(wait_ns / WEFTI_SECOND_NS),
+                            .tv_nsec = (long)(wait_ns % WEFTI_SECOND_NS)};
     return ppoll(items, count, &wait, NULL);
 }

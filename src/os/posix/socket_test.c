@@ -12,10 +12,9 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/durations.h"
 #include "os/os.h"
 #include "os/socket.h"
-
-#define SECOND_NS UINT64_C(1000000000)
 
 typedef struct pair {
     int listener;
@@ -28,7 +27,7 @@ typedef struct pair {
 static short await(int descriptor, short events)
 {
     struct pollfd item = {.fd = descriptor, .events = events};
-    assert_int_equal(wefti_os_socket_poll(&item, 1, 10 * SECOND_NS), 1);
+    assert_int_equal(wefti_os_socket_poll(&item, 1, 10 * WEFTI_SECOND_NS), 1);
     return item.revents;
 }
 
@@ -159,8 +158,8 @@ static void test_waits_end(void **state)
     (void)state;
     struct pollfd none = {.fd = -1, .events = POLLIN};
     uint64_t start_ns = wefti_os_now_ns();
-    assert_int_equal(wefti_os_socket_poll(&none, 1, SECOND_NS / 50), 0);
-    assert_true(wefti_os_now_ns() - start_ns >= SECOND_NS / 50);
+    assert_int_equal(wefti_os_socket_poll(&none, 1, WEFTI_SECOND_NS / 50), 0);
+    assert_true(wefti_os_now_ns() - start_ns >= WEFTI_SECOND_NS / 50);
 }
 
 static void test_port_users(void **state)
@@ -189,7 +188,7 @@ static void test_bells(void **state)
     for (int i = 0; i < 2; i++) {
         wefti_os_bell_ring(bell);
         wefti_os_bell_ring(bell);
-        assert_int_equal(wefti_os_socket_poll(&item, 1, SECOND_NS), 1);
+        assert_int_equal(wefti_os_socket_poll(&item, 1, WEFTI_SECOND_NS), 1);
         wefti_os_bell_hush(bell);
         assert_int_equal(wefti_os_socket_poll(&item, 1, 0), 0);
     }

@@ -6,10 +6,9 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "base/durations.h"
 #include "base/thread_state.h"
 #include "os/os.h"
-
-#define NS_PER_S UINT64_C(1000000000)
 
 struct wefti_os_thread {
     pthread_t handle;
@@ -136,7 +135,8 @@ void wefti_os_monitor_leave(wefti_os_monitor *monitor)
 
 int wefti_os_monitor_wait(wefti_os_monitor *monitor, uint64_t until_ns)
 {
-    struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S), .tv_nsec = (long)(until_ns % NS_PER_S)};
+    struct timespec until = {.tv_sec = (time_t)(until_ns / WEFTI_SECOND_NS),
+                             .tv_nsec = (long)(until_ns % WEFTI_SECOND_NS)};
     return pthread_cond_timedwait(&monitor->condition, &monitor->mutex, &until) != ETIMEDOUT;
 }
 

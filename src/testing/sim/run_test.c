@@ -10,12 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/durations.h"
 #include "os/os.h"
 #include "weft.h"
 #include "weft/protocol/mem.h"
 #include "weft_sim.h"
-
-#define MS_NS UINT64_C(1000000)
 
 static void must(weft_status status, const char *what)
 {
@@ -195,13 +194,13 @@ static void test_a_fresh_seed_is_told(void **state)
 
 static void wait_for_nobody(void *argument)
 {
-    weft_world *world = make_world(5000 * MS_NS);
+    weft_world *world = make_world(5000 * WEFTI_MILLISECOND_NS);
     uint64_t *word;
     (void)argument;
     must(weft_calloc(world, 1, sizeof *word, (void **)&word), "calloc");
     if (weft_world_pe(world) == 1) {
         weft_status status = weft_signal_wait_until(world, word, WEFT_CMP_NE, 0, NULL);
-        if (status != WEFT_ERR_TIMEOUT || weft_sim_now_ns() < 5000 * MS_NS) {
+        if (status != WEFT_ERR_TIMEOUT || weft_sim_now_ns() < 5000 * WEFTI_MILLISECOND_NS) {
             weft_sim_fail("waited to no end: %s", weft_status_name(status));
         }
     }
@@ -272,7 +271,7 @@ static void test_a_livelock_ends(void **state)
 static void survive(void *argument)
 {
     int killed = *(const int *)argument;
-    weft_world *world = make_world(100 * MS_NS);
+    weft_world *world = make_world(100 * WEFTI_MILLISECOND_NS);
     int pe = weft_world_pe(world);
     int first = weft_sim_pes() > 1 && killed == 0 ? 1 : 0;
     /* The PE may be killed before others have left this barrier. */
@@ -282,7 +281,7 @@ static void survive(void *argument)
         weft_sim_kill(killed);
     }
     if (pe == killed) {
-        weft_sim_sleep_ns(1000 * MS_NS);
+        weft_sim_sleep_ns(1000 * WEFTI_MILLISECOND_NS);
     }
     status = status == WEFT_OK ? weft_barrier(world) : status;
     if (status != WEFT_ERR_TIMEOUT && status != WEFT_ERR_PEER && pe != killed) {
@@ -308,7 +307,7 @@ static void test_survivors_are_told(void **state)
 static void be_stalled(void *argument)
 {
     uint64_t stall_ns = *(const uint64_t *)argument;
-    weft_world *world = make_world(1000 * MS_NS);
+    weft_world *world = make_world(1000 * WEFTI_MILLISECOND_NS);
     must(weft_barrier(world), "barrier");
     if (weft_world_pe(world) == 0) {
         weft_sim_stall(1, stall_ns);
@@ -322,7 +321,7 @@ static void test_a_stalled_pe_is_awaited(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 50; seed++) {
-        uint64_t stall_ns = 900 * MS_NS;
+        uint64_t stall_ns = 900 * WEFTI_MILLISECOND_NS;
         weft_sim_result result;
         weft_sim_config config = WEFT_SIM_CONFIG_INIT;
         config.seed = seed;

@@ -14,13 +14,13 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include "base/durations.h"
 #include "os/os.h"
 #include "os/socket.h"
 #include "testing/sim/socket.h"
 #include "weft_sim.h"
 
 #define BYTES 3000
-#define SECOND_NS UINT64_C(1000000000)
 
 static struct sockaddr_un meeting_point(void)
 {
@@ -55,7 +55,7 @@ static int connect_here(void)
 static short await(int descriptor, short events)
 {
     struct pollfd item = {.fd = descriptor, .events = events};
-    while (wefti_os_socket_poll(&item, 1, SECOND_NS) < 0) {
+    while (wefti_os_socket_poll(&item, 1, WEFTI_SECOND_NS) < 0) {
     }
     return item.revents;
 }

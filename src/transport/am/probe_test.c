@@ -10,13 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/durations.h"
 #include "support/am_rig.h"
 #include "support/check.h"
 #include "transport/am/am.h"
 
 #define WORLD 7
-#define MS UINT64_C(1000000)
-#define PATIENCE_NS (100 * MS)
+#define PATIENCE_NS (100 * WEFTI_MILLISECOND_NS)
 #define NEVER UINT32_MAX
 
 static struct {
@@ -88,7 +88,7 @@ static void test_an_answer(void **state)
 {
     (void)state;
     uint64_t taken_ns;
-    CHECK_OK(probe(0, 3, 60000 * MS, &taken_ns));
+    CHECK_OK(probe(0, 3, 60000 * WEFTI_MILLISECOND_NS, &taken_ns));
 }
 
 /* It comes after three times as long as there is patience, all of which others took. */
@@ -96,18 +96,18 @@ static void test_a_machine_in_use(void **state)
 {
     (void)state;
     uint64_t taken_ns;
-    CHECK_OK(probe(30 * MS, 10, 60000 * MS, &taken_ns));
-    CHECK_SAY(taken_ns > 3 * PATIENCE_NS, "after %d ms", (int)(taken_ns / MS));
+    CHECK_OK(probe(30 * WEFTI_MILLISECOND_NS, 10, 60000 * WEFTI_MILLISECOND_NS, &taken_ns));
+    CHECK_SAY(taken_ns > 3 * PATIENCE_NS, "after %d ms", (int)(taken_ns / WEFTI_MILLISECOND_NS));
 }
 
 static void test_no_answer(void **state)
 {
     (void)state;
     uint64_t taken_ns;
-    CHECK_STATUS(probe(0, NEVER, 600000 * MS, &taken_ns), WEFT_ERR_UNREACHABLE);
-    CHECK_SAY(taken_ns >= PATIENCE_NS, "after %d ms", (int)(taken_ns / MS));
-    CHECK_STATUS(probe(30 * MS, NEVER, 4 * PATIENCE_NS, &taken_ns), WEFT_ERR_UNREACHABLE);
-    CHECK_SAY(taken_ns >= 4 * PATIENCE_NS, "before the limit, after %d ms", (int)(taken_ns / MS));
+    CHECK_STATUS(probe(0, NEVER, 600000 * WEFTI_MILLISECOND_NS, &taken_ns), WEFT_ERR_UNREACHABLE);
+    CHECK_SAY(taken_ns >= PATIENCE_NS, "after %d ms", (int)(taken_ns / WEFTI_MILLISECOND_NS));
+    CHECK_STATUS(probe(30 * WEFTI_MILLISECOND_NS, NEVER, 4 * PATIENCE_NS, &taken_ns), WEFT_ERR_UNREACHABLE);
+    CHECK_SAY(taken_ns >= 4 * PATIENCE_NS, "before the limit, after %d ms", (int)(taken_ns / WEFTI_MILLISECOND_NS));
     CHECK(strstr(weft_last_error(), "PE 1 gets no answer from PE 0 by way of a network") != NULL);
 }
 

@@ -1,6 +1,7 @@
 /* Goal: nobody but a PE of the world says what became of PEs: not who sits at the port of one that has ended and is
  * told how another proves itself, nor another user at its local name, who is told nothing. Method: a watch of one PE,
  * whose other PEs are sockets of the test. */
+#include "base/durations.h"
 #include "transport/am/watch_link.h"
 
 #include <setjmp.h>
@@ -26,7 +27,6 @@
 
 #define WORLD UINT64_C(0x1234567890abcdef)
 #define PES 3 /* each of a node of its own, or all of one */
-#define SECOND_NS UINT64_C(1000000000)
 #define PATIENCE_MS 60000
 #define NOBODY 65534
 #define CLOSINGS 640
@@ -59,8 +59,8 @@ static void open_watch(scene *s, int pe, int leader)
     memset(s, 0, sizeof *s);
     s->view.near_first = (uint32_t)leader;
     s->view.near_count = (uint32_t)(pe - leader + 1);
-    s->world =
-        (wefti_transport_setup){.world = WORLD, .pe = pe, .pes = PES, .view = &s->view, .silence_ns = 60 * SECOND_NS};
+    s->world = (wefti_transport_setup){
+        .world = WORLD, .pe = pe, .pes = PES, .view = &s->view, .silence_ns = 60 * WEFTI_SECOND_NS};
     const wefti_watch_setup setup = {
         .world = &s->world, .host = (const struct sockaddr *)&host, .lost = note_lost, .context = s};
     CHECK_OK(wefti_watch_create(&setup, &s->watch, &s->contacts[pe]));
@@ -148,8 +148,9 @@ static void test_a_port_that_is_taken_over(void **state)
     send_fate(pe, wefti_watch_proof(WORLD, 1, 0), 2, WEFTI_FATE_ENDED);
     CHECK(is_readable(pe, PATIENCE_MS)); /* who this is, and what it has just learnt */
     /* The fate is stored before lost() is called. */
-    for (uint64_t until_ns = wefti_os_now_ns() + 60 * SECOND_NS; !is_lost(&s, 2) && wefti_os_now_ns() < until_ns;) {
-        wefti_os_sleep_ns(SECOND_NS / 1000);
+    for (uint64_t until_ns = wefti_os_now_ns() + 60 * WEFTI_SECOND_NS;
+         !is_lost(&s, 2) && wefti_os_now_ns() < until_ns;) {
+        wefti_os_sleep_ns(WEFTI_SECOND_NS / 1000);
     }
     CHECK(is_lost(&s, 2) && wefti_watch_fate(s.watch, 2) == WEFTI_FATE_ENDED);
     (void)close(pe);
