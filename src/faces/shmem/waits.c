@@ -1,210 +1,129 @@
 /* faces/shmem/waits.c: waits of 16-bit variables, which are deprecated. (OpenSHMEM 1.6, 9.10.) */
-#include <sched.h>
 #include <stdint.h>
 #include <weft_shmem_weak.h>
 
+#include "common/short_wait.h"
 #include "faces/shmem/binding.h"
 
-#define LOOKS_PER_YIELD 64
-#define YIELDS_PER_CHECK 256
+_Static_assert(SHMEM_CMP_EQ == WEFT_CMP_EQ && SHMEM_CMP_NE == WEFT_CMP_NE && SHMEM_CMP_GT == WEFT_CMP_GT &&
+                   SHMEM_CMP_GE == WEFT_CMP_GE && SHMEM_CMP_LT == WEFT_CMP_LT && SHMEM_CMP_LE == WEFT_CMP_LE,
+               "comparisons have the numbers of weft's");
 
-static int compare(const char *call, int seen, int cmp, int value)
+static uint16_t load(const wefti_short_wait *wait, const uint16_t *variable)
 {
-    switch (cmp) {
-    case SHMEM_CMP_EQ:
-        return seen == value;
-    case SHMEM_CMP_NE:
-        return seen != value;
-    case SHMEM_CMP_GT:
-        return seen > value;
-    case SHMEM_CMP_GE:
-        return seen >= value;
-    case SHMEM_CMP_LT:
-        return seen < value;
-    case SHMEM_CMP_LE:
-        return seen <= value;
-    default:
-        wefti_shmem_refuse(call, "argument 'cmp' is no comparison; give one of SHMEM_CMP_EQ to SHMEM_CMP_LE");
+    (void)wait;
+    return __atomic_load_n(variable, __ATOMIC_ACQUIRE);
+}
+
+static void check(const wefti_short_wait *wait, int cmp)
+{
+    if (wait->count > 0 && wait->variables == NULL) {
+        wefti_shmem_refuse_null(wait->call, "ivars");
+    }
+    if (wait->count > 0 && wait->values == NULL) {
+        wefti_shmem_refuse_null(wait->call, "cmp_values");
+    }
+    if (cmp < SHMEM_CMP_EQ || cmp > SHMEM_CMP_LE) {
+        wefti_shmem_refuse(wait->call, "argument 'cmp' is no comparison; give one of SHMEM_CMP_EQ to SHMEM_CMP_LE");
     }
 }
 
-/* Atomics have no words of 16 bits, so weft does not wait for one: look, give way, and look whether the world has
- * failed. */
-static void pause_short(const char *call, unsigned look)
+static void check_indices(const wefti_short_wait *wait, const size_t *indices)
 {
-    if (look % LOOKS_PER_YIELD == 0) {
-        (void)sched_yield();
-    }
-    if (look % (LOOKS_PER_YIELD * YIELDS_PER_CHECK) == 0) {
-        weft_status status = weft_world_fault(wefti_shmem.world, NULL);
-        if (status != WEFT_OK) {
-            wefti_shmem_fail(call, status);
-        }
+    if (wait->count > 0 && indices == NULL) {
+        wefti_shmem_refuse_null(wait->call, "indices");
     }
 }
 
-/* Looks at some variables, each beside a number of its own or all beside one; status[i] other than 0 leaves i out. */
-typedef struct looking {
-    const char *call;
-    size_t count;
-    const int *status;
-    int cmp;
-    const void *there;
-    const void *values;
-    int (*look)(const struct looking *at, size_t i);
-    int is_vector;
-} looking;
-
-static int is_left_out(const looking *at, size_t i)
+static void expect(const wefti_short_wait *wait, weft_status status)
 {
-    return at->status != NULL && at->status[i] != 0;
-}
-
-static void check_lists(const looking *at)
-{
-    if (at->count > 0 && at->there == NULL) {
-        wefti_shmem_refuse_null(at->call, "ivars");
-    }
-    if (at->count > 0 && at->values == NULL) {
-        wefti_shmem_refuse_null(at->call, "cmp_values");
+    if (status != WEFT_OK) {
+        wefti_shmem_fail(wait->call, status);
     }
 }
 
-static int are_all(const looking *at)
+static size_t wait_any(const wefti_short_wait *wait)
 {
-    for (size_t i = 0; i < at->count; i++) {
-        if (!is_left_out(at, i) && !at->look(at, i)) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
-/* The first variable whose comparison holds, or SIZE_MAX; *left: whether any is not left out by its status. */
-static size_t find_any(const looking *at, int *left)
-{
-    *left = 0;
-    for (size_t i = 0; i < at->count; i++) {
-        if (!is_left_out(at, i)) {
-            *left = 1;
-            if (at->look(at, i)) {
-                return i;
-            }
-        }
-    }
-    return SIZE_MAX;
-}
-
-static size_t find_some(const looking *at, size_t *indices, int *left)
-{
-    size_t found = 0;
-    *left = 0;
-    if (at->count > 0 && indices == NULL) {
-        wefti_shmem_refuse_null(at->call, "indices");
-    }
-    for (size_t i = 0; i < at->count; i++) {
-        if (!is_left_out(at, i)) {
-            *left = 1;
-            if (at->look(at, i)) {
-                indices[found++] = i;
-            }
-        }
-    }
+    size_t found;
+    expect(wait, wefti_short_wait_any(wait, &found));
     return found;
 }
 
-static void wait_all(const looking *at)
+static size_t wait_some(const wefti_short_wait *wait, size_t *indices)
 {
-    for (unsigned look = 1; !are_all(at); look++) {
-        pause_short(at->call, look);
-    }
-}
-
-static size_t wait_any(const looking *at)
-{
-    int left;
-    size_t found = find_any(at, &left);
-    for (unsigned look = 1; left && found == SIZE_MAX; look++) {
-        pause_short(at->call, look);
-        found = find_any(at, &left);
-    }
+    size_t found;
+    check_indices(wait, indices);
+    expect(wait, wefti_short_wait_some(wait, indices, &found));
     return found;
 }
 
-static size_t wait_some(const looking *at, size_t *indices)
+static size_t test_some(const wefti_short_wait *wait, size_t *indices)
 {
-    int left;
-    size_t found = find_some(at, indices, &left);
-    for (unsigned look = 1; left && found == 0; look++) {
-        pause_short(at->call, look);
-        found = find_some(at, indices, &left);
-    }
-    return found;
+    check_indices(wait, indices);
+    return wefti_short_test_some(wait, indices);
 }
 
-/* Declare `at` and `left` for a wait or test of the type NAME on several variables, which compare with VALUES. */
-#define LOOKING(NAME, VALUES, IS_VECTOR)                                                                               \
-    const looking at = {__func__, nelems, status, cmp, ivars, VALUES, look_##NAME, IS_VECTOR};                         \
-    check_lists(&at);                                                                                                  \
-    int left;                                                                                                          \
-    (void)left
-#define SHORT_LISTS(NAME, TYPE, SUFFIX, NUMBER, VALUES, IS_VECTOR)                                                     \
+/* Declare `wait`, for COUNT variables of TYPE. */
+#define SHORT_WAIT(TYPE, VARIABLES, COUNT, STATUS, CMP, VALUES, STEP)                                                  \
+    const wefti_short_wait wait = {                                                                                    \
+        .world = wefti_shmem.world,                                                                                    \
+        .call = __func__,                                                                                              \
+        .is_signed = (TYPE)-1 < (TYPE)0,                                                                               \
+        .variables = (VARIABLES),                                                                                      \
+        .count = (COUNT),                                                                                              \
+        .status = (STATUS),                                                                                            \
+        .cmp = (weft_cmp)(CMP),                                                                                        \
+        .values = (VALUES),                                                                                            \
+        .step = (STEP),                                                                                                \
+        .load = load,                                                                                                  \
+    };                                                                                                                 \
+    check(&wait, CMP)
+#define SHORT_LISTS(NAME, TYPE, SUFFIX, NUMBER, VALUES, STEP)                                                          \
     void pshmem_##NAME##_wait_until_all##SUFFIX(TYPE *ivars, size_t nelems, const int *status, int cmp, NUMBER)        \
     {                                                                                                                  \
-        LOOKING(NAME, VALUES, IS_VECTOR);                                                                              \
-        wait_all(&at);                                                                                                 \
+        SHORT_WAIT(TYPE, ivars, nelems, status, cmp, VALUES, STEP);                                                    \
+        expect(&wait, wefti_short_wait_all(&wait));                                                                    \
     }                                                                                                                  \
     size_t pshmem_##NAME##_wait_until_any##SUFFIX(TYPE *ivars, size_t nelems, const int *status, int cmp, NUMBER)      \
     {                                                                                                                  \
-        LOOKING(NAME, VALUES, IS_VECTOR);                                                                              \
-        return wait_any(&at);                                                                                          \
+        SHORT_WAIT(TYPE, ivars, nelems, status, cmp, VALUES, STEP);                                                    \
+        return wait_any(&wait);                                                                                        \
     }                                                                                                                  \
     size_t pshmem_##NAME##_wait_until_some##SUFFIX(TYPE *ivars, size_t nelems, size_t *indices, const int *status,     \
                                                    int cmp, NUMBER)                                                    \
     {                                                                                                                  \
-        LOOKING(NAME, VALUES, IS_VECTOR);                                                                              \
-        return wait_some(&at, indices);                                                                                \
+        SHORT_WAIT(TYPE, ivars, nelems, status, cmp, VALUES, STEP);                                                    \
+        return wait_some(&wait, indices);                                                                              \
     }                                                                                                                  \
     int pshmem_##NAME##_test_all##SUFFIX(TYPE *ivars, size_t nelems, const int *status, int cmp, NUMBER)               \
     {                                                                                                                  \
-        LOOKING(NAME, VALUES, IS_VECTOR);                                                                              \
-        return are_all(&at);                                                                                           \
+        SHORT_WAIT(TYPE, ivars, nelems, status, cmp, VALUES, STEP);                                                    \
+        return wefti_short_test_all(&wait);                                                                            \
     }                                                                                                                  \
     size_t pshmem_##NAME##_test_any##SUFFIX(TYPE *ivars, size_t nelems, const int *status, int cmp, NUMBER)            \
     {                                                                                                                  \
-        LOOKING(NAME, VALUES, IS_VECTOR);                                                                              \
-        return find_any(&at, &left);                                                                                   \
+        SHORT_WAIT(TYPE, ivars, nelems, status, cmp, VALUES, STEP);                                                    \
+        return wefti_short_test_any(&wait);                                                                            \
     }                                                                                                                  \
     size_t pshmem_##NAME##_test_some##SUFFIX(TYPE *ivars, size_t nelems, size_t *indices, const int *status, int cmp,  \
                                              NUMBER)                                                                   \
     {                                                                                                                  \
-        LOOKING(NAME, VALUES, IS_VECTOR);                                                                              \
-        return find_some(&at, indices, &left);                                                                         \
+        SHORT_WAIT(TYPE, ivars, nelems, status, cmp, VALUES, STEP);                                                    \
+        return test_some(&wait, indices);                                                                              \
     }
 
 #define SHORT_WAITS(NAME, TYPE)                                                                                        \
-    static void wait_##NAME(const char *call, const TYPE *ivar, int cmp, TYPE cmp_value)                               \
-    {                                                                                                                  \
-        for (unsigned look = 1; !compare(call, __atomic_load_n(ivar, __ATOMIC_ACQUIRE), cmp, cmp_value); look++) {     \
-            pause_short(call, look);                                                                                   \
-        }                                                                                                              \
-    }                                                                                                                  \
     void pshmem_##NAME##_wait_until(TYPE *ivar, int cmp, TYPE cmp_value)                                               \
     {                                                                                                                  \
         NEED(ivar);                                                                                                    \
-        wait_##NAME(__func__, ivar, cmp, cmp_value);                                                                   \
+        SHORT_WAIT(TYPE, ivar, 1, NULL, cmp, &cmp_value, 0);                                                           \
+        expect(&wait, wefti_short_wait_all(&wait));                                                                    \
     }                                                                                                                  \
     int pshmem_##NAME##_test(TYPE *ivar, int cmp, TYPE cmp_value)                                                      \
     {                                                                                                                  \
         NEED(ivar);                                                                                                    \
-        return compare(__func__, __atomic_load_n(ivar, __ATOMIC_ACQUIRE), cmp, cmp_value);                             \
-    }                                                                                                                  \
-    static int look_##NAME(const looking *at, size_t i)                                                                \
-    {                                                                                                                  \
-        const TYPE *there = at->there;                                                                                 \
-        const TYPE *values = at->values;                                                                               \
-        return compare(at->call, __atomic_load_n(&there[i], __ATOMIC_ACQUIRE), at->cmp,                                \
-                       values[at->is_vector ? i : 0]);                                                                 \
+        SHORT_WAIT(TYPE, ivar, 1, NULL, cmp, &cmp_value, 0);                                                           \
+        return wefti_short_test_all(&wait);                                                                            \
     }                                                                                                                  \
     SHORT_LISTS(NAME, TYPE, , TYPE cmp_value, &cmp_value, 0)                                                           \
     SHORT_LISTS(NAME, TYPE, _vector, const TYPE *cmp_values, cmp_values, 1)
@@ -221,6 +140,7 @@ WEAK_LISTS(short, ) WEAK_LISTS(short, _vector) WEAK_LISTS(ushort, ) WEAK_LISTS(u
     void pshmem_short_wait(short *ivar, short cmp_value)
 {
     NEED(ivar);
-    wait_short(__func__, ivar, SHMEM_CMP_NE, cmp_value);
+    SHORT_WAIT(short, ivar, 1, NULL, SHMEM_CMP_NE, &cmp_value, 0);
+    expect(&wait, wefti_short_wait_all(&wait));
 }
 WEAK_pshmem_short_wait
