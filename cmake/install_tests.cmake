@@ -16,12 +16,10 @@ if(Python3_FOUND)
     add_test(NAME exports.library COMMAND ${weft_exports} check-library ${PROJECT_SOURCE_DIR} $<TARGET_FILE:weft>)
     add_test(NAME exports.ffi
         COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/install/ffi.py ${PROJECT_SOURCE_DIR} $<TARGET_FILE:weft>)
-    add_test(NAME install.pytorch COMMAND weftrun -n 3 ${Python3_EXECUTABLE}
-        ${PROJECT_SOURCE_DIR}/tests/install/pytorch.py ${PROJECT_SOURCE_DIR} $<TARGET_FILE:weft>)
     add_test(NAME install.man
         COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/install/man.py ${PROJECT_SOURCE_DIR} ${weft_man} ${weft_tools}
             ${weft_osh_commands})
-    foreach(test exports.headers exports.library exports.ffi install.man install.pytorch)
+    foreach(test exports.headers exports.library exports.ffi install.man)
         weft_describe_test(${test} install)
         set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT "CC=${CMAKE_C_COMPILER}")
     endforeach()

@@ -37,13 +37,13 @@ else
     echo "skip  memcheck: no compute-sanitizer here"
 fi
 
-if python3 -c 'import torch.distributed as d; assert d.is_nccl_available()' 2>/dev/null && [ -e "$build/libweft.so" ]; then
+if PYTHONPATH="$build/python" python3 -c 'import weft.torch, torch.distributed as d; assert d.is_nccl_available()' 2>/dev/null; then
     for dtype in float32 bfloat16; do
-        run "a layer trained beside PyTorch's all_to_all_single, $dtype" env WEFT_LIBRARY="$build/libweft.so" \
+        run "a layer trained beside PyTorch's all_to_all_single, $dtype" env PYTHONPATH="$build/python" \
             python3 -m torch.distributed.run --nproc-per-node "$gpus" examples/pytorch/moe_check.py --device cuda --dtype $dtype
     done
 else
-    echo "skip  PyTorch's all_to_all_single: no PyTorch with NCCL, or no libweft.so, here"
+    echo "skip  PyTorch's all_to_all_single: no PyTorch with NCCL, or no $build/python, here"
 fi
 
 run "beside NCCL's all_reduce and a matrix product" env $(nccl_environment) \

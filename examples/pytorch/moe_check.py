@@ -1,8 +1,9 @@
 """A mixture-of-experts layer trained for some steps through weft and, beside it, through all_to_all_single: outputs,
-gradients and parameters must agree. For a GPU machine, by hand; on CPU tensors by weft's host backend.
+gradients and parameters must agree. For a GPU machine, by hand; on CPU tensors by weft's host backend. Needs the package
+(pip install .).
 
-    WEFT_LIBRARY=build/release/libweft.so torchrun --nproc-per-node 4 examples/pytorch/moe_check.py --device cuda
-    WEFT_LIBRARY=build/release/libweft.so torchrun --nproc-per-node 2 examples/pytorch/moe_check.py
+    torchrun --nproc-per-node 4 examples/pytorch/moe_check.py --device cuda
+    torchrun --nproc-per-node 2 examples/pytorch/moe_check.py
 
 Exits with 1 when something differs.
 """
@@ -14,78 +15,11 @@ import sys
 import torch
 import torch.distributed as dist
 
-import weft_ep
+import weft
+import weft.ep
+import weft.torch
 
-DTYPES = {"float32": (torch.float32, weft_ep.F32, 2e-5), "bfloat16": (torch.bfloat16, weft_ep.BF16, 3e-2)}
-
-
-class Exchange:
-    """One layer's group and route, and what a step needs to know of them."""
-
-    def __init__(self, world, options, dtype_code):
-        row_bytes = options.hidden * (4 if dtype_code == weft_ep.F32 else 2)
-        self.group = world.group(experts=options.experts, tokens_max=options.tokens, topk_max=options.topk,
-                                 row_bytes_max=row_bytes)
-        self.route = self.group.route(options.topk)
-        self.code, self.hidden, self.device = dtype_code, options.hidden, options.device
-
-    def stream(self):
-        return torch.cuda.current_stream().cuda_stream if self.device == "cuda" else None
-
-    def rows(self, tensor):
-        return weft_ep.Rows(tensor.data_ptr() if tensor.numel() > 0 else None, self.code, self.hidden)
-
-    def close(self):
-        self.route.close()
-        self.group.close()
-
-
-class Dispatch(torch.autograd.Function):
-    """Tokens [T][H] to the rows of this rank's experts [N][H], grouped by expert, and each row's expert [N]."""
-
-    @staticmethod
-    def forward(ctx, tokens, ids, weights, exchange):
-        tokens, ids, weights = tokens.contiguous(), ids.contiguous(), weights.detach().float().contiguous()
-        counts = exchange.route.update(ids.data_ptr(), weights.data_ptr(), len(tokens), exchange.stream())
-        received = tokens.new_empty(counts.rows, tokens.shape[1])
-        experts = torch.empty(counts.rows, dtype=torch.int32, device=tokens.device)
-        exchange.route.dispatch(exchange.rows(tokens), exchange.rows(received), counts.rows,
-                                experts.data_ptr() if counts.rows > 0 else None, exchange.stream())
-        ctx.exchange, ctx.shape = exchange, tokens.shape
-        ctx.mark_non_differentiable(experts)
-        return received, experts
-
-    @staticmethod
-    def backward(ctx, grad_received, _):
-        grad_received = grad_received.contiguous()
-        grad_tokens = grad_received.new_empty(ctx.shape)
-        ctx.exchange.route.dispatch_backward(ctx.exchange.rows(grad_received), ctx.exchange.rows(grad_tokens),
-                                             ctx.exchange.stream())
-        return grad_tokens, None, None, None
-
-
-class Combine(torch.autograd.Function):
-    """Results [N][H] back to their tokens, weighted and added up: [T][H]."""
-
-    @staticmethod
-    def forward(ctx, results, weights, exchange):
-        results = results.contiguous()
-        sums = results.new_empty(len(weights), results.shape[1])
-        exchange.route.combine(exchange.rows(results), exchange.rows(sums), exchange.stream())
-        ctx.exchange = exchange
-        ctx.save_for_backward(results, weights)
-        return sums
-
-    @staticmethod
-    def backward(ctx, grad_sums):
-        results, weights = ctx.saved_tensors
-        grad_sums = grad_sums.contiguous()
-        grad_results = torch.empty_like(results)
-        grad_weights = torch.empty(weights.shape, dtype=torch.float32, device=results.device)
-        ctx.exchange.route.combine_backward(ctx.exchange.rows(grad_sums), ctx.exchange.rows(results),
-                                            ctx.exchange.rows(grad_results), grad_weights.data_ptr(),
-                                            ctx.exchange.stream())
-        return grad_results, grad_weights.to(weights.dtype), None
+DTYPES = {"float32": (torch.float32, 2e-5), "bfloat16": (torch.bfloat16, 3e-2)}
 
 
 def through_host(tensor):
@@ -145,14 +79,14 @@ class Layer(torch.nn.Module):
 
 
 class ByWeft(Layer):
-    def __init__(self, options, rank, ranks, dtype, exchange):
+    def __init__(self, options, rank, ranks, dtype, step):
         super().__init__(options, rank, ranks, dtype)
-        self.exchange = exchange
+        self.step = step
 
     def forward(self, x):
         weights, ids = self.choose(x)
-        rows, experts = Dispatch.apply(x, ids, weights, self.exchange)
-        return Combine.apply(self.run_experts(rows, experts), weights, self.exchange)
+        rows, of_rows, experts = self.step.dispatch(x, ids, weights)
+        return self.step.combine((self.run_experts(rows, experts).float() * of_rows[:, None]).to(x.dtype))
 
 
 class ByAllToAll(Layer):
@@ -208,7 +142,7 @@ def options_of():
 
 def main():
     options = options_of()
-    dtype, code, tolerance = DTYPES[options.dtype]
+    dtype, tolerance = DTYPES[options.dtype]
     if options.device == "cuda":
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
         torch.cuda.init()
@@ -218,9 +152,11 @@ def main():
     rank, ranks = dist.get_rank(), dist.get_world_size()
     if options.experts % ranks != 0:
         sys.exit(f"{options.experts} experts on {ranks} ranks: give a multiple")
-    world = weft_ep.Library().world(on_device=options.device == "cuda")
-    exchange = Exchange(world, options, code)
-    ours = ByWeft(options, rank, ranks, dtype, exchange)
+    world = weft.World(on_device=options.device == "cuda")
+    group = weft.ep.Group(world, experts=options.experts, tokens_max=options.tokens, topk_max=options.topk,
+                          row_bytes_max=options.hidden * dtype.itemsize)
+    layer_step = weft.torch.Step(group, options.topk)
+    ours = ByWeft(options, rank, ranks, dtype, layer_step)
     theirs = ByAllToAll(options, rank, ranks, dtype)
     maker = torch.Generator().manual_seed(1000 + rank)
     worst = 0.0
@@ -238,7 +174,6 @@ def main():
         with torch.no_grad():  # what rounding moved apart must not choose other experts in the next step
             for one, other in zip(ours.parameters(), theirs.parameters()):
                 one.copy_(other)
-    exchange.close()
     dist.barrier()
     world.close()
     dist.destroy_process_group()
