@@ -49,7 +49,7 @@ static const struct {
     data_by data;
     teams_of teams;
 } algorithms[] = {
-#define ROW(id, name, data, teams, text) [WEFTI_ALGORITHM_##id] = {name, BY_##data, OF_##teams},
+#define ROW(id, name, data, teams) [WEFTI_ALGORITHM_##id] = {name, BY_##data, OF_##teams},
     WEFTI_ALGORITHM_TABLE(ROW)
 #undef ROW
 };

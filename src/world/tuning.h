@@ -28,21 +28,29 @@ typedef enum wefti_collective {
         WEFTI_COLLECTIVES
 } wefti_collective;
 
-/* X(id, name, what its data goes through, which teams can run it, what it does). Data goes through SLOTS of the team's
- * scratch, which bound a message, or through the users' BUFFERS (also where there is none). Teams: ALL, those of NEAR
- * members, or those of its RULE. */
+/* X(id, name, what its data goes through, which teams can run it). Data goes through SLOTS of the team's scratch, which
+ * bound a message, or through the users' BUFFERS (also where there is none). Teams: ALL, those of NEAR members, or those
+ * of its RULE. */
 #define WEFTI_ALGORITHM_TABLE(X)                                                                                       \
-    X(PUSH, "push", SLOTS, ALL, "the data goes with its flag into the receivers' scratch")                             \
-    X(PULL, "pull", BUFFERS, ALL, "receivers read the senders' buffers once they are ready")                           \
-    X(DOUBLING, "doubling", SLOTS, ALL, "through scratch, with a partner at twice the distance each round")            \
-    X(PAIRS, "pairs", BUFFERS, RULE, "of two members the later one moves both blocks, from source to dest")            \
-    X(DIRECT, "direct", BUFFERS, NEAR, "each writes into the receivers' buffers, then all meet once")                  \
-    X(SLICES, "slices", BUFFERS, ALL, "each member does its slice for all, from and to the users' buffers")            \
-    X(ROUNDS, "rounds", BUFFERS, ALL, "flags to members at twice the distance each round")                             \
-    X(COUNT, "count", BUFFERS, NEAR, "all add themselves to one word of the first member and look at it")
+    /* the data goes with its flag into the receivers' scratch */                                                      \
+    X(PUSH, "push", SLOTS, ALL)                                                                                        \
+    /* receivers read the senders' buffers once they are ready */                                                      \
+    X(PULL, "pull", BUFFERS, ALL)                                                                                      \
+    /* through scratch, with a partner at twice the distance each round */                                             \
+    X(DOUBLING, "doubling", SLOTS, ALL)                                                                                \
+    /* of two members the later one moves both blocks, from source to dest */                                          \
+    X(PAIRS, "pairs", BUFFERS, RULE)                                                                                   \
+    /* each writes into the receivers' buffers, then all meet once */                                                  \
+    X(DIRECT, "direct", BUFFERS, NEAR)                                                                                 \
+    /* each member does its slice for all, from and to the users' buffers */                                           \
+    X(SLICES, "slices", BUFFERS, ALL)                                                                                  \
+    /* flags to members at twice the distance each round */                                                            \
+    X(ROUNDS, "rounds", BUFFERS, ALL)                                                                                  \
+    /* all add themselves to one word of the first member and look at it */                                            \
+    X(COUNT, "count", BUFFERS, NEAR)
 
 typedef enum wefti_algorithm {
-#define WEFTI_ALGORITHM_ENUM(id, name, data, teams, text) WEFTI_ALGORITHM_##id,
+#define WEFTI_ALGORITHM_ENUM(id, name, data, teams) WEFTI_ALGORITHM_##id,
     WEFTI_ALGORITHM_TABLE(WEFTI_ALGORITHM_ENUM)
 #undef WEFTI_ALGORITHM_ENUM
         WEFTI_ALGORITHMS
