@@ -29,8 +29,8 @@ typedef enum wefti_collective {
 } wefti_collective;
 
 /* X(id, name, what its data goes through, which teams can run it). Data goes through SLOTS of the team's scratch, which
- * bound a message, or through the users' BUFFERS (also where there is none). Teams: ALL, those of NEAR members, or those
- * of its RULE. */
+ * bound a message, or through the users' BUFFERS (also where there is none). Teams: ALL, those of NEAR members, or
+ * those of its RULE. */
 #define WEFTI_ALGORITHM_TABLE(X)                                                                                       \
     /* the data goes with its flag into the receivers' scratch */                                                      \
     X(PUSH, "push", SLOTS, ALL)                                                                                        \
