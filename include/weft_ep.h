@@ -13,6 +13,7 @@
  * includes what it needs beside: weft_ep.h alone has weft_world_create, weft_world_pe, weft_world_pes, weft_team_world
  * and weft_last_error. Its calls, with what is set at least:
  *
+ *     weft_world_create      (NULL, &world): all processes that weftrun, torchrun or mpirun has started; alone: one PE
  *     weft_ep_create         on weft_team_world(world); config: experts, tokens_max, topk_max, row_bytes_max
  *     weft_ep_route_create   plan: topk; with K over 1 mostly also layout, WEFT_EP_EXPERT_MAJOR: a row for each choice.
  *                            By default a row stands for all of its token's choices at a rank, which then adds the
@@ -20,7 +21,8 @@
  *     weft_ep_route_choose   choices: tokens, ids; then weft_ep_dispatch, rows and received.rows: data (aligned to 16
  *                            bytes), dtype, hidden (H elements are a multiple of 16 bytes); received: rows_capacity
  *     weft_ep_route_counts   N, and rows by expert, in device memory on GPUs, where weft_ep_route_query tells the host;
- *                            the experts work; then weft_ep_combine, which applies choices.weights only with
+ *                            *counts.status, which tells of a bad id (dispatch returns WEFT_OK all the same). The
+ *                            experts work; then weft_ep_combine, which applies choices.weights only with
  *                            WEFT_EP_WEIGHTED
  *     and at the end weft_ep_route_destroy, weft_ep_destroy, weft_world_destroy
  *
@@ -43,8 +45,9 @@
  * the map alone, wherever the ranks run. In a group of one domain there is no rounding between.
  *
  * Ranks that make different calls, or the same with another plan, route, type, width or flags, all get
- * WEFT_ERR_MISMATCH, which names a rank and both calls; the group stays usable (not of several domains on GPUs). How
- * the text is read: docs/failures.md.
+ * WEFT_ERR_MISMATCH, which names a rank and both calls; the group stays usable (not of several domains on GPUs). On
+ * the host a mismatch of a call that routes leaves no routing (WEFT_ERR_STATE) and has used up the choice; after one of
+ * another call the routing stays. What was moved, and how the text is read: docs/failures.md.
  *
  * Deadline: as all blocking calls. After WEFT_ERR_TIMEOUT, which names the ranks that did not come, the group's calls
  * return that status until weft_ep_mask is called for a rank that it names, or the group is destroyed. On GPUs it names
