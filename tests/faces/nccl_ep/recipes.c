@@ -1,6 +1,6 @@
 /* Goal: the quantisations of NCCL EP's interface do what its header says: DS_FP8E3M4 makes fp8 rows with a scale for
  * 128 elements, with round_scales a power of two; packed 4-bit rows come by expert with their scales and zero padding,
- * also into buffers as large as the count, or of no row; an NVFP4 combine gives the sums on GPUs that NCCL EP does it
+ * also into buffers as large as the count, or of no row, and into slots, from ranks without tokens, too; an NVFP4 combine gives the sums on GPUs that NCCL EP does it
  * on and is refused on others; ids of empty slots are -1 whatever comes.
  *
  * Method: two ranks as threads, with the stand-in for NCCL and the fake driver, whose GPUs say what capability
@@ -373,6 +373,61 @@ static void packed_by_expert(rig *r, unsigned most_rows, int to_first)
     OK(ncclEpGroupDestroy(group));
 }
 
+/* Into slots, in halves too, of which the second rank has no token and, as cudaMalloc gives for no bytes, no memory. */
+static void packed_into_slots(rig *r, ncclEpGroup_t group, ncclEpLayout_t layout)
+{
+    const int by_expert = layout == NCCL_EP_LAYOUT_EXPERT_MAJOR;
+    const size_t parts = by_expert ? LOCAL : RANKS;
+    const size_t each = by_expert ? RANKS * TOKENS : TOKENS;
+    const int has = r->rank == 0;
+    size_t sizes[2] = {has ? TOKENS : 0, PACKED}, scale_sizes[2] = {has ? TOKENS : 0, PACKED_SCALES};
+    size_t choice_sizes[2] = {has ? TOKENS : 0, 1}, count_sizes[1] = {parts};
+    size_t row_sizes[3] = {parts, each, PACKED}, row_scale_sizes[3] = {parts, each, PACKED_SCALES};
+    static _Thread_local _Alignas(16) unsigned char rows_there[SLOTS][PACKED];
+    static _Thread_local _Alignas(16) unsigned char scales_there[SLOTS][PACKED_SCALES];
+    ncclEpTensor_t in = tensor(has ? r->packed : NULL, ncclUint8, 2, sizes);
+    ncclEpTensor_t in_scales = tensor(has ? r->packed_scales : NULL, ncclUint8, 2, scale_sizes);
+    ncclEpTensor_t ids = tensor(has ? r->ids : NULL, ncclInt64, 2, choice_sizes);
+    ncclEpTensor_t weights = tensor(has ? r->weights : NULL, ncclFloat32, 2, choice_sizes);
+    ncclEpTensor_t rows = tensor(rows_there, ncclUint8, 3, row_sizes);
+    ncclEpTensor_t scales = tensor(scales_there, ncclUint8, 3, row_scale_sizes);
+    ncclEpTensor_t counts = tensor(r->counts, ncclInt32, 1, count_sizes);
+    ncclEpDispatchInputs_t inputs = NCCL_EP_DISPATCH_INPUTS_INIT;
+    ncclEpDispatchOutputs_t outputs = NCCL_EP_DISPATCH_OUTPUTS_INIT;
+    ncclEpDispatchConfig_t config = NCCL_EP_DISPATCH_CONFIG_INIT;
+    ncclEpLayoutInfo_t info = NCCL_EP_LAYOUT_INFO_INIT;
+    ncclEpHandle_t handle = NULL;
+    inputs.tokens = &in;
+    inputs.scales = &in_scales;
+    inputs.topk_weights = &weights;
+    outputs.tokens = &rows;
+    outputs.scales = &scales;
+    config.quant_recipe = NCCL_EP_DISP_QUANT_FWD;
+    *(by_expert ? &info.expert_counters : &info.src_rank_counters) = &counts;
+    OK(ncclEpCreateHandle(&handle, group, layout, &ids, NULL, NULL, NULL));
+    for (unsigned halves = 0; halves < 2; halves++) {
+        size_t next[EXPERTS] = {0};
+        memset(rows_there, 0, sizeof rows_there);
+        memset(scales_there, 0, sizeof scales_there);
+        config.send_only = halves;
+        OK(ncclEpDispatch(handle, &inputs, &outputs, &info, &config, NULL));
+        OK(ncclEpComplete(handle, NULL, NULL));
+        for (int t = 0; t < TOKENS; t++) {
+            const int expert = expert_of(0, t);
+            if (expert / LOCAL == r->rank) {
+                const size_t part = by_expert ? (size_t)(expert % LOCAL) : 0;
+                const size_t row = part * each + next[part]++;
+                CHECK(rows_there[row][PACKED - 1] == byte_of(0, t, PACKED - 1));
+                CHECK(scales_there[row][PACKED_SCALES - 1] == byte_of(0, t, 100 + PACKED_SCALES - 1));
+            }
+        }
+        for (size_t part = 0; part < parts; part++) {
+            CHECK(r->counts[part] == (int32_t)next[part]);
+        }
+    }
+    OK(ncclEpHandleDestroy(handle));
+}
+
 /* ---- threads ---- */
 
 static int has_fp4; /* of the GPUs */
@@ -412,6 +467,8 @@ static int run(void *argument)
         for (size_t tokens = 0; tokens <= 4; tokens += 2) {
             empty_slots(r, group, tokens, tokens % 4 == 0);
         }
+        packed_into_slots(r, group, NCCL_EP_LAYOUT_RANK_MAJOR);
+        packed_into_slots(r, group, NCCL_EP_LAYOUT_EXPERT_MAJOR);
     }
     OK(ncclEpGroupDestroy(group));
     if (!has_fp4) {
