@@ -87,6 +87,14 @@ typedef struct nep_routed {
     unsigned char tokens[]; /* bit T: one of T tokens */
 } nep_routed;
 
+/* What ncclEpMaskClean meets by, in the symmetric heap. What is told lies there twice, by the meeting's parity: a rank
+ * that is ahead tells of the next meeting while others still read of this one. */
+typedef struct nep_clean {
+    uint64_t *came[2]; /* [R], one behind the other: the meeting to which each rank has come last */
+    struct nep_told *tells[2]; /* [R] */
+    uint64_t meetings; /* that this rank has been in */
+} nep_clean;
+
 struct ncclEpGroup {
     struct ncclEpGroup *next; /* of all that live */
     weft_world *world;
@@ -107,7 +115,7 @@ struct ncclEpGroup {
     uint64_t scratch; /* device memory on which routes of handles with memory of the caller's are made, or 0 */
     size_t scratch_bytes;
     int mask_changes; /* how often masks have changed: routings of HT from before one may not hold any more */
-    uint64_t *calls; /* [2] in the symmetric heap: this rank's number of calls, and the most of all ranks */
+    nep_clean clean; /* with enable_mask */
     ncclEpGroupConfig_t config;
     pthread_mutex_t mask_lock;
     int *mask; /* [ranks], copied from by ncclEpMaskQuery, which may run on several threads and streams */
@@ -125,6 +133,15 @@ ncclResult_t nep_take_gpu(const char *call, const nep_cuda *cuda, const nep_nccl
 
 /* nep_result_of, and remember that a call met its deadline. */
 ncclResult_t nep_group_result(struct ncclEpGroup *group, weft_status status);
+
+/* ---- clean.c ---- */
+
+/* Collective. Its memory ends with the world. */
+weft_status nep_clean_open(struct ncclEpGroup *group);
+
+/* Meet the ranks that are left, this one having masked `masked` and made `calls` calls: the most that any has made.
+ * ncclRemoteError: one that nobody has masked did not come in time. */
+ncclResult_t nep_clean_meet(struct ncclEpGroup *group, const uint64_t *masked, uint64_t calls, uint64_t *most);
 
 /* ---- handle.c ---- */
 

@@ -221,16 +221,6 @@ static weft_status make_ep(struct ncclEpGroup *group)
     return status;
 }
 
-/* What ncclEpMaskClean meets by. */
-static weft_status make_meeting_place(struct ncclEpGroup *group)
-{
-    void *calls = NULL;
-    weft_status status =
-        group->config.enable_mask ? weft_calloc(group->world, 2, sizeof *group->calls, &calls) : WEFT_OK;
-    group->calls = calls;
-    return status;
-}
-
 static void free_group(struct ncclEpGroup *group)
 {
     if (group != NULL) {
@@ -308,7 +298,7 @@ static ncclResult_t fill_group(struct ncclEpGroup *group, const nep_cuda *cuda, 
     }
     weft_status status = make_world(group, &at, told_ns);
     (void)cuda->stream_destroy(at.stream);
-    status = status == WEFT_OK ? make_meeting_place(group) : status;
+    status = status == WEFT_OK && group->config.enable_mask ? nep_clean_open(group) : status;
     status = status == WEFT_OK ? make_ep(group) : status;
     return nep_result_of(status);
 }

@@ -62,16 +62,18 @@ static ncclResult_t set_masks(struct ncclEpGroup *group, const int *mask)
 /* Ranks that have missed calls are in step again with those that have made the most. */
 static ncclResult_t meet(const char *call, struct ncclEpGroup *group, cudaStream_t stream)
 {
+    const uint64_t *words = NULL;
+    uint64_t calls = 0;
     int error = nep_load_cuda(call)->stream_synchronize(stream);
     if (error != 0) {
         return nep_fail(ncclUnhandledCudaError, "%s: the stream cannot be waited for: CUDA error %d", call, error);
     }
-    NEP_TRY(nep_result_of(weft_ep_calls(group->ep, &group->calls[0])));
-    NEP_TRY(
-        nep_result_of(weft_uint64_max_reduce(weft_team_world(group->world), &group->calls[1], &group->calls[0], 1)));
+    NEP_TRY(nep_result_of(weft_ep_calls(group->ep, &calls)));
+    NEP_TRY(nep_result_of(weft_ep_mask_words(group->ep, &words)));
+    NEP_TRY(nep_clean_meet(group, words, calls, &calls));
     look_for_timeout(group);
     (void)__atomic_add_fetch(&group->mask_changes, 1, __ATOMIC_RELAXED);
-    NEP_TRY(nep_result_of(weft_ep_rejoin(group->ep, group->calls[1])));
+    NEP_TRY(nep_result_of(weft_ep_rejoin(group->ep, calls)));
     know_masks(group);
     return ncclSuccess;
 }

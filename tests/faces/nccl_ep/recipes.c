@@ -1,7 +1,8 @@
 /* Goal: the quantisations of NCCL EP's interface do what its header says: DS_FP8E3M4 makes fp8 rows with a scale for
  * 128 elements, with round_scales a power of two; packed 4-bit rows come by expert with their scales and zero padding,
- * also into buffers as large as the count, or of no row, and into slots, from ranks without tokens, too; an NVFP4 combine gives the sums on GPUs that NCCL EP does it
- * on and is refused on others; ids of empty slots are -1 whatever comes.
+ * also into buffers as large as the count, or of no row, and into slots, also from ranks without tokens; an NVFP4
+ * combine gives the sums on GPUs that NCCL EP does it on and is refused on others; ids of empty slots are -1 whatever
+ * comes.
  *
  * Method: two ranks as threads, with the stand-in for NCCL and the fake driver, whose GPUs say what capability
  * WEFT_FAKE_CAPABILITY has. Token t of rank r goes to expert (r + t) mod 4. */

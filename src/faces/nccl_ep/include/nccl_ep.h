@@ -357,7 +357,8 @@ ncclResult_t ncclEpComplete(ncclEpHandle_t handle, const ncclEpCompleteConfig_t 
 ncclResult_t ncclEpMaskQuery(ncclEpGroup_t ep_group, int *mask_status, cudaStream_t stream);
 /* mask: host memory, [R]. Takes effect at once, between calls; the streams of earlier calls have ended. */
 ncclResult_t ncclEpMaskUpdate(ncclEpGroup_t ep_group, const int *mask, cudaStream_t stream);
-/* All ranks take part again. */
+/* All ranks take part again. Made by those that are left; one that was late may make it with or after them, before
+ * their next call, and one that is gone is masked again by that. Waits for the stream. */
 ncclResult_t ncclEpMaskClean(ncclEpGroup_t ep_group, cudaStream_t stream);
 /* *error_out: 1 when a call of the group has met its deadline, on whichever stream; else 2 when more rows were to come
  * to a rank than it has room for, of which weft_last_error then names the limit and the rank; else 0. Waits for
