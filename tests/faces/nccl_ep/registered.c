@@ -1,12 +1,14 @@
 /* Goal: rows that a dispatch receives in memory which its ranks have registered go there and nowhere else, by address
- * and by a window that NCCL tells the address of, flat and by expert; memory that is not registered is staged. Wrong
- * uses of weft_nccl_ep.h are result codes with a text.
+ * and by a window that NCCL tells the address of, flat and by expert; memory that is not registered is staged. Steps
+ * whose tokens, received rows and results are in windows that nobody has registered, at offsets and without an address,
+ * come out as any, in groups that ask for windows. Wrong uses of weft_nccl_ep.h are result codes with a text.
  *
  * Method: PEs as threads on the fake driver, whose device memory is files in this process's memory. Rows are of one
  * number; after a dispatch all that the caller knows of is cleared, and device memory is looked through for it: what is
  * staged stays in the group's. Usage: registered RANKS. */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,6 +154,48 @@ static void in_place(rig *r, ncclEpLayout_t layout, int by_window)
     OK(ncclEpGroupDestroy(r->group));
 }
 
+/* The tensor is in the rank's window, in place of an address. */
+static void put_in_window(ncclEpTensor_t *to, rig *r, size_t offset)
+{
+    to->data = NULL;
+    to->win_hdl = (ncclWindow_t)(void *)r;
+    to->win_offset = offset;
+}
+
+/* Steps through a window that is not registered, in a group that asks for windows. */
+static void staged(rig *r, ncclEpLayout_t layout, int is_ll)
+{
+    size_t one = 1;
+    size_t local = LOCAL;
+    ncclEpGroupConfig_t config = config_of(r, is_ll ? NCCL_EP_ALGO_LOW_LATENCY : NCCL_EP_ALGO_HIGH_THROUGHPUT);
+    ncclEpTensor_t total = tensor(&r->total, ncclInt32, 1, &one);
+    ncclEpTensor_t padded = tensor(r->padded, ncclInt32, 1, &local);
+    ncclEpTensor_t offsets = tensor(r->offsets, ncclInt32, 1, &local);
+    ncclEpLayoutInfo_t info = NCCL_EP_LAYOUT_INFO_INIT;
+    ncclEpHandleConfig_t of_handle = NCCL_EP_HANDLE_CONFIG_INIT;
+    ncclEpHandle_t handle = NULL;
+    const int by_expert = layout == NCCL_EP_LAYOUT_EXPERT_MAJOR && !is_ll;
+    step s = step_of(r, layout, is_ll);
+    fill_tensors(r, &s);
+    told = r;
+    put_in_window(&s.x, r, offsetof(rig, x));
+    put_in_window(&s.rows, r, offsetof(rig, received));
+    put_in_window(&s.y, r, offsetof(rig, y));
+    config.zero_copy = NCCL_EP_ZERO_COPY_ON;
+    of_handle.dispatch_output_per_expert_alignment = by_expert ? 4 : 0;
+    info.recv_total_counter = is_ll ? NULL : &total;
+    info.expert_counters = by_expert ? &padded : NULL;
+    info.expert_offsets = by_expert ? &offsets : NULL;
+    OK(ncclEpCreateGroup(&r->group, r->comm, &config));
+    for (unsigned seed = 0; seed < 3; seed++) {
+        choose(r, seed);
+        OK(ncclEpCreateHandle(&handle, r->group, layout, &s.ids, is_ll ? NULL : &info, &of_handle, NULL));
+        one_step(r, &s, handle, __LINE__);
+        OK(ncclEpHandleDestroy(handle));
+    }
+    OK(ncclEpGroupDestroy(r->group));
+}
+
 static void wrong_uses(rig *r)
 {
     ncclEpGroupConfig_t config = config_of(r, NCCL_EP_ALGO_HIGH_THROUGHPUT);
@@ -180,6 +224,10 @@ static void all(rig *r)
     in_place(r, NCCL_EP_LAYOUT_FLAT, 0);
     in_place(r, NCCL_EP_LAYOUT_FLAT, 1);
     in_place(r, NCCL_EP_LAYOUT_EXPERT_MAJOR, 1);
+    staged(r, NCCL_EP_LAYOUT_FLAT, 0);
+    staged(r, NCCL_EP_LAYOUT_EXPERT_MAJOR, 0);
+    staged(r, NCCL_EP_LAYOUT_RANK_MAJOR, 1);
+    staged(r, NCCL_EP_LAYOUT_EXPERT_MAJOR, 1);
     wrong_uses(r);
 }
 
