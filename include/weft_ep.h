@@ -159,7 +159,19 @@ typedef enum weft_ep_overflow {
     /* A rank to which more rows would come, padding included, receives the tokens of the longest prefix in (source,
      * token) order whose rows fit. The others are dropped there: counted in dropped_rows, of no part in combine, and of
      * gradient zero. Decided identically on all ranks; the route's status stays WEFT_OK. */
-    WEFT_EP_OVERFLOW_DROP = 1
+    WEFT_EP_OVERFLOW_DROP = 1,
+    /* The same, but in WEFT_EP_EXPERT_MAJOR with rows_max choices are dropped, each by itself: those of a token in
+     * front of which rows_max tokens or more come to that rank, in (source, token) order, and those whose rows, laid
+     * out as if all came, would not lie below rows_max rounded down to a multiple of the alignment. What is left is
+     * packed as any routing: an expert keeps its first rows, and counts are of these. A choice that is dropped counts
+     * as one of id -1, and in dropped_rows of its rank. What a smaller rows_capacity does not hold is dropped as
+     * WEFT_EP_OVERFLOW_DROP does.
+     *
+     * A call that routes is then two: ranks count first, about what weft_ep_route_update costs, once more if nothing
+     * is dropped, and nothing else is slower. weft_ep_calls counts both, and a dispatch_send of a choice waits for
+     * other ranks. On GPUs a rank that called something else meanwhile (WEFT_ERR_MISMATCH) is a call behind
+     * (weft_ep_rejoin). Not with pairs_max 2 or bytes_max (WEFT_ERR_UNSUPPORTED). */
+    WEFT_EP_OVERFLOW_DROP_ROWS = 2
 } weft_ep_overflow;
 
 /* The limits of a group. Equal on all ranks. */
@@ -576,7 +588,7 @@ typedef struct weft_ep_counts {
     const int32_t *dropped; /* [1] this rank's own choices dropped for an id out of range */
     const int32_t *status; /* [1] a weft_status */
     const int32_t *rows_of_expert_source; /* [L][R] of rows_of_expert, those from each source */
-    const int32_t *dropped_rows; /* [1] rows (rank-major: tokens) that WEFT_EP_OVERFLOW_DROP kept from this rank */
+    const int32_t *dropped_rows; /* [1] rows (rank-major: tokens) that were kept from this rank (weft_ep_overflow) */
 } weft_ep_counts;
 /* "By source" are the layouts RANK_MAJOR and SLOTS_SOURCE, "by expert" EXPERT_MAJOR and SLOTS_EXPERT. */
 
@@ -618,7 +630,7 @@ typedef struct weft_ep_count_arrays {
     void *rows_of_source; /* [2][R] */
     int on_stream;
     void *offset_of_expert; /* [2][L]: by expert the first row of each; by source 0 */
-    int with_dropped; /* 1: `rows` with those that WEFT_EP_OVERFLOW_DROP keeps from this rank: as many as would come */
+    int with_dropped; /* 1: `rows` with those that are kept from this rank (weft_ep_overflow): as many as would come */
 } weft_ep_count_arrays;
 
 #define WEFT_EP_COUNT_ARRAYS_INIT WEFTI_SIZED(weft_ep_count_arrays)

@@ -91,6 +91,12 @@ struct wefti_ep_backend {
     weft_status (*route_attach)(weft_ep_route *route, void *memory, size_t bytes, weft_ep_contents contents,
                                 weft_stream *stream);
 
+    /* Before a call that makes a routing where rows are dropped by themselves (wefti_ep_drops_rows): *kept becomes what
+     * is left of the choices, in memory of the route, or, is_counted, what it became before. Collective. NULL: there
+     * are no such groups. */
+    weft_status (*drop_rows)(weft_ep_route *route, const weft_ep_choices *choices, int is_counted,
+                             weft_ep_choices *kept, weft_stream *stream);
+
     /* weft_ep.h's calls of these names. Each sets route->is_routed to whether the route has a routing now. */
     weft_status (*update)(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream);
     weft_status (*counts)(const weft_ep_route *route, weft_ep_counts *counts);

@@ -7,6 +7,7 @@
 typedef struct arguments {
     weft_ep_rows in;
     weft_ep_received out;
+    weft_ep_choices kept;
 } arguments;
 
 /* The scales of one expert come before those of the next. */
@@ -73,6 +74,7 @@ static void use_up(weft_ep_route *route, const weft_ep_choices *fresh, weft_stat
     int is_refused = status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_RANGE || status == WEFT_ERR_STATE ||
                      status == WEFT_ERR_UNSUPPORTED;
     route->is_chosen = fresh != NULL && (is_refused || is_late);
+    route->is_counted = route->is_counted && route->is_chosen;
     route->is_weighed = route->is_weighed && (is_refused || is_late);
     route->generation -= (uint64_t)(route->is_chosen != 0);
     if (fresh != NULL && !route->is_chosen) {
@@ -88,7 +90,8 @@ weft_status weft_ep_dispatch(weft_ep_route *route, const weft_ep_rows *in, const
     WEFT_TRY(check(route, &in, &out, &copy, stream, call));
     WEFT_TRY(wefti_ep_enter(route->ep, call));
     const weft_ep_choices *fresh = take_choices(route);
-    weft_status status = route->ep->backend->dispatch(route, fresh, in, out, stream);
+    weft_status status = fresh != NULL ? wefti_ep_route_drop(route, &fresh, &copy.kept, stream) : WEFT_OK;
+    status = status == WEFT_OK ? route->ep->backend->dispatch(route, fresh, in, out, stream) : status;
     use_up(route, fresh, status);
     return wefti_ep_leave(route->ep, status);
 }
@@ -102,7 +105,8 @@ weft_status weft_ep_dispatch_send(weft_ep_route *route, const weft_ep_rows *in, 
     WEFT_TRY(wefti_ep_enter(route->ep, call));
     const int routes = route->is_chosen || route->is_weighed;
     const weft_ep_choices *fresh = take_choices(route);
-    weft_status status = route->ep->backend->dispatch_send(route, fresh, in, out, stream);
+    weft_status status = fresh != NULL ? wefti_ep_route_drop(route, &fresh, &copy.kept, stream) : WEFT_OK;
+    status = status == WEFT_OK ? route->ep->backend->dispatch_send(route, fresh, in, out, stream) : status;
     use_up(route, fresh, status);
     wefti_ep_open_half(route->ep, WEFTI_EP_HALF_DISPATCH, route, stream, status);
     route->ep->half_routes[route->ep->bank] = routes;

@@ -11,6 +11,21 @@
 #include "ep/tuning.h"
 #include "weft.h"
 
+static weft_status check_overflow(const weft_ep_config *config)
+{
+    if ((int)config->overflow < WEFT_EP_OVERFLOW_ERROR || config->overflow > WEFT_EP_OVERFLOW_DROP_ROWS) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_config: overflow is %d; give a weft_ep_overflow",
+                           (int)config->overflow);
+    }
+    if (config->overflow == WEFT_EP_OVERFLOW_DROP_ROWS && (config->pairs_max == 2 || config->bytes_max != 0)) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           "weft_ep_config: overflow is WEFT_EP_OVERFLOW_DROP_ROWS, with %s; leave that out, or give "
+                           "WEFT_EP_OVERFLOW_DROP",
+                           config->bytes_max != 0 ? "bytes_max" : "pairs_max 2");
+    }
+    return WEFT_OK;
+}
+
 static weft_status check_limits(const weft_ep_config *config)
 {
     if (config->experts < 1 || config->experts > WEFTI_EP_EXPERTS_MAX) {
@@ -33,11 +48,7 @@ static weft_status check_limits(const weft_ep_config *config)
         return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_config: slot_tokens_max is %d; give 0 .. %d, the tokens_max",
                            config->slot_tokens_max, config->tokens_max);
     }
-    if (config->overflow != WEFT_EP_OVERFLOW_ERROR && config->overflow != WEFT_EP_OVERFLOW_DROP) {
-        return wefti_error(WEFT_ERR_ARGUMENT, "weft_ep_config: overflow is %d; give a weft_ep_overflow",
-                           (int)config->overflow);
-    }
-    return WEFT_OK;
+    return check_overflow(config);
 }
 
 static weft_status check_rows_max(const weft_ep_config *config, int ranks)

@@ -271,6 +271,7 @@ weft_status weft_ep_route_attach(weft_ep_route *route, void *memory, size_t byte
     WEFT_TRY(wefti_ep_check_stream(route->ep, stream, call));
     WEFT_TRY(route->ep->backend->route_attach(route, memory, bytes, contents, stream));
     route->is_chosen = 0;
+    route->is_counted = 0;
     route->is_weighed = 0;
     route->is_routed = contents == WEFT_EP_CONTENTS_ROUTING;
     route->memory = memory;

@@ -12,6 +12,7 @@ struct weft_ep_route {
     weft_ep_plan plan; /* alignment is at least 1, and 1 unless expert-major; slot_tokens 0 unless a slot layout */
     int is_chosen; /* the next dispatch agrees on these choices */
     weft_ep_choices choices;
+    int is_counted; /* and the backend has what is left of them: wefti_ep_drops_rows */
     int is_weighed; /* the next dispatch, on the routing that is there, brings these weights */
     const float *weights;
     uint64_t generation; /* routings begun */
@@ -50,6 +51,17 @@ weft_status wefti_ep_check_unused(const weft_ep_route *route, const char *call);
 /* Whether the second half of `half` may be called on the route now, and on which bank. */
 weft_status wefti_ep_check_half(const weft_ep_route *route, wefti_ep_half half, const weft_stream *stream,
                                 const char *call, int *bank);
+
+/* Whether a routing of the plan is made of what is left of its choices once rows are dropped, each by itself. */
+static inline int wefti_ep_drops_rows(const weft_ep *ep, const weft_ep_plan *plan)
+{
+    return ep->config.overflow == WEFT_EP_OVERFLOW_DROP_ROWS && ep->config.rows_max != 0 &&
+           plan->layout == WEFT_EP_EXPERT_MAJOR;
+}
+
+/* Before a call of the backend that makes a routing: *choices becomes what is left, in *kept, if rows are dropped. */
+weft_status wefti_ep_route_drop(weft_ep_route *route, const weft_ep_choices **choices, weft_ep_choices *kept,
+                                weft_stream *stream);
 
 /* Tokens go to ranks: choice k is rank k. */
 static inline int wefti_ep_plan_is_by_rank(const weft_ep_plan *plan)

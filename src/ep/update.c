@@ -15,10 +15,24 @@ static weft_status check_given(const weft_ep_route *route, const weft_ep_choices
     return wefti_ep_choices_take(choices, copy, call);
 }
 
+weft_status wefti_ep_route_drop(weft_ep_route *route, const weft_ep_choices **choices, weft_ep_choices *kept,
+                                weft_stream *stream)
+{
+    const weft_ep *ep = route->ep;
+    if (!wefti_ep_drops_rows(ep, &route->plan)) {
+        return WEFT_OK;
+    }
+    WEFT_TRY(ep->backend->drop_rows(route, *choices, route->is_counted, kept, stream));
+    route->is_counted = 1;
+    *choices = kept;
+    return WEFT_OK;
+}
+
 weft_status weft_ep_route_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream)
 {
     static const char call[] = "weft_ep_route_update";
     weft_ep_choices copy;
+    weft_ep_choices kept;
     WEFT_TRY(check_given(route, &choices, &copy, call));
     weft_ep *ep = route->ep;
     WEFT_TRY(wefti_ep_check_call(ep, stream, call));
@@ -26,9 +40,12 @@ weft_status weft_ep_route_update(weft_ep_route *route, const weft_ep_choices *ch
     WEFT_TRY(wefti_ep_check_unused(route, call));
     WEFT_TRY(wefti_ep_enter(ep, call));
     route->is_chosen = 0;
+    route->is_counted = 0;
     route->is_weighed = 0;
     route->generation++;
-    weft_status status = ep->backend->update(route, choices, stream);
+    weft_status status = wefti_ep_route_drop(route, &choices, &kept, stream);
+    status = status == WEFT_OK ? ep->backend->update(route, choices, stream) : status;
+    route->is_counted = 0;
     wefti_ep_route_made(route);
     return wefti_ep_leave(ep, status);
 }
@@ -42,6 +59,7 @@ weft_status weft_ep_route_choose(weft_ep_route *route, const weft_ep_choices *ch
     WEFT_TRY(wefti_ep_check_unused(route, call));
     route->choices = *choices;
     route->is_chosen = 1;
+    route->is_counted = 0;
     route->is_weighed = 0;
     return WEFT_OK;
 }

@@ -72,7 +72,7 @@ ep_setup ep_setup_draw(uint64_t seed, int ranks, const ep_size *size)
     }
     if (ep_draw_one_in(&state, 3)) {
         setup.config.rows_max = draw_cap(&state, &setup);
-        setup.config.overflow = ep_draw_one_in(&state, 2) ? WEFT_EP_OVERFLOW_ERROR : WEFT_EP_OVERFLOW_DROP;
+        setup.config.overflow = (weft_ep_overflow)random_below(&state, WEFT_EP_OVERFLOW_DROP_ROWS + 1);
     }
     if (ep_draw_one_in(&state, 2)) {
         setup.config.slot_tokens_max = (int)random_below(&state, (unsigned)setup.config.tokens_max + 1);
@@ -305,6 +305,9 @@ weft_ep_plan ep_plan_draw(uint64_t seed, const ep_setup *setup)
     plan.topk = 1 + ep_draw_skewed(&state, setup->config.topk_max);
     int slots = ep_slot_tokens(setup, &plan);
     plan.layout = (weft_ep_layout)random_below(&state, slots > 0 ? 4 : 2);
+    if (setup->config.overflow == WEFT_EP_OVERFLOW_DROP_ROWS && ep_draw_one_in(&state, 2)) {
+        plan.layout = WEFT_EP_EXPERT_MAJOR;
+    }
     if (plan.layout == WEFT_EP_EXPERT_MAJOR) {
         plan.alignment = ep_draw_one_in(&state, 2) ? 0 : 1 + ep_draw_skewed(&state, 128);
         plan.flags = ep_draw_one_in(&state, 2) ? WEFT_EP_ZERO_PADDING : 0;

@@ -35,6 +35,7 @@
     X(PADDED, "with padding")                                                                                          \
     X(OVERFLOW, "with an overflow")                                                                                    \
     X(DROPPED, "with dropped rows")                                                                                    \
+    X(DROPPED_ALONE, "of these by themselves")                                                                         \
     X(OUT_OF_RANGE, "with ids out of range")                                                                           \
     X(CLAMPED, "with T out of range")                                                                                  \
     X(NO_ROWS, "with no row at all")                                                                                   \

@@ -44,6 +44,14 @@ static int *place_of(const ep_routing *routing, int source, int token, int choic
     return &routing->row_of[source][(size_t)token * (size_t)routing->one->plan.topk + (size_t)choice];
 }
 
+#define DROPPED (-2) /* in row_of, until all is placed: a choice that is dropped by itself */
+
+/* The rank that is to receive a choice, or -1. */
+static int owner_of(const ep_routing *routing, int source, int token, int choice)
+{
+    return *place_of(routing, source, token, choice) == DROPPED ? -1 : ep_owner_of(routing->one, source, token, choice);
+}
+
 /* ---- who receives what ---- */
 
 static int round_up(int count, int alignment)
@@ -73,7 +81,7 @@ static void visit_positions(ep_routing *routing, int source, int owner,
     }
     for (int token = tokens - 1; token >= 0; token--) {
         const int position = one->positions[source][token * one->plan.topk + owner];
-        if (ep_owner_of(one, source, token, owner) == owner && position >= 0 && position < tokens) {
+        if (owner_of(routing, source, token, owner) == owner && position >= 0 && position < tokens) {
             next[token] = first[position];
             first[position] = token;
         }
@@ -97,7 +105,7 @@ static void visit_all(ep_routing *routing, void (*visit)(ep_routing *routing, co
         for (int token = 0; token < one->tokens[source] && one->positions[source] == NULL; token++) {
             int visited[EP_RANKS_MAX] = {0};
             for (int k = 0; k < one->plan.topk; k++) {
-                int owner = ep_owner_of(one, source, token, k);
+                int owner = owner_of(routing, source, token, k);
                 if (owner >= 0 && !visited[owner]) {
                     visited[owner] = 1;
                     visit(routing, &(token_to){source, token, owner, k});
@@ -124,7 +132,7 @@ static int add_rows(ep_routing *routing, const token_to *to, int sign)
     ep_side *side = &routing->side[to->owner];
     int rows = 0;
     for (int k = to->first; k < one->plan.topk; k++) {
-        if (ep_owner_of(one, to->source, to->token, k) == to->owner && first_alike(one, to, k) == k &&
+        if (owner_of(routing, to->source, to->token, k) == to->owner && first_alike(one, to, k) == k &&
             !(one->plan.flags & WEFT_EP_DESTINATIONS)) {
             int expert = ep_expert_of(one, to->source, to->token, k);
             side->rows_of_expert[expert] += sign;
@@ -153,9 +161,47 @@ static void want(ep_routing *routing, const token_to *to)
     ep_side *side = &routing->side[to->owner];
     side->wanted_tokens++;
     for (int k = to->first; k < one->plan.topk && one->plan.layout == WEFT_EP_EXPERT_MAJOR; k++) {
-        if (ep_owner_of(one, to->source, to->token, k) == to->owner) {
+        if (owner_of(routing, to->source, to->token, k) == to->owner) {
             side->wanted_of_expert[ep_expert_of(one, to->source, to->token, k)]++;
         }
+    }
+}
+
+/* Whether rows are dropped by themselves. */
+static int drops_rows(const ep_case *one)
+{
+    return one->setup->config.overflow == WEFT_EP_OVERFLOW_DROP_ROWS && one->setup->config.rows_max > 0 &&
+           one->plan.layout == WEFT_EP_EXPERT_MAJOR;
+}
+
+/* Drop the token's choices that have no place, or a row that does not lie within the limits, were all received. */
+static void drop_choices(ep_routing *routing, const token_to *to)
+{
+    const ep_case *one = routing->one;
+    ep_side *side = &routing->side[to->owner];
+    int64_t most = (int64_t)one->setup->config.rows_max;
+    int64_t end = one->plan.alignment > 1 ? most / one->plan.alignment * one->plan.alignment : most;
+    int64_t place = side->seen_tokens++;
+    for (int k = to->first; k < one->plan.topk; k++) {
+        if (owner_of(routing, to->source, to->token, k) == to->owner) {
+            int64_t row = side->next_of_expert[ep_expert_of(one, to->source, to->token, k)]++;
+            if (place >= most || row >= end) {
+                *place_of(routing, to->source, to->token, k) = DROPPED;
+                side->dropped_rows++;
+            }
+        }
+    }
+}
+
+/* Of all that is wanted: where the rows of each expert would begin. */
+static void lay_out_wanted(ep_routing *routing, int rank)
+{
+    const ep_case *one = routing->one;
+    ep_side *side = &routing->side[rank];
+    int row = 0;
+    for (int expert = 0; expert < one->setup->table[rank]; expert++) {
+        side->next_of_expert[expert] = row;
+        row += round_up(side->wanted_of_expert[expert], one->plan.alignment);
     }
 }
 
@@ -165,8 +211,7 @@ static void count(ep_routing *routing, const token_to *to)
     const ep_case *one = routing->one;
     ep_side *side = &routing->side[to->owner];
     int rows = add_rows(routing, to, 1);
-    want(routing, to);
-    if (one->setup->config.overflow == WEFT_EP_OVERFLOW_DROP && side->limit >= 0) {
+    if (one->setup->config.overflow != WEFT_EP_OVERFLOW_ERROR && side->limit >= 0) {
         int64_t all = rows_with_padding(one, to->owner, side->rows_of_expert, side->tokens);
         side->is_full = side->is_full || all > side->limit;
     }
@@ -176,7 +221,7 @@ static void count(ep_routing *routing, const token_to *to)
         return;
     }
     for (int k = to->first; k < one->plan.topk; k++) {
-        if (ep_owner_of(one, to->source, to->token, k) == to->owner) {
+        if (owner_of(routing, to->source, to->token, k) == to->owner) {
             *place_of(routing, to->source, to->token, k) = 0; /* the row itself is set later */
         }
     }
@@ -218,7 +263,7 @@ static void place(ep_routing *routing, const token_to *to)
     }
     int shared = side->next_of_source[to->source]++;
     for (int k = to->first; k < one->plan.topk; k++) {
-        if (ep_owner_of(one, to->source, to->token, k) != to->owner) {
+        if (owner_of(routing, to->source, to->token, k) != to->owner) {
             continue;
         }
         int alike = first_alike(one, to, k);
@@ -281,6 +326,14 @@ ep_routing *ep_routing_create(const ep_case *one, const int64_t *capacity)
     for (int rank = 0; rank < one->setup->ranks; rank++) {
         create_side(routing, rank, capacity);
     }
+    visit_all(routing, want);
+    routing->drops_rows = drops_rows(one);
+    for (int rank = 0; rank < one->setup->ranks && routing->drops_rows; rank++) {
+        lay_out_wanted(routing, rank);
+    }
+    if (routing->drops_rows) {
+        visit_all(routing, drop_choices);
+    }
     visit_all(routing, count);
     for (int rank = 0; rank < one->setup->ranks; rank++) {
         add_up(routing, rank);
@@ -309,5 +362,6 @@ void ep_routing_destroy(ep_routing *routing)
 
 int ep_row_of(const ep_routing *routing, int source, int token, int choice)
 {
-    return *place_of(routing, source, token, choice);
+    int row = *place_of(routing, source, token, choice);
+    return row >= 0 ? row : -1;
 }

@@ -36,10 +36,12 @@ typedef struct ep_side {
     int *next_of_expert;
     int *wanted_of_expert; /* [L] rows, dropped ones too */
     int64_t wanted_tokens;
+    int64_t seen_tokens; /* of these, those that have been looked at */
 } ep_side;
 
 typedef struct ep_routing {
     const ep_case *one;
+    int drops_rows; /* by themselves */
     int overflow; /* on any rank: nothing moves */
     int masked[EP_RANKS_MAX]; /* since the routing was agreed on: receives, adds and sends nothing any more */
     ep_side side[EP_RANKS_MAX];

@@ -455,12 +455,17 @@ static int create_group(ep_session *session, session_group *group)
     if (!session->place.on_device) {
         ep_setup_divide(&session->common, &group->setup);
     }
+    group->grows = session->plan->grows && !session->place.on_device;
+    if (group->grows ||
+        group->setup.config.pairs_max == 2) { /* which rows that are dropped by themselves are not for */
+        group->setup.config.overflow =
+            group->setup.config.overflow != WEFT_EP_OVERFLOW_ERROR ? WEFT_EP_OVERFLOW_DROP : WEFT_EP_OVERFLOW_ERROR;
+    }
     weft_ep_config config = group->setup.config;
     config.domain_of = group->setup.has_map ? group->setup.labels : NULL;
     config.experts_of_rank = group->setup.uneven ? group->setup.table : NULL;
     config.on_device = session->place.on_device;
     config.flags = session->plan->flags;
-    group->grows = session->plan->grows && !session->place.on_device;
     if (group->grows) {
         ep_config_forget(&session->common, &config);
         group->known = config;

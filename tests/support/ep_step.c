@@ -75,6 +75,7 @@ void ep_step_cover_routing(const ep_step *step)
     ep_step_cover(step, EP_COVER_PADDED, one->plan.alignment > 1);
     ep_step_cover(step, EP_COVER_OVERFLOW, step->routing->overflow);
     ep_step_cover(step, EP_COVER_DROPPED, dropped > 0);
+    ep_step_cover(step, EP_COVER_DROPPED_ALONE, dropped > 0 && step->routing->drops_rows);
     ep_step_cover(step, EP_COVER_OUT_OF_RANGE, wrong > 0);
     ep_step_cover(step, EP_COVER_CLAMPED, clamped > 0);
     ep_step_cover(step, EP_COVER_NO_ROWS, tokens == 0);

@@ -161,6 +161,12 @@ static void configs(void **state)
     REFUSED_CONFIG(row_bytes_max, (size_t)1 << 40, "row_bytes_max");
     REFUSED_CONFIG(rows_max, (size_t)INT32_MAX + 1, "rows_max");
     REFUSED_CONFIG(overflow, (weft_ep_overflow)9, "overflow");
+    config.overflow = WEFT_EP_OVERFLOW_DROP_ROWS;
+    config.pairs_max = 2;
+    REFUSED(weft_ep_create(weft_team_world(world), &config, &none), WEFT_ERR_UNSUPPORTED, "pairs_max 2");
+    config.pairs_max = 1;
+    config.bytes_max = (size_t)1 << 30;
+    REFUSED(weft_ep_create(weft_team_world(world), &config, &none), WEFT_ERR_UNSUPPORTED, "bytes_max");
     REFUSED_CONFIG(experts_of_rank, short_table, "experts_of_rank");
     REFUSED_CONFIG(experts_of_rank, negative_table, "experts_of_rank");
 }

@@ -396,6 +396,45 @@ static void dropping_counts_padding_and_drops_all_after_the_first_that_does_not_
     CHECK(s.seen[0].out[5] == 6.0f); /* of rank 0, whose rows fit */
 }
 
+/* Of rank 1's experts the second's rows begin behind five of the first, padded to 6: of its three the last would be row
+ * 8, which is not below the limit of 9 rounded down; its token is received elsewhere. */
+static void dropping_rows_keeps_what_lies_below_the_limit(void **state)
+{
+    (void)state;
+    scene s = {.ranks = 3, .experts = 6, .topk = 2, .dtype = WEFT_EP_F32, .tokens = {4, 3, 1}};
+    s.layout = WEFT_EP_EXPERT_MAJOR;
+    s.alignment = 2;
+    s.rows_max = 9;
+    s.overflow = WEFT_EP_OVERFLOW_DROP_ROWS;
+    set_ids(&s, 0, (int32_t[]){2, -1, 2, 3, 2, -1, 2, -1}, 8);
+    set_ids(&s, 1, (int32_t[]){2, 3, 3, 0, 77, 4}, 6);
+    set_ids(&s, 2, (int32_t[]){-1, -1}, 2);
+    scene_run(&s);
+    CHECK(s.seen[0].status == WEFT_OK && s.seen[0].dropped_rows == 0 && s.seen[0].rows == 2);
+    CHECK_STATUS(s.seen[1].status, WEFT_ERR_RANGE); /* for the id 77 */
+    CHECK(s.seen[1].rows == 8 && s.seen[1].dropped_rows == 1);
+    CHECK(s.seen[1].rows_of_expert[0] == 5 && s.seen[1].rows_of_expert[1] == 2);
+    CHECK(s.seen[1].rows_of_source[0] == 4 && s.seen[1].rows_of_source[1] == 1);
+    CHECK(s.seen[1].received[4] == 11.0f && s.seen[1].received[6] == 2.0f && s.seen[1].received[7] == 11.0f);
+    CHECK(s.seen[0].out[1] == 4.0f && s.seen[1].out[0] == 22.0f);
+    CHECK(s.seen[1].out[1] == 12.0f && s.seen[1].out[2] == 13.0f); /* what other ranks have of them is added */
+}
+
+/* Rank 1 takes in two tokens; a third's row would be the first of its expert, and lie below the limit. */
+static void dropping_rows_drops_tokens_that_have_no_place(void **state)
+{
+    (void)state;
+    scene s = two_ranks(WEFT_EP_EXPERT_MAJOR, 2, 4);
+    s.rows_max = 2;
+    s.overflow = WEFT_EP_OVERFLOW_DROP_ROWS;
+    set_ids(&s, 0, (int32_t[]){3, -1, 3, -1, 2, 1, 0, 0}, 8);
+    scene_run(&s);
+    CHECK(s.seen[1].status == WEFT_OK && s.seen[1].rows == 1 && s.seen[1].dropped_rows == 2);
+    CHECK(s.seen[1].rows_of_expert[0] == 0 && s.seen[1].rows_of_expert[1] == 1);
+    CHECK(s.seen[0].rows == 2 && s.seen[0].dropped_rows == 1);
+    CHECK(s.seen[0].out[0] == 1.0f && s.seen[0].out[1] == 0.0f && s.seen[0].out[2] == 0.0f && s.seen[0].out[3] == 8.0f);
+}
+
 /* Rank 1 has room for two of three tokens, whose choices weigh 0.5. */
 static void what_was_dropped_has_no_gradient(void **state)
 {
@@ -670,6 +709,8 @@ int main(void)
         CHECKED_TEST(overflow_as_an_error_sends_no_rows_and_is_seen_by_all),
         CHECKED_TEST(dropping_keeps_the_first_rows_by_source_and_token),
         CHECKED_TEST(dropping_counts_padding_and_drops_all_after_the_first_that_does_not_fit),
+        CHECKED_TEST(dropping_rows_keeps_what_lies_below_the_limit),
+        CHECKED_TEST(dropping_rows_drops_tokens_that_have_no_place),
         CHECKED_TEST(what_was_dropped_has_no_gradient),
         CHECKED_TEST(choices_on_one_rank_share_the_row_backward_too),
         CHECKED_TEST(padding_is_zeroed_on_request),

@@ -104,6 +104,7 @@ typedef enum wefti_ep_kind {
 #define WEFTI_EP_OWN_IDS 0x02u /* a combine with ids of its own */
 #define WEFTI_EP_FORWARDED 0x10u /* rows cross between domains through forwarders */
 #define WEFTI_EP_FRESH 0x40u /* a dispatch that agrees on a routing on its way */
+#define WEFTI_EP_COUNTING 0x40u /* an update that makes no routing: ranks count what WEFT_EP_OVERFLOW_DROP_ROWS drops */
 #define WEFTI_EP_VALUES 0x80u /* a backward with the gradients of weights; a combine with values */
 
 /* All that must be equal of the rows of a call; 0 for what a call has not. */

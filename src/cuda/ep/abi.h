@@ -76,6 +76,10 @@ typedef struct wefti_cuda_ep_tables {
     wefti_u64 *end; /* [L] packed words: the row behind its last */
     wefti_u32 *rows; /* [T][K] the row of each choice at its owner; NO_ROW: none, or that of an earlier choice */
     wefti_u32 *target; /* [T][R] the row of a token's first choice at each rank */
+    /* Where rows are dropped by themselves, else NULL: [T][K] what is left of the choices, of which the routing is
+     * made; [1] this rank's rows, without padding, if none were dropped. */
+    wefti_i32 *kept;
+    wefti_u64 *asked;
 } wefti_cuda_ep_tables;
 
 #define WEFTI_CUDA_EP_NO_ROW 0xffffffffu
@@ -111,6 +115,7 @@ enum {
     WEFTI_CUDA_EP_FRESH = 1, /* makes the route's routing from `choices` */
     WEFTI_CUDA_EP_MOVE = 2, /* rows move; not in an update */
     WEFTI_CUDA_EP_STAGE = 4, /* this rank's rows come to its area, and it copies them to `out`: of this rank alone */
+    WEFTI_CUDA_EP_COUNTS = 32, /* of an update: too many rows are no overflow, but there is no routing then */
     WEFTI_CUDA_EP_NEW_WEIGHTS = 64 /* on the routing that the route has: `choices` has other weights for it */
 };
 
@@ -250,6 +255,19 @@ typedef struct wefti_cuda_ep_options {
     wefti_i32 of_owners; /* the value of a choice is that of its owner: the backward of a dispatch */
     wefti_i32 by_rank; /* a backward of dispatch in ascending rank: no kernel `order` came before */
 } wefti_cuda_ep_options;
+
+/* After an update with WEFTI_CUDA_EP_COUNTS: what is left of its choices. */
+typedef struct wefti_cuda_ep_drop_args {
+    wefti_cuda_ep_tables tables;
+    wefti_cuda_ep_choices choices;
+    wefti_cuda_ep_told told; /* of the routing to come: only `rows` is written, with those that are dropped */
+    wefti_i32 ranks;
+    wefti_i32 experts; /* of all ranks */
+    wefti_i32 topk;
+    wefti_i32 wide_owners; /* `owner` is 16 bits */
+    wefti_u32 tokens_limit; /* how many tokens a rank takes in */
+    wefti_u32 rows_limit; /* rows that lie from there on are dropped */
+} wefti_cuda_ep_drop_args;
 
 typedef struct wefti_cuda_ep_combine_args {
     wefti_cuda_ep_group group;

@@ -102,6 +102,8 @@ WEFTI_CUDA_EP_FN wefti_cuda_ep_signature_fields wefti_cuda_ep_signature_split(we
 /* Beside the hidden of a dispatch: the route is of destinations, and these are positions. */
 #define WEFTI_CUDA_EP_TO_RANKS (1u << 31)
 #define WEFTI_CUDA_EP_BY_POSITION (1u << 30)
+/* Of an update: it makes no routing; ranks count what WEFT_EP_OVERFLOW_DROP_ROWS drops. */
+#define WEFTI_CUDA_EP_COUNTING (1u << 29)
 
 /* Words of `host_status`, in pinned host memory. */
 enum {

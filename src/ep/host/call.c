@@ -212,6 +212,9 @@ static void describe(char bytes[CALL_BYTES], const wefti_ep_call_header *header)
     if ((fields.flags & WEFTI_EP_NEW_WEIGHTS) != 0) {
         wefti_text_append(&to, ", with new weights");
     }
+    if (fields.kind == WEFTI_EP_UPDATE && (fields.flags & WEFTI_EP_COUNTING) != 0) {
+        wefti_text_append(&to, ", counting rows to drop");
+    }
     if (fields.kind == WEFTI_EP_COMBINE && (fields.flags & WEFTI_EP_OWN_WEIGHTS) != 0) {
         wefti_text_append(&to, ", own weights");
     }

@@ -7,6 +7,9 @@
 
 weft_status wefti_ep_host_update(weft_ep_route *handle, const weft_ep_choices *choices, weft_stream *stream);
 
+weft_status wefti_ep_host_drop_rows(weft_ep_route *handle, const weft_ep_choices *choices, int is_counted,
+                                    weft_ep_choices *kept, weft_stream *stream);
+
 weft_status wefti_ep_host_dispatch(weft_ep_route *handle, const weft_ep_choices *fresh, const weft_ep_rows *in,
                                    const weft_ep_received *out, weft_stream *stream);
 weft_status wefti_ep_host_dispatch_send(weft_ep_route *handle, const weft_ep_choices *fresh, const weft_ep_rows *in,

@@ -118,8 +118,7 @@ static void set_counts(wefti_ep_routing *route, const wefti_ep_column *column, c
     set_sources(route, column);
     set_experts(route, column);
     *route->rows = capped(sum->rows);
-    *route->dropped_rows = 0;
-    route->wanted = sum->filled;
+    *route->dropped_rows = capped(route->wanted - sum->filled);
 }
 
 wefti_ep_verdict wefti_ep_counts_judge(wefti_ep_routing *route, int owner, int64_t limit)
@@ -128,8 +127,9 @@ wefti_ep_verdict wefti_ep_counts_judge(wefti_ep_routing *route, int owner, int64
     wefti_ep_column column = wefti_ep_counts_column(route, owner);
     wefti_ep_column_sum sum = wefti_ep_column_add_up(&column);
     if (owner == route->ep->rank) {
+        route->wanted = route->is_counted ? route->wanted : sum.filled;
+        route->wanted_rows = route->is_counted ? route->wanted_rows : capped(sum.rows);
         set_counts(route, &column, &sum);
-        route->wanted_rows = *route->rows;
     }
     if (sum.rows > limit && !wefti_ep_plan_is_slots(&route->plan)) {
         if (route->ep->config.overflow == WEFT_EP_OVERFLOW_ERROR) {
@@ -149,8 +149,6 @@ void wefti_ep_counts_judge_again(wefti_ep_routing *route, int cut, const uint32_
     memcpy(wefti_ep_column_message(&column, cut), recount, (1 + (size_t)column.experts) * sizeof *recount);
     /* Those before it are as they were. */
     wefti_ep_column_sum sum = wefti_ep_column_add_up(&column);
-    int64_t wanted = route->wanted;
     set_counts(route, &column, &sum);
-    *route->dropped_rows = capped(wanted - sum.filled);
     wefti_ep_column_answer(&column);
 }

@@ -181,6 +181,7 @@ const wefti_ep_backend wefti_ep_host_backend = {
     .route_close = wefti_ep_routing_close,
     .route_fit = wefti_ep_routing_fit,
     .route_move = wefti_ep_routing_move,
+    .drop_rows = wefti_ep_host_drop_rows,
     .update = wefti_ep_host_update,
     .counts = wefti_ep_routing_counts,
     .counts_told = wefti_ep_routing_counts_told,

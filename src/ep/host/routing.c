@@ -16,6 +16,7 @@
     X(status, 1)                                                                                                       \
     X(rows_of_expert_source, local *ranks)                                                                             \
     X(dropped_rows, 1)                                                                                                 \
+    X(kept, drops_rows ? tokens *topk : 0)                                                                             \
     X(choice_rank, tokens *topk)                                                                                       \
     X(token_pairs, tokens + 1)                                                                                         \
     X(pair_rank, pairs)                                                                                                \
@@ -41,6 +42,7 @@ static size_t lay_out(wefti_ep_routing *route, const weft_ep *ep, const weft_ep_
     size_t pairs = tokens * (topk < ranks ? topk : ranks);
     size_t received = ep->host->limits.received_max;
     int by_expert = !wefti_ep_plan_is_by_source(plan);
+    int drops_rows = wefti_ep_drops_rows(ep, plan);
     (void)wefti_ep_take(&end, sizeof *route);
 #define LAY(field, count) route->field = (void *)(memory + wefti_ep_take(&end, (count) * sizeof *route->field));
     ROUTING_TABLE(LAY)
@@ -49,7 +51,7 @@ static size_t lay_out(wefti_ep_routing *route, const weft_ep *ep, const weft_ep_
 }
 
 /* The addresses of the fields, and behind them that of the end: how many there are. */
-#define ROUTING_FIELDS 21
+#define ROUTING_FIELDS 22
 static size_t addresses(const wefti_ep_routing *route, uintptr_t of[ROUTING_FIELDS + 1])
 {
     size_t count = 0;

@@ -20,6 +20,7 @@ typedef struct wefti_ep_routing {
     int received; /* tokens received; 0 after an overflow */
     int64_t wanted; /* rows, padding aside, that would come if none were dropped */
     int32_t wanted_rows; /* the same with padding */
+    int is_counted; /* this routing's choices are what is left of others, of which `wanted` and `wanted_rows` tell */
 
     weft_ep_count_arrays counts_to; /* where counts are told; nowhere if it has neither generation nor on_stream */
     uint64_t counted; /* how many routings have been told there */
@@ -34,6 +35,7 @@ typedef struct wefti_ep_routing {
     int32_t *status;
     int32_t *rows_of_expert_source;
     int32_t *dropped_rows;
+    int32_t *kept; /* [T][K] where rows are dropped by themselves: what is left of the choices */
 
     /* By token, for what comes back. */
     int32_t *choice_rank; /* [T][K] the rank that receives a choice, or -1 */

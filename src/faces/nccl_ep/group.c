@@ -207,7 +207,8 @@ static weft_status make_ep(struct ncclEpGroup *group)
     ep.row_bytes_max = (config->max_token_bytes + 15) / 16 * 16; /* an upper bound, in LL of any number */
     ep.rows_max = (size_t)most_rows(group);
     ep.slot_tokens_max = nep_is_ll(group) ? ep.tokens_max : 0;
-    ep.overflow = config->overflow_policy == NCCL_EP_OVERFLOW_DROP ? WEFT_EP_OVERFLOW_DROP : WEFT_EP_OVERFLOW_ERROR;
+    ep.overflow =
+        config->overflow_policy == NCCL_EP_OVERFLOW_DROP ? WEFT_EP_OVERFLOW_DROP_ROWS : WEFT_EP_OVERFLOW_ERROR;
     ep.scale_bytes_max = scale_bytes_of(config->max_token_bytes);
     ep.on_device = 1;
     ep.flags = nep_is_ll(group) && config->enable_mask ? WEFT_EP_MASK_ON_TIMEOUT : 0;

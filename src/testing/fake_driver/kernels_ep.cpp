@@ -55,6 +55,7 @@
     X(33combine_kernel_bwd_many_positions, C1, dispatch)                                                               \
     X(29combine_kernel_many_positions, C1, combine)                                                                    \
     X(9positions, C1, dispatch)                                                                                        \
+    X(8dropping, C1, drop)                                                                                             \
     X(28dispatch_kernel_many_passing, C1, dispatch)                                                                    \
     X(35dispatch_kernel_expert_many_passing, C1, dispatch)                                                             \
     X(38dispatch_kernel_quantised_many_passing, C1, dispatch)                                                          \

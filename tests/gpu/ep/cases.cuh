@@ -113,17 +113,30 @@ static unsigned draw_flags(uint64_t *common, int pes, const weft_ep_config *conf
     return weft_ep_bytes(&with, pes, &memory) == WEFT_OK ? with.flags : 0;
 }
 
+/* A group that drops rows by themselves, with so few that some routings do. */
+static void draw_drops(uint64_t *common, weft_ep_config *config)
+{
+    config->overflow = WEFT_EP_OVERFLOW_DROP_ROWS;
+    config->rows_max = 1 + random_below(common, (unsigned)(config->tokens_max * config->topk_max) + 16);
+}
+
 static void run_case(job *of, uint64_t seed, const ep_size *size)
 {
     uint64_t common = seed;
     weft_ep *ep = NULL;
     ep_setup setup = draw_setup(&common, of->pe->pes, size);
     setup.config.on_device = 1;
+    const bool drops_rows = random_below(&common, 4) == 0;
+    if (drops_rows) {
+        draw_drops(&common, &setup.config);
+    }
     weft_ep_config config = setup.config;
     config.experts_of_rank = setup.uneven ? setup.table : NULL;
     config.flags = setup.config.flags = draw_flags(&common, of->pe->pes, &config);
-    const bool grows = random_below(&common, 4) == 0 && (config.flags & WEFT_EP_MASK_ON_TIMEOUT) == 0;
+    const bool grows = !drops_rows && random_below(&common, 4) == 0 && (config.flags & WEFT_EP_MASK_ON_TIMEOUT) == 0;
     if (grows) {
+        config.overflow = setup.config.overflow =
+            setup.config.overflow == WEFT_EP_OVERFLOW_ERROR ? WEFT_EP_OVERFLOW_ERROR : WEFT_EP_OVERFLOW_DROP;
         ep_config_forget(&common, &config);
     }
     const double begun_s = now_s();

@@ -107,6 +107,8 @@ weft_status wefti_cuda_ep_launch_statistics(const weft_ep_route *route, wefti_cu
 /* What comes before a dispatch or a combine on its stream, if anything does. */
 weft_status wefti_cuda_ep_launch_destinations(const weft_ep_route *route, const wefti_cuda_ep_dispatch_args *args,
                                               weft_stream *stream, const char *call);
+weft_status wefti_cuda_ep_launch_dropping(const weft_ep_route *route, const wefti_cuda_ep_drop_args *args,
+                                          weft_stream *stream, const char *call);
 weft_status wefti_cuda_ep_launch_order(const weft_ep_route *route, wefti_cuda_ep_work work,
                                        const wefti_cuda_ep_combine_args *args, weft_stream *stream, const char *call);
 

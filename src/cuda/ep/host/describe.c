@@ -87,6 +87,8 @@ void wefti_cuda_ep_describe(char bytes[WEFTI_CUDA_EP_CALL_BYTES], uint64_t signa
     if (!is_update) {
         append_rows(&to, fields.dtype, fields.hidden & ~(WEFTI_CUDA_EP_TO_RANKS | WEFTI_CUDA_EP_BY_POSITION),
                     is_dispatch ? fields.flags : ~0u);
+    } else if ((fields.hidden & WEFTI_CUDA_EP_COUNTING) != 0) {
+        wefti_text_append(&to, ", counting rows to drop");
     }
     append_flags(&to, fields.call, fields.flags);
     wefti_text_append(&to, ", topk %u", fields.topk);

@@ -59,10 +59,11 @@ static wefti_cuda_ep_choices choices_of(const weft_ep_route *route, const weft_e
 wefti_cuda_ep_told wefti_cuda_ep_told_of(const weft_ep_route *route, wefti_u64 *counted)
 {
     const weft_ep_count_arrays *to = &route->counts_to;
+    const int are_rows_told = to->with_dropped && wefti_ep_drops_rows(route->ep, &route->plan); /* by find_kept */
     return (wefti_cuda_ep_told){
         .generation = (wefti_u64 *)to->generation,
         .counted = counted,
-        .rows = to->rows,
+        .rows = are_rows_told ? NULL : to->rows,
         .rows_of_expert = to->rows_of_expert,
         .rows_of_expert_aligned = to->rows_of_expert_aligned,
         .rows_of_source = to->rows_of_source,
@@ -227,6 +228,66 @@ static weft_status update(weft_ep_route *route, const weft_ep_choices *choices, 
     wefti_cuda_ep_dispatch_take_plan(&args, &plan);
     WEFT_TRY(wefti_cuda_ep_launch_destinations(route, &args, stream, call));
     return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
+}
+
+/* ---- rows that are dropped by themselves ---- */
+
+/* Ranks count, with room for no more than there is memory for: the tables then tell where all rows would lie, whether
+ * they have room or not. */
+static weft_status count_rows(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream,
+                              const char *call)
+{
+    const wefti_cuda_ep_kernel kernel = {.work = WEFTI_CUDA_EP_WORK_DISPATCH, .is_fresh = 1};
+    WEFT_TRY(wefti_cuda_ep_begin(
+        &(wefti_cuda_ep_beginning){.route = route, .kernel = kernel, .fresh = choices, .kind = WEFTI_EP_UPDATE}, stream,
+        call));
+    wefti_cuda_ep_dispatch_args args = dispatch_args(route);
+    args.group.drops = 0;
+    args.tables.goes = args.tables.bits;
+    args.tables.asked = NULL;
+    args.flags = WEFTI_CUDA_EP_FRESH | WEFTI_CUDA_EP_COUNTS;
+    args.choices = choices_of(route, choices);
+    args.signature =
+        wefti_cuda_ep_signature(WEFTI_CUDA_EP_DISPATCH, WEFTI_CUDA_EP_FRESH | wefti_cuda_ep_layout_flags(route), 0,
+                                hidden_bits(route) | WEFTI_CUDA_EP_COUNTING, (unsigned)args.topk);
+    const wefti_cuda_ep_launch_plan plan = wefti_cuda_ep_plan_launch(route, kernel);
+    wefti_cuda_ep_dispatch_take_plan(&args, &plan);
+    return wefti_cuda_ep_launch(route, &plan, &args, stream, call);
+}
+
+static weft_status find_kept(const weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream,
+                             const char *call)
+{
+    const weft_ep *ep = route->ep;
+    const uint32_t rows_limit = (uint32_t)ep->rows_limit;
+    wefti_cuda_ep_drop_args args = {
+        .tables = wefti_cuda_ep_tables_of(route),
+        .choices = choices_of(route, choices),
+        .told = wefti_cuda_ep_told_of(route, route->device->tables.counted),
+        .ranks = ep->ranks,
+        .experts = ep->config.experts,
+        .topk = route->plan.topk,
+        .wide_owners = ep->device->kind->owner_bytes > 1,
+        .tokens_limit = rows_limit,
+        .rows_limit = rows_limit - rows_limit % (uint32_t)route->plan.alignment,
+    };
+    args.told.rows = route->counts_to.rows;
+    return wefti_cuda_ep_launch_dropping(route, &args, stream, call);
+}
+
+weft_status wefti_cuda_ep_drop_rows(weft_ep_route *route, const weft_ep_choices *choices, int is_counted,
+                                    weft_ep_choices *kept, weft_stream *stream)
+{
+    static const char call[] = "weft_ep_route_update";
+    *kept = *choices;
+    kept->ids = route->device->tables.kept;
+    kept->id_type = WEFT_EP_INT32;
+    if (is_counted) {
+        return WEFT_OK;
+    }
+    WEFT_TRY(count_rows(route, choices, stream, call));
+    route->is_routed = 0;
+    return find_kept(route, choices, stream, call);
 }
 
 weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream)

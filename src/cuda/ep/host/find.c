@@ -190,6 +190,7 @@ static weft_status find_beside(weft_ep *ep)
     const wefti_cuda_ep_module before = WEFTI_CUDA_EP_MODULE_routing_before;
     WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft12destinationsC1Ev", fused[WEFTI_CUDA_EP_WORK_DESTINATIONS]));
     WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft9positionsC1Ev", fused[WEFTI_CUDA_EP_WORK_POSITIONS]));
+    WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft8droppingC1Ev", fused[WEFTI_CUDA_EP_WORK_DROPPING]));
     if (!device->kind->all_in_one) {
         WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft5orderC1Ev", &order[0]));
         WEFT_TRY(find_kernel(device->cuda, before, "_ZN4weft12order_expertC1Ev", &order[1]));

@@ -151,7 +151,7 @@ static void set_limits(weft_ep *ep)
     group->rank = ep->rank;
     group->ranks = ep->ranks;
     group->rows_limit = (uint32_t)ep->rows_limit;
-    group->drops = ep->config.overflow == WEFT_EP_OVERFLOW_DROP;
+    group->drops = ep->config.overflow != WEFT_EP_OVERFLOW_ERROR;
     ep->device->kind->set_experts(group, ep->owners.first);
     group->at = ep->device->kind->layout(ep, staged_bytes(ep), low_latency_tokens(ep, slots));
     ep->device->eager = take_eager(ep, &group->at);
@@ -517,6 +517,7 @@ static const wefti_ep_backend device_backend = {
     .route_fit = wefti_cuda_ep_route_fit,
     .route_move = wefti_cuda_ep_route_move,
     .route_attach = wefti_cuda_ep_route_attach,
+    .drop_rows = wefti_cuda_ep_drop_rows,
     .update = wefti_cuda_ep_update,
     .counts = wefti_cuda_ep_counts,
     .counts_told = wefti_cuda_ep_counts_told,

@@ -21,6 +21,7 @@ typedef enum wefti_cuda_ep_work {
     WEFTI_CUDA_EP_WORK_COMBINE_ORDER, /* the kernel `order`, which comes before it */
     WEFTI_CUDA_EP_WORK_DESTINATIONS, /* what comes before a dispatch of WEFT_EP_DESTINATIONS */
     WEFTI_CUDA_EP_WORK_POSITIONS, /* the same of routes whose choices are positions */
+    WEFTI_CUDA_EP_WORK_DROPPING, /* the same where rows are dropped by themselves, by what an update has counted */
     WEFTI_CUDA_EP_WORKS
 } wefti_cuda_ep_work;
 
@@ -220,6 +221,8 @@ weft_status wefti_cuda_ep_check_told(const wefti_cuda *cuda, const weft_ep_count
 weft_status wefti_cuda_ep_counts_told(weft_ep_route *route, const weft_ep_count_arrays *arrays);
 weft_status wefti_cuda_ep_query(const weft_ep_route *route, weft_stream *stream, weft_ep_host_counts *counts);
 
+weft_status wefti_cuda_ep_drop_rows(weft_ep_route *route, const weft_ep_choices *choices, int is_counted,
+                                    weft_ep_choices *kept, weft_stream *stream);
 weft_status wefti_cuda_ep_update(weft_ep_route *route, const weft_ep_choices *choices, weft_stream *stream);
 weft_status wefti_cuda_ep_dispatch(weft_ep_route *route, const weft_ep_choices *fresh, const weft_ep_rows *in,
                                    const weft_ep_received *out, weft_stream *stream);

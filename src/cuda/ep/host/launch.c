@@ -79,6 +79,12 @@ weft_status wefti_cuda_ep_launch_destinations(const weft_ep_route *route, const 
                : WEFT_OK;
 }
 
+weft_status wefti_cuda_ep_launch_dropping(const weft_ep_route *route, const wefti_cuda_ep_drop_args *args,
+                                          weft_stream *stream, const char *call)
+{
+    return launch_before(route, WEFTI_CUDA_EP_WORK_DROPPING, args, stream, call);
+}
+
 weft_status wefti_cuda_ep_launch_order(const weft_ep_route *route, wefti_cuda_ep_work work,
                                        const wefti_cuda_ep_combine_args *args, weft_stream *stream, const char *call)
 {

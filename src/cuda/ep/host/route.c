@@ -35,6 +35,8 @@
     X(target, tokens *ranks, by_expert || by_rank)                                                                     \
     X(unpadded, 2, by_expert || by_rank)                                                                               \
     X(no_rows, (uint64_t)wefti_ep_local_experts(ep) * ranks + 1, by_rank)                                              \
+    X(kept, tokens *topk, drops_rows)                                                                                  \
+    X(asked, 1, drops_rows)                                                                                            \
     X(owner, tokens *topk * ep->device->kind->owner_bytes, 1)                                                          \
     X(order, banks *tokens *ranks, 1)                                                                                  \
     X(records, received *(uint64_t)wefti_cuda_ep_record_words(plan->topk, by_expert), 1)
@@ -61,6 +63,7 @@ static size_t lay_out_for(wefti_cuda_ep_tables *tables, const weft_ep *ep, const
     const uint64_t banks = (uint64_t)wefti_ep_banks(ep);
     const int by_expert = !wefti_ep_plan_is_by_source(plan);
     const int drops = ep->device->group[0].drops != 0;
+    const int drops_rows = wefti_ep_drops_rows(ep, plan);
 #define LAY(field, count, is_there)                                                                                    \
     if (is_there) {                                                                                                    \
         tables->field = (void *)(uintptr_t)(memory + wefti_cuda_ep_take(&end, (count) * sizeof *tables->field));       \

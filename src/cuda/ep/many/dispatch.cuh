@@ -571,6 +571,9 @@ EP_DEVICE void ep_many_dispatch_finish(const ep_dispatch &args, ep_many_call *ca
     if (blockIdx.x == 0 && fresh && args.told.tells != 0) {
         ep_many_tell<LAYOUT>(args, call);
     }
+    if (LAYOUT::ROWS_OF_CHOICES && call->status == WEFT_ERR_OVERFLOW && ep_is(args, WEFTI_CUDA_EP_COUNTS)) {
+        ep_many_number(args, ep_many_share_of(call));
+    }
     if (call->status != WEFT_OK ||
         (!fresh && (call->route_status == WEFT_ERR_OVERFLOW || call->route_status == WEFT_ERR_MISMATCH))) {
         return;

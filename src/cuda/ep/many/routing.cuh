@@ -363,6 +363,9 @@ template <class LAYOUT> EP_DEVICE void ep_many_own(const ep_dispatch &args, ep_m
                                          : has_slots             ? 0
                                                      : (wefti_i32)((wefti_u32)route_header->received - received);
         }
+        if (LAYOUT::ROWS_OF_CHOICES && tables.asked != 0) {
+            route_header->dropped_rows = (wefti_i32)(*tables.asked - tables.unpadded[call->tag & 1]);
+        }
         route_header->received = (wefti_i32)received;
     }
     __syncthreads();
@@ -602,7 +605,7 @@ template <class LAYOUT> EP_DEVICE bool ep_many_route(const ep_dispatch &args, ep
         if (threadIdx.x == 0 && full) {
             call->status = WEFT_ERR_OVERFLOW;
         }
-        if (threadIdx.x == 0 && full && blockIdx.x == 0) {
+        if (threadIdx.x == 0 && full && blockIdx.x == 0 && !ep_is(args, WEFTI_CUDA_EP_COUNTS)) {
             ep_many_report_overflow(args, call);
         }
         __syncthreads();

@@ -2,12 +2,16 @@
  *
  *     destinations   before a dispatch of a route of WEFT_EP_DESTINATIONS: a thread a pair of token and rank, its id
  *     positions      the same of a route whose choices are positions; which of its tokens has each number
+ *     dropping       before a call that makes a routing where rows are dropped by themselves, after ranks have counted:
+ *                    a thread a choice, what is left of it
  *     order          before a combine with options (device/combine_options.cuh; not by_rank): a warp a token: in which
  *                    order its results are added; by source the sums of its own weights; by expert its own choices to
  *                    their owners */
 #include "cuda/ep/device/combine_options.cuh"
 #include "cuda/ep/device/layout.cuh"
 #include "cuda/ep/routing/count.cuh"
+
+typedef wefti_cuda_ep_drop_args ep_dropping;
 
 EP_DEVICE int ep_tokens_told(const ep_choices &choices)
 {
@@ -127,6 +131,60 @@ EP_DEVICE void ep_take_positions(const ep_dispatch &args)
     }
 }
 
+/* ---- rows that are dropped ---- */
+
+EP_DEVICE int ep_owner_of_choice(const ep_dropping &args, int at)
+{
+    return args.wide_owners != 0 ? ((const short *)args.tables.owner)[at] : args.tables.owner[at];
+}
+
+/* Whether a choice that `owner` has the expert of is kept there. */
+EP_DEVICE bool ep_is_kept(const ep_dropping &args, int at, int owner, int unit_tokens)
+{
+    const int token = at / args.topk;
+    const wefti_u64 unit = (wefti_u64)(token / unit_tokens) * (wefti_u64)args.ranks + (wefti_u64)owner;
+    const wefti_u32 bits = (wefti_u32)args.tables.bits[unit] & ((1u << (token % unit_tokens)) - 1);
+    const wefti_u64 place = (wefti_u64)args.tables.place[owner] + args.tables.before[unit] + (wefti_u32)__popc(bits);
+    return place < args.tokens_limit && args.tables.rows[at] < args.rows_limit;
+}
+
+/* What this rank would receive: for the counts of the routing to come. One thread. */
+EP_DEVICE void ep_note_asked(const ep_dropping &args)
+{
+    const wefti_cuda_ep_told &told = args.told;
+    wefti_u64 rows = 0;
+    for (int expert = 0; expert < told.experts; expert++) {
+        rows += (wefti_u32)args.tables.rows_of_expert[expert];
+    }
+    *args.tables.asked = rows;
+    if (told.tells != 0 && told.with_dropped != 0 && told.rows != 0) {
+        const wefti_u64 slot = told.generation != 0 ? (*told.counted + 1) & 1 : 0;
+        const wefti_i32 all = args.tables.offset_of_expert[told.experts];
+        if (told.wide != 0) {
+            ((wefti_i64 *)told.rows)[slot] = all;
+        } else {
+            ((wefti_i32 *)told.rows)[slot] = all;
+        }
+    }
+}
+
+/* The kernel `dropping`: a thread a choice. */
+EP_DEVICE void ep_drop_rows(const ep_dropping &args)
+{
+    const int tokens = ep_tokens_told(args.choices);
+    const int unit_tokens = wefti_cuda_ep_unit(tokens);
+    const int count = tokens * args.topk;
+    for (int at = (int)(blockIdx.x * blockDim.x + threadIdx.x); at < count; at += (int)(gridDim.x * blockDim.x)) {
+        const int id = ep_id(args.choices, (wefti_u64)at, args.experts);
+        const int owner = ep_owner_of_choice(args, at);
+        const bool kept = owner < 0 || ep_is_kept(args, at, owner, unit_tokens);
+        args.tables.kept[at] = id < -1 ? (wefti_i32)0x80000000 : kept ? id : -1;
+    }
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        ep_note_asked(args);
+    }
+}
+
 /* ---- the order of results ---- */
 
 /* What lane r finds of rank r for a token: the last choice there that takes part (-1: none), and the sum of the call's
@@ -228,6 +286,7 @@ template <class LAYOUT> EP_DEVICE void ep_combine_order(const ep_combine &args)
 }
 
 EP_KERNEL(12destinations, C1, ep_dispatch, ep_make_ids)
+EP_KERNEL(8dropping, C1, ep_dropping, ep_drop_rows)
 EP_KERNEL(9positions, C1, ep_dispatch, ep_take_positions)
 EP_KERNEL(5order, C1, ep_combine, ep_combine_order<ep_by_source>)
 EP_KERNEL(12order_expert, C1, ep_combine, ep_combine_order<ep_by_expert>)

@@ -57,11 +57,13 @@ EP_DEVICE wefti_i32 ep_dropped_rows(const ep_dispatch &args, const ep_call *call
     wefti_u32 all = 0;
     wefti_u32 accepted = 0;
     const int rank = args.group.rank;
-    if ((call->tag & 1) == 0 || !ep_await_value(args.group, &args.tables.unpadded[1], call->tag, rank, &accepted) ||
-        !ep_await_value(args.group, &args.tables.unpadded[0], call->tag - 1, rank, &all)) {
+    const bool cut = (call->tag & 1) != 0;
+    if ((!cut && args.tables.asked == 0) ||
+        !ep_await_value(args.group, &args.tables.unpadded[call->tag & 1], call->tag, rank, &accepted) ||
+        (cut && !ep_await_value(args.group, &args.tables.unpadded[0], call->tag - 1, rank, &all))) {
         return 0;
     }
-    return (wefti_i32)(all - accepted);
+    return (wefti_i32)((args.tables.asked != 0 ? (wefti_u32)*args.tables.asked : all) - accepted);
 }
 
 /* The route header of a new routing, by one warp. */

@@ -11,7 +11,8 @@ typedef enum {
 } ncclEpAlgorithm_t;
 
 /* HT: more rows come than max_recv_tokens_per_rank. Nothing traps here: TRAP (and AUTO) moves no rows, on any rank, and
- * ncclEpGetAsyncError and recv_total_counter tell; DROP keeps the rows that fit. */
+ * ncclEpGetAsyncError and recv_total_counter tell; DROP keeps the rows that fit: flat the first tokens, by expert those
+ * that would lie below the limit if all came. */
 typedef enum {
     NCCL_EP_OVERFLOW_AUTO = NCCL_EP_AUTO,
     NCCL_EP_OVERFLOW_TRAP = 1,
