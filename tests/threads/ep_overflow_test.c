@@ -187,11 +187,11 @@ static void run_drops(weft_world *world, void *context)
     weft_ep_config config = WEFT_EP_CONFIG_INIT;
     weft_ep_plan plan = WEFT_EP_PLAN_INIT;
     weft_ep *ep;
-    (void)context;
     rig.in = aligned_alloc(64, bytes);
     rig.received = aligned_alloc(64, bytes);
     memset(rig.in, 0, bytes);
     config.experts = 3;
+    config.flags = *(const unsigned *)context;
     config.tokens_max = TOKENS;
     config.topk_max = plan.topk = 2;
     config.row_bytes_max = HIDDEN * sizeof(float);
@@ -214,8 +214,11 @@ static void run_drops(weft_world *world, void *context)
 
 static void drops(void **state)
 {
+    unsigned flags = 0;
     (void)state;
-    pes_run(PES, run_drops, NULL);
+    pes_run(PES, run_drops, &flags);
+    flags = WEFT_EP_MASK_ON_TIMEOUT; /* whose sources have places of their own */
+    pes_run(PES, run_drops, &flags);
 }
 
 int main(void)

@@ -25,7 +25,7 @@ static int is_kept(const wefti_ep_routing *route, int token, int rank, int64_t r
     }
     int64_t place =
         (int64_t)ep->host->scratch.bases[wefti_ep_owners_message(&ep->owners, rank)] + route->pair_index[pair];
-    return place < ep->rows_limit && row < rows;
+    return (wefti_ep_own_places(ep) > 0 || place < ep->rows_limit) && row < rows;
 }
 
 static void keep_token(wefti_ep_routing *route, const weft_ep_choices *choices, int token)
