@@ -36,6 +36,10 @@ foreach(name no_gpu steps counters registered wrong_uses timeout clean many laye
     set(parts)
     if(name STREQUAL "steps" OR name STREQUAL "counters" OR name STREQUAL "registered")
         set(parts ${weft_nccl_ep_tests}/step.c)
+    elseif(name STREQUAL "wrong_uses")
+        foreach(part groups handles dispatch combine)
+            list(APPEND parts ${weft_nccl_ep_tests}/wrong_${part}.c)
+        endforeach()
     endif()
     add_executable(nccl_ep_${name} ${weft_nccl_ep_tests}/${name}.c ${parts})
     target_include_directories(nccl_ep_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests
