@@ -2,7 +2,13 @@
 # nvte_ep.no_gpu runs anywhere, the others on the fake driver, nvte_ep.steps.N in N threads.
 set(weft_nvte_ep_tests ${PROJECT_SOURCE_DIR}/tests/faces/nvte)
 foreach(name steps costs no_gpu loaded)
-    add_executable(nvte_ep_${name} ${weft_nvte_ep_tests}/${name}.c)
+    set(parts)
+    if(name STREQUAL "steps")
+        foreach(part layer wrong_uses eager)
+            list(APPEND parts ${weft_nvte_ep_tests}/${part}.c)
+        endforeach()
+    endif()
+    add_executable(nvte_ep_${name} ${weft_nvte_ep_tests}/${name}.c ${parts})
     target_include_directories(nvte_ep_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${weft_nvte_ep_include}
         ${weft_nccl_ep_include} ${weft_nccl_ep_source}/abi)
     target_compile_definitions(nvte_ep_${name} PRIVATE WEFT_NVTE_WITHOUT_CUDA)
