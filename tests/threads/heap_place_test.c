@@ -24,7 +24,7 @@ static size_t bound_bytes;
 static int binds;
 static int resident;
 
-static int read_text(const char *path, char *text, size_t bytes)
+static ssize_t read_text(const char *path, char *text, size_t bytes)
 {
     const int own = sched_getcpu();
     if (strstr(path, "/node/online") != NULL) {
