@@ -39,7 +39,8 @@ if(CMOCKA_FOUND)
     file(GLOB weft_sim_tree_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/sim/tree/*_test.c)
     weft_add_sim_tests(weft_sim_tree ${weft_sim_tree_tests})
     file(GLOB weft_sim_inner_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/sim/inner/*_test.c)
-    add_library(weft_sim_inner STATIC EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/sim/inner/gone.c)
+    add_library(weft_sim_inner STATIC EXCLUDE_FROM_ALL
+        ${PROJECT_SOURCE_DIR}/tests/sim/inner/gone.c ${PROJECT_SOURCE_DIR}/tests/sim/inner/watch.c)
     target_include_directories(weft_sim_inner PUBLIC ${PROJECT_SOURCE_DIR}/tests)
     target_link_libraries(weft_sim_inner PUBLIC weft_sim)
     weft_add_sim_tests(weft_sim_inner ${weft_sim_inner_tests})
@@ -50,7 +51,8 @@ file(GLOB weft_campaign_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/si
 list(FILTER weft_campaign_sources EXCLUDE REGEX "/(each|scale)\\.c$")
 file(GLOB weft_campaign_scenes CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/sim/tree/*.c)
 list(FILTER weft_campaign_scenes EXCLUDE REGEX "/(run|[a-z]*_test)\\.c$")
-list(APPEND weft_campaign_sources ${weft_campaign_scenes} ${PROJECT_SOURCE_DIR}/tests/sim/inner/gone.c)
+list(APPEND weft_campaign_sources ${weft_campaign_scenes}
+    ${PROJECT_SOURCE_DIR}/tests/sim/inner/gone.c ${PROJECT_SOURCE_DIR}/tests/sim/inner/watch.c)
 file(GLOB weft_campaign_support CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/ep_*.c)
 list(FILTER weft_campaign_support EXCLUDE REGEX "/ep_scene\\.c$") # runs PEs as processes
 list(APPEND weft_campaign_sources ${weft_campaign_support})

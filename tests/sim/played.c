@@ -43,8 +43,8 @@ typedef struct gone_scene {
 } gone_scene;
 
 static const gone_scene gone[] = {
-#define SCENE_ROW(name, pes, domain_pes, messages, variants, seeds, is_cheap, text)                                    \
-    {pes, domain_pes, messages, variants, (is_cheap) * (variants) * (seeds), gone_##name},
+#define SCENE_ROW(name, pes, domain_pes, messages, variants, seeds, drawn, text)                                       \
+    {pes, domain_pes, messages, drawn, (drawn) * (seeds), gone_##name},
     GONE_TABLE(SCENE_ROW)
 #undef SCENE_ROW
 };

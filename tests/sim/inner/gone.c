@@ -31,6 +31,7 @@ void gone_begin(int number)
     turn = 0;
     begun_ns = 0;
     variant = number;
+    watch_begin();
 }
 
 static void await_turn(int wanted)

@@ -28,7 +28,7 @@ typedef struct scene {
 } scene;
 
 static const scene all[] = {
-#define SCENE_ROW(name, pes, domain_pes, messages, variants, seeds, is_cheap, text)                                    \
+#define SCENE_ROW(name, pes, domain_pes, messages, variants, seeds, drawn, text)                                       \
     {text, pes, domain_pes, messages, variants, seeds, gone_##name},
     GONE_TABLE(SCENE_ROW)
 #undef SCENE_ROW
