@@ -74,6 +74,7 @@ typedef struct late_run {
     fate fate;
     uint64_t for_ns;
     uint64_t next; /* number to be written */
+    int has_failed; /* a get that returns at once, since the last quiet, which may tell so once more of a part of it */
 } late_run;
 
 /* Of each PE; in one place, where what a dead PE has left is found by the next run. */
@@ -231,6 +232,7 @@ static void begin_get(late_run *l, int to, size_t first, size_t count)
     const weft_status status =
         weft_getmem_nbi(l->world, dest->words, &l->areas[l->pe].words[first], count * sizeof *dest->words, to);
     if (!done(l, status, begun_ns, "a get that returns at once")) {
+        l->has_failed = 1;
         clear_left(dest);
         return;
     }
@@ -261,10 +263,11 @@ static void check_begun(const late_run *l, const begun *one)
     }
 }
 
-/* Whether a get is open that who leaves will not answer, or of who leaves: then others may have gone before. */
+/* Whether a get is open that who leaves will not answer, or of who leaves: then others may have gone before. Or one has
+ * failed. */
 static int has_begun(const late_run *l)
 {
-    int has = 0;
+    int has = l->has_failed;
     for (const begun *one = begun_of[l->pe]; one != NULL; one = one->next) {
         has |= one->to == l->late || l->pe == l->late;
     }
@@ -325,6 +328,7 @@ static void quiet(late_run *l)
         weft_sim_fail("PE %d stands still, and puts to it are complete", l->late);
     }
     end_begun(l, is_done);
+    l->has_failed = 0;
     for (int to = 0; to < l->run->pes; to++) {
         l->of[to].has_given_up = is_done ? is_over(l, to) : l->of[to].has_given_up;
         l->of[to].has_put = 0; /* one that fails may have had the answers of some */

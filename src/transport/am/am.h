@@ -32,9 +32,14 @@
 #define WEFTI_AM_REQUESTS_OUT 64
 #define WEFTI_AM_REPLIES_IN 32
 #define WEFTI_AM_BUFFERS (WEFTI_AM_REQUESTS_IN + WEFTI_AM_REQUESTS_OUT + WEFTI_AM_REPLIES_IN)
-/* Writes and reads by the network's own means that can be under way at once, and what one moves at most. */
+/* Writes and reads by the network's own means that can be under way at once, and what one moves at most: little in the
+ * simulator, where so a call has more of them than may be under way. */
 #define WEFTI_AM_RMA_MAX 32
+#ifdef WEFT_SIM
+#define WEFTI_AM_RMA_BYTES ((size_t)3 << 10)
+#else
 #define WEFTI_AM_RMA_BYTES ((size_t)64 << 10)
+#endif
 /* Where the part of a slot begins that others may write; before it lie words of the PE alone. */
 #define WEFTI_AM_SHARED_FROM ((uint64_t)4096)
 /* At most so many registrations of this PE's memory: each covers all that there was when it was made. */
