@@ -104,6 +104,29 @@ static weft_status update(weft_ep_route *route, const int32_t *ids)
     return weft_ep_route_update(route, &choices, NULL);
 }
 
+#define ROWS_MAX (2 * (TOKENS + 2) * 12) /* of 12 ranks */
+
+/* One rank brings weights for a dispatch, and the others none. Between domains headers go other ways with weights and
+ * without, so that all need not be told of it. */
+static void weigh_oddly(weft_ep_route *route, int is_odd, int odd, int odd_pe)
+{
+    _Alignas(16) static const float sent[HIDDEN];
+    _Alignas(16) float received[ROWS_MAX * HIDDEN];
+    static const float weights[2] = {0.5f, 2};
+    weft_ep_rows in = WEFT_EP_ROWS_INIT;
+    weft_ep_received to = WEFT_EP_RECEIVED_INIT;
+    in.data = (void *)(uintptr_t)sent;
+    in.dtype = WEFT_EP_F32;
+    in.hidden = HIDDEN;
+    to.rows = in;
+    to.rows.data = received;
+    to.rows_capacity = ROWS_MAX;
+    if (is_odd) {
+        MUST(weft_ep_route_weigh(route, weights));
+    }
+    expect_mismatch(weft_ep_dispatch(route, &in, &to, NULL), odd, odd_pe, "set of weights");
+}
+
 static void update_oddly(weft_team *team, uint64_t *common)
 {
     static const char *const fields[] = {"topk", "layout", "alignment or slot_tokens", "order"};
@@ -111,7 +134,9 @@ static void update_oddly(weft_team *team, uint64_t *common)
     const int32_t ids[2] = {0, ranks};
     const weft_ep_config config = config_of(ranks);
     weft_ep *ep;
+    int domains;
     MUST(weft_ep_create(team, &config, &ep));
+    MUST(weft_ep_domains(ep, NULL, &domains));
     for (int round = 0; round < 4; round++) {
         const int odd = common_below(common, ranks);
         const int odd_pe = weft_team_translate(team, odd, weft_team_world(weft_team_owner(team)));
@@ -123,6 +148,9 @@ static void update_oddly(weft_team *team, uint64_t *common)
         dawdle(3, 3000);
         expect_mismatch(update(odd == weft_team_pe(team) ? other : route, ids), odd, odd_pe, fields[which]);
         MUST(update(route, ids));
+        if (common_below(common, 2) == 0 && domains == 1) {
+            weigh_oddly(route, odd == weft_team_pe(team), odd, odd_pe);
+        }
         MUST(weft_ep_route_destroy(other));
         MUST(weft_ep_route_destroy(route));
     }
