@@ -25,6 +25,7 @@
     X(leave_unasked, 2, 1, 1, 1, 4, 1, "who cannot be asked has gone on")                                              \
     X(allocate_beside_a_proposal, 3, 0, 0, 1, 4, 1, "what is only proposed is free soon")                              \
     X(keep_who_leaves, 2, 0, 0, 1, 10, 1, "who leaves is kept until it is replaced")                                   \
+    X(take_the_place, 2, 0, 0, 1, 10, 1, "who leaves is kept until its place is taken")                                \
     X(leave_behind_another, 2, 0, 0, 1, 10, 1, "who is needed itself lets nobody go")                                  \
     X(connect_beyond_the_ended, 2, 0, 0, 1, 10, 1, "leaders connect beyond those that have ended")                     \
     X(connect_again, 2, 0, 0, 1, 10, 1, "who ends a connection too soon is tried again")                               \

@@ -145,7 +145,7 @@ static void must_hear(wefti_watch_link *link, int pe, wefti_transport_fate fate)
 static void accept_soon(wefti_watch_link *link, int listener, int pe)
 {
     const uint64_t until_ns = weft_sim_now_ns() + SOON_NS;
-    while (!wefti_watch_link_accept(link, listener, 0)) {
+    while (!wefti_watch_link_accept(link, listener, stage.contacts[pe].host_bytes == 0)) {
         if (weft_sim_now_ns() > until_ns) {
             weft_sim_fail("nobody connects to PE %d", pe);
         }
@@ -214,6 +214,43 @@ void gone_keep_who_leaves(void *argument)
     must_lose(1, WEFTI_FATE_ENDED);
     wefti_os_socket_stop(listener);
     wefti_os_socket_stop(next);
+    let_leave();
+}
+
+/* PE 0, which leads the node of PE 1, leaves. PE 1, which takes its place, does without it only when it is connected to
+ * PE 2, the other node, and knows that it is. */
+void gone_take_the_place(void *argument)
+{
+    wefti_watch_link first;
+    wefti_watch_link far;
+    (void)argument;
+    if (weft_sim_pe() == 1) {
+        watch_as(1, 3, 0, 2);
+        return;
+    }
+    stage.contacts[0] = (wefti_watch_contact){.leader = 0, .name = {7}}; /* in its node alone */
+    const int listener = wefti_watch_listen_local(stage.contacts[0].name);
+    const int other = play(2, 2);
+    all_are_played();
+    meet_at(&first, listener, 0, 1);
+    weft_sim_sleep_ns(weft_sim_random(MS_NS));
+    say(&first, 0, 1, 0, WEFTI_FATE_LEFT);
+    must_lose(0, WEFTI_FATE_LEFT);
+    int is_let_go = hears(&first, 0, WEFTI_FATE_LEFT, QUIET_NS);
+    accept_soon(&far, other, 2);
+    must_hear(&far, 1, WEFTI_FATE_THERE);
+    is_let_go |= hears(&first, 0, WEFTI_FATE_LEFT, QUIET_NS);
+    if (is_let_go) {
+        weft_sim_fail("who leaves is let go before its place is taken");
+    }
+    say(&far, 2, 1, 2, WEFTI_FATE_THERE);
+    must_hear(&first, 0, WEFTI_FATE_LEFT);
+    wefti_watch_link_close(&first);
+    weft_sim_sleep_ns(QUIET_NS);
+    wefti_watch_link_close(&far);
+    must_lose(2, WEFTI_FATE_ENDED);
+    wefti_os_socket_stop(listener);
+    wefti_os_socket_stop(other);
     let_leave();
 }
 
