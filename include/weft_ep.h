@@ -11,7 +11,7 @@
  * or, with weft_ep_route_choose, the update is part of the next dispatch. Both moves have halves, for overlap, and
  * backwards, for training. Whole programs: examples/moe_least.c and, with a K of 2, moe_minimal.c. This header
  * includes what it needs beside: weft_ep.h alone has weft_world_create, weft_world_pe, weft_world_pes, weft_team_world
- * and weft_last_error. Its calls, with what is set at least:
+ * and weft_last_error. Its calls, with what is set at least in structs that begin as WEFT_EP_..._INIT:
  *
  *     weft_world_create      (NULL, &world): all processes that weftrun, torchrun or mpirun has started; alone: one PE
  *     weft_ep_create         on weft_team_world(world); config: experts, tokens_max, topk_max, row_bytes_max
@@ -22,8 +22,8 @@
  *                            bytes), dtype, hidden (H elements are a multiple of 16 bytes); received: rows_capacity
  *     weft_ep_route_counts   N, and rows by expert, in device memory on GPUs, where weft_ep_route_query tells the host;
  *                            *counts.status, which tells of a bad id (dispatch returns WEFT_OK all the same). The
- *                            experts work; then weft_ep_combine, which applies choices.weights only with
- *                            WEFT_EP_WEIGHTED
+ *                            experts work; then weft_ep_combine of N rows, as received.rows, into T rows of other
+ *                            memory, which applies choices.weights only with WEFT_EP_WEIGHTED
  *     and at the end weft_ep_route_destroy, weft_ep_destroy, weft_world_destroy
  *
  * Collective calls are made by every rank of the group in the same order, on one thread (or stream) at a time a group;
