@@ -269,16 +269,17 @@ class ElasticBuffer:
         data, scales = x if isinstance(x, tuple) else (x, None)
         buffer, given = self._buffer, (data, scales, topk_idx, topk_weights, cumulative_local_expert_recv_stats)
         stream, is_new = buffer._comm_stream, handle is None
+        had_fields = not is_new and handle.has_fields()
         if num_qps:
             _tell_once("num_qps is taken and not needed")
         chosen = topk_idx if is_new else handle.topk_idx
         assert data.shape[0] == chosen.shape[0], f"x has {data.shape[0]} tokens, and topk_idx {chosen.shape[0]}"
         with Call(self._buffer._streams, previous_event, allocate_on_comm_stream) as call:
-            data, weights = call.packed(data), call.packed(topk_weights)
+            data, weights, ids = call.packed(data), call.packed(topk_weights), call.packed(topk_idx)
             if is_new:
                 most = num_max_tokens_per_rank or self.num_max_tokens_per_rank
                 assert data.shape[0] <= most, f"{data.shape[0]} tokens are more than num_max_tokens_per_rank, {most}"
-                handle = self._route(call, data, topk_idx, weights, num_experts, most, expert_alignment or 1, num_sms, do_handle_copy,
+                handle = self._route(call, data, topk_idx, ids, weights, num_experts, most, expert_alignment or 1, num_sms, do_handle_copy,
                                      do_cpu_sync is None or do_cpu_sync, do_expand)
             else:
                 assert topk_idx is None and not do_cpu_sync, "with a handle topk_idx and do_cpu_sync are its"
@@ -303,8 +304,9 @@ class ElasticBuffer:
                 self._copy(handle, topk_idx, here, cumulative_local_expert_recv_stats)
                 if is_new and buffer._streams is not None and buffer._streams.is_captured():
                     handle.recv_src_metadata  # and the others: a replay makes them again
-        results = recv, recv_scales, got_weights, here, *(handle.tensors() if is_new else ())
-        event = call.end(async_with_compute_stream, (*given, data, weights), results, is_of_work=handle.has_fields())
+        makes_fields = handle.has_fields() and not had_fields
+        results = recv, recv_scales, got_weights, here, *(handle.tensors() if is_new or makes_fields else ())
+        event = call.end(async_with_compute_stream, (*given, data, weights, ids), results, is_of_work=makes_fields)
         if is_new:
             handle.event = event.event
         return recv if scales is None else (recv, recv_scales), here, got_weights, handle, event
@@ -336,7 +338,7 @@ class ElasticBuffer:
             weights = new.matrix(torch.float32, count, handle.topk_idx.shape[1])
         return recv, recv_scales, weights, here
 
-    def _route(self, call, data, topk_idx, weights, experts, most, alignment, sms, is_copied, is_synced, do_expand):
+    def _route(self, call, data, topk_idx, chosen, weights, experts, most, alignment, sms, is_copied, is_synced, do_expand):
         """A new handle. By source the dispatch of the rows tells who comes; with do_expand one of four words a token does, by source,
         and the rows have a routing by expert. All of it is on the communication stream."""
         buffer, local = self._buffer, experts // self.num_ranks
@@ -344,7 +346,6 @@ class ElasticBuffer:
         width = max(data.shape[1] * max(data.element_size(), 2), 16)
         group = buffer._group_of("elastic", experts, max(tokens, most), k, width)
         plan = {"order": ep.ORDER_CHOICE, "sms": (sms or self.get_theoretical_num_sms(experts, k)) if buffer._device.type == "cuda" else 0}
-        chosen = call.packed(topk_idx)
         leases = [buffer._lease(group, stream, k, is_told=is_synced, **plan)]
         if do_expand:
             leases.append(buffer._lease(group, stream, k, ep.Layout.EXPERT_MAJOR, alignment=alignment, **plan))
@@ -352,7 +353,6 @@ class ElasticBuffer:
         if is_synced:
             for lease in leases:
                 lease.route.update(chosen, weights, stream=stream)
-        if is_synced:
             count, *more = (lease.route.query(stream).rows for lease in leases)
             expanded = more[0] if do_expand else 0
         elif do_expand:

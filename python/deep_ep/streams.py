@@ -156,6 +156,8 @@ class Call:
     def __exit__(self, *raised):
         if self._current is not None:
             self._current.__exit__(*raised)
+        if raised[0] is not None and self._streams is not None:
+            self._streams.wait(self._caller)  # what was enqueued uses memory that is dropped now
 
     def work(self):
         """A context in which the communication stream is current. What is made inside is its memory."""

@@ -31,8 +31,9 @@ def check(buffer, group, seed, do_expand, is_synced, is_fp8):
     scales = torch.randint(1, 5, (x.shape[0], HIDDEN // 128)).float()
     if is_fp8:
         given = (x.to(torch.float8_e4m3fn), scales)
+    chosen = torch.cat((ids, ids), 1)[:, :TOPK] if seed % 2 else ids  # not packed
     got, got_ids, got_weights, handle, event = buffer.dispatch(
-        given, topk_idx=ids, topk_weights=weights, num_experts=experts, num_max_tokens_per_rank=most, expert_alignment=8,
+        given, topk_idx=chosen, topk_weights=weights, num_experts=experts, num_max_tokens_per_rank=most, expert_alignment=8,
         do_cpu_sync=is_synced, do_expand=do_expand, use_tma_aligned_col_major_sf=do_expand)
     assert event.event is None and (handle.topk_idx.data_ptr() != ids.data_ptr() or ids.numel() == 0)
     n = len(rows)
