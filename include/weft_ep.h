@@ -255,8 +255,8 @@ typedef struct weft_ep_config {
  * other ranks. One that comes to it so late that these have masked it, and gone on, masks them, too, and adds up
  * without them. What a masked rank that lives still writes of the call that it is late in changes nothing of later
  * ones: in such groups of the host each source has places of its own at every rank, tokens_max of them or
- * slot_tokens_max, whatever rows_max is, and rows pass through the group's memory (WEFT_EP_NO_STAGING:
- * WEFT_ERR_UNSUPPORTED).
+ * slot_tokens_max, whatever rows_max is (WEFT_EP_OVERFLOW_DROP_ROWS drops no choice for tokens in front of it), and
+ * rows pass through the group's memory (WEFT_EP_NO_STAGING: calls that move some are WEFT_ERR_UNSUPPORTED).
  * Routings are agreed on through the owners of experts, whatever the size.
  *
  * On GPUs only dispatches into slots of few tokens, and combines from them, mask ranks so; in other calls a passed

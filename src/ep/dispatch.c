@@ -74,7 +74,7 @@ static void use_up(weft_ep_route *route, const weft_ep_choices *fresh, weft_stat
     int is_refused = status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_RANGE || status == WEFT_ERR_STATE ||
                      status == WEFT_ERR_UNSUPPORTED;
     route->is_chosen = fresh != NULL && (is_refused || is_late);
-    route->is_counted = route->is_counted && route->is_chosen;
+    route->is_counted = route->is_counted && route->is_chosen && !is_late; /* or the count may be what differed */
     route->is_weighed = route->is_weighed && (is_refused || is_late);
     route->generation -= (uint64_t)(route->is_chosen != 0);
     if (fresh != NULL && !route->is_chosen) {
