@@ -149,7 +149,7 @@ static ncclResult_t await_all(meeting *m)
         if (status == WEFT_ERR_TIMEOUT || status == WEFT_ERR_PEER) {
             return nep_fail(ncclRemoteError,
                             "ncclEpMaskClean: rank %d, which is not masked, did not come; mask it, or "
-                            "call again on all ranks that are left",
+                            "call again where it failed",
                             first_missing(m, &gone));
         }
         NEP_TRY(nep_result_of(status));
