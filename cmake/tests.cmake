@@ -45,7 +45,7 @@ set(weft_patient_tests
     limits_test gone_hosts_test gone_hosts_test.ucx namespaces_test oversubscribed_test worlds_test
     uid_bootstrap_test env_bootstrap_test files_model_bootstrap_test local_bootstrap_test callback_bootstrap_test
     threads_bootstrap_test uid_test pmi_bootstrap_test coll_errors_test mask_test team_dead_test world_config_test world_faults_test
-    world_life_test weft_ep_bench)
+    world_life_test weft_ep_bench sim_gone_test sim_tree_test)
 set(weft_long_tests property.ep cuda.compile.calls cuda.compile.early cuda.compile.programs fuzz.shared fuzz.tree fuzz.outside
     fuzz.watch fuzz.node sim_campaign sim_model sim_mutations python.torch rails cuda.compile.ep nvshmem.registers
     cuda.on_host.domain.trays)
