@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 import deep_ep  # noqa: E402
 from deep_ep.events import EventHandle, EventOverlap  # noqa: E402
-from deep_ep.streams import Streams  # noqa: E402
+from deep_ep.streams import Call, Streams  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from weft import _weft  # noqa: E402
 
@@ -75,8 +75,10 @@ class FakeCuda:
     @contextlib.contextmanager
     def stream(self, stream):
         before, self.current = self.current, stream
-        yield
-        self.current = before
+        try:
+            yield
+        finally:
+            self.current = before
 
 
 class FakeEvent:
@@ -429,6 +431,17 @@ def test_elastic(rig, monkeypatch, kind, is_apart, is_async):
     check(event, (summed,))
     assert torch.equal(summed, inputs()[0] * (TOPK if kind else 1))
     elastic._buffer = Gone
+
+
+def test_a_call_that_raises(rig):
+    """The memory of what it has enqueued is dropped with it, so the caller's stream comes behind that, asynchronous or not."""
+    buffer, cuda, _ = rig
+    mine = cuda.current
+    for is_apart in (False, True):
+        with pytest.raises(RuntimeError, match="late"), Call(buffer._streams, None, is_apart):
+            buffer.get_comm_stream().run(f"rows {is_apart}")
+            raise RuntimeError("a rank is late")
+        assert cuda.current is mine and f"rows {is_apart}" in mine.before
 
 
 def test_what_handles_keep():
