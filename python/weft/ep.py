@@ -348,13 +348,6 @@ class Route:
         first = 2 if told[0] > told[1] else 2 + count  # routing g, counted from 1, is in slot g % 2
         return told[first:first + count]
 
-    def host_counts(self):
-        """Of a host group, lists: rows_of_expert [L], rows_of_source [R], rows_of_expert_source [L][R]."""
-        at = self.counts()
-        local, ranks = self.query().local_experts, self.group.ranks
-        flat = _ints(at[7], local * ranks)
-        return _ints(at[1], local), _ints(at[3], ranks), [flat[i * ranks:(i + 1) * ranks] for i in range(local)]
-
     def dispatch(self, rows, out, *, weights=None, experts=None, source_rank=None, source_token=None, group_stride=0, stream=None,
                  part=0):
         """Send `rows` [T] and receive into `out` [N]. Arrays of what is received, each None where not wanted: weights and
@@ -434,7 +427,3 @@ class Route:
         _weft.combine_bwd(self._handle, _stream(stream), *grad_out.words, *(rows.words if rows is not None else _NO_ROWS),
                           *grad_rows.words, _array(grad_weights, "grad_weights", _FLOATS, self.tokens * self.topk),
                           WEIGHTED if is_weighted else 0)
-
-
-def _ints(address, count):
-    return list((ctypes.c_int32 * count).from_address(address)) if count else []
