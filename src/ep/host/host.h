@@ -75,6 +75,9 @@ typedef struct wefti_ep_host {
 
 /* A half-built one is good for fini. */
 weft_status wefti_ep_scratch_init(weft_ep *ep);
+size_t wefti_ep_scratch_bytes(const weft_ep *ep); /* of one that is not there yet */
+void wefti_ep_scratch_fini(wefti_ep_scratch *scratch); /* safe on zeroed memory */
+
 /* The places that each source has at an owner, where a group goes on without who is late: what a masked rank writes
  * late then lands where no other rank's tokens are. 0: a source has as many as it sends tokens, behind those of the
  * sources before it. */
@@ -84,8 +87,5 @@ static inline size_t wefti_ep_own_places(const weft_ep *ep)
         ep->config.tokens_max > ep->config.slot_tokens_max ? ep->config.tokens_max : ep->config.slot_tokens_max;
     return (ep->config.flags & WEFT_EP_MASK_ON_TIMEOUT) != 0 ? (size_t)most : 0;
 }
-
-size_t wefti_ep_scratch_bytes(const weft_ep *ep); /* of one that is not there yet */
-void wefti_ep_scratch_fini(wefti_ep_scratch *scratch); /* safe on zeroed memory */
 
 #endif
