@@ -3,7 +3,9 @@
  * dispatch and combine take, measured as they measure them: events around each call, on an idle stream.
  *
  * Method: the processes are forks, which meet in shared memory; experts work on the host. Small numbers, so that sums
- * are exact. Usage: nccl_ep RANKS [ITERATIONS]; scripts/gpu_nccl_ep.sh builds it against nccl.h and nccl_ep.h. */
+ * are exact. It runs with NVIDIA's libnccl_ep.so.0, too, and is then what the face is compared with.
+ * Usage: nccl_ep RANKS [ITERATIONS [times]], "times": without the steps that are proved; scripts/gpu_nccl_ep.sh builds
+ * it against nccl.h and nccl_ep.h. */
 #include <cuda_runtime.h>
 #include <nccl.h>
 #include <nccl_ep.h>
@@ -16,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "weft/status.h"
+__attribute__((weak)) const char *weft_last_error(void); /* not there with NVIDIA's library */
 
 #define RANKS_MOST 8
 #define BF16_BYTES 2
@@ -40,6 +42,11 @@ static void fail(int line, const char *what, const char *why)
     failures++;
 }
 
+static const char *reason(ncclResult_t result)
+{
+    return weft_last_error != NULL ? weft_last_error() : ncclGetErrorString(result);
+}
+
 #define CUDA(call)                                                                                                     \
     do {                                                                                                               \
         cudaError_t error = (call);                                                                                    \
@@ -53,7 +60,7 @@ static void fail(int line, const char *what, const char *why)
     do {                                                                                                               \
         ncclResult_t result = (call);                                                                                  \
         if (result != ncclSuccess) {                                                                                   \
-            fail(__LINE__, #call, weft_last_error());                                                                  \
+            fail(__LINE__, #call, reason(result));                                                                     \
             exit(1);                                                                                                   \
         }                                                                                                              \
     } while (0)
@@ -165,6 +172,7 @@ typedef struct scene {
     ncclEpHandle_t handle;
     array x, y, ids, weights, out, out_weights, out_ids, experts, offsets, total, sources;
     ncclEpLayoutInfo_t info;
+    ncclEpLayoutInfo_t ht_info; /* of a dispatch */
     ncclEpDispatchInputs_t in;
     ncclEpDispatchOutputs_t to;
     ncclEpDispatchConfig_t config;
@@ -246,7 +254,8 @@ static void make_tensors(scene *at)
         make(&at->out_weights, ncclFloat32, 4, s->layout == NCCL_EP_LAYOUT_FLAT ? 2 : 1, at->rows, topk, 0);
         make(&at->out_ids, ncclInt64, 8, 2, at->rows, topk, 0);
     }
-    make(&at->experts, s->is_ll ? ncclInt32 : ncclInt64, s->is_ll ? 4 : 8, 1, (size_t)at->local, 1, 0);
+    const int is_wide = !s->is_ll && s->layout == NCCL_EP_LAYOUT_EXPERT_MAJOR; /* NVIDIA's takes 32 bits elsewhere */
+    make(&at->experts, is_wide ? ncclInt64 : ncclInt32, is_wide ? 8 : 4, 1, (size_t)at->local, 1, 0);
     make(&at->offsets, ncclInt64, 8, 1, (size_t)at->local, 1, 0);
     make(&at->total, ncclInt64, 8, 1, 1, 1, 0);
     make(&at->sources, ncclInt32, 4, 1, (size_t)ranks, 1, 0);
@@ -269,7 +278,8 @@ static void open_scene(scene *at)
     at->back = NCCL_EP_COMBINE_INPUTS_INIT;
     at->sums = NCCL_EP_COMBINE_OUTPUTS_INIT;
     at->combine_config = NCCL_EP_COMBINE_CONFIG_INIT;
-    at->info.recv_topk_idx_kind = s->kind;
+    at->ht_info = at->info;
+    at->info.recv_topk_idx_kind = at->ht_info.recv_topk_idx_kind = s->kind;
     at->info.expert_counters = s->is_ll && !by_expert ? NULL : &at->experts.tensor;
     at->info.src_rank_counters = s->is_ll && !by_expert ? &at->sources.tensor : NULL;
     at->info.expert_offsets = !s->is_ll && by_expert ? &at->offsets.tensor : NULL;
@@ -282,7 +292,7 @@ static void open_scene(scene *at)
     at->config.send_only = (unsigned)s->in_halves;
     at->back.tokens = &at->out.tensor;
     at->sums.tokens = &at->y.tensor;
-    at->sums.topk_weights = &at->weights.tensor;
+    at->sums.topk_weights = s->is_ll && by_expert ? &at->weights.tensor : NULL;
     at->combine_config.send_only = (unsigned)s->in_halves;
     NCCL(ncclEpInitHandle(&at->handle, at->group, s->layout, &config, s->topk, NULL));
 }
@@ -292,16 +302,23 @@ static void update(scene *at)
     NCCL(ncclEpUpdateHandle(at->handle, &at->ids.tensor, at->s.is_ll ? NULL : &at->info, stream));
 }
 
+static void complete(const scene *at)
+{
+    if (at->s.is_ll) {
+        NCCL(ncclEpComplete(at->handle, NULL, stream));
+    }
+}
+
 static void dispatch(scene *at)
 {
-    NCCL(ncclEpDispatch(at->handle, &at->in, &at->to, &at->info, &at->config, stream));
-    NCCL(ncclEpComplete(at->handle, NULL, stream));
+    NCCL(ncclEpDispatch(at->handle, &at->in, &at->to, at->s.is_ll ? &at->info : &at->ht_info, &at->config, stream));
+    complete(at);
 }
 
 static void combine(scene *at)
 {
     NCCL(ncclEpCombine(at->handle, &at->back, &at->sums, &at->combine_config, stream));
-    NCCL(ncclEpComplete(at->handle, NULL, stream));
+    complete(at);
 }
 
 /* ---- what experts do ---- */
@@ -353,7 +370,7 @@ static void work_flat(scene *at)
             work_by_choice(at, row);
             continue;
         }
-        for (size_t k = 0; k < (size_t)at->s.topk; k++) {
+        for (size_t k = 0; k < (size_t)at->s.topk && weft_last_error != NULL; k++) { /* NVIDIA's leaves them alone */
             if (id_of(at, row, k) != -1) {
                 fail(__LINE__, at->s.name, "a row that did not come has an id");
                 return;
@@ -380,7 +397,7 @@ static void work_by_expert(scene *at)
     if (end != *(const int64_t *)at->total.host) {
         fail(__LINE__, at->s.name, "the total is not the sum");
     }
-    for (size_t row = (size_t)end; row < at->rows; row++) {
+    for (size_t row = (size_t)end; row < at->rows && weft_last_error != NULL; row++) { /* NVIDIA's leaves them alone */
         if (((const float *)at->out_weights.host)[row] != 0) {
             fail(__LINE__, at->s.name, "a row that did not come has a weight");
             return;
@@ -694,7 +711,7 @@ static void measure_all(int iterations)
     measure(&s, iterations);
 }
 
-static int run(int iterations)
+static int run(int iterations, int only_times)
 {
     CUDA(cudaSetDevice(rank));
     CUDA(cudaStreamCreate(&stream));
@@ -703,7 +720,9 @@ static int run(int iterations)
     }
     meet();
     NCCL(ncclCommInitRank(&comm, ranks, met->id, rank));
-    prove_all();
+    if (!only_times) {
+        prove_all();
+    }
     if (iterations > 1) {
         measure_all(iterations);
     }
@@ -717,8 +736,9 @@ int main(int argc, char **argv)
     int failed = 0;
     ranks = argc > 1 ? atoi(argv[1]) : 0;
     int iterations = argc > 2 ? atoi(argv[2]) : 0;
+    const int only_times = argc > 3 && strcmp(argv[3], "times") == 0;
     if (ranks < 1 || ranks > RANKS_MOST) {
-        (void)fprintf(stderr, "usage: nccl_ep RANKS [ITERATIONS], RANKS 1 .. %d and as many GPUs\n", RANKS_MOST);
+        (void)fprintf(stderr, "usage: nccl_ep RANKS [ITERATIONS [times]], RANKS 1 .. %d and as many GPUs\n", RANKS_MOST);
         return 2;
     }
     met = mmap(NULL, sizeof *met, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -730,7 +750,7 @@ int main(int argc, char **argv)
     for (rank = 0; rank < ranks; rank++) {
         if (fork() == 0) {
             (void)alarm(300); /* a rank that waits for one that failed */
-            exit(run(iterations));
+            exit(run(iterations, only_times));
         }
     }
     for (int i = 0; i < ranks; i++) {

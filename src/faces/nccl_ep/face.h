@@ -161,7 +161,6 @@ struct ncclEpHandle {
     int is_routed;
     int is_agreed; /* HT: all ranks have this routing, so that a dispatch has but to bring its weights */
     int agreed_at; /* group->mask_changes when that was so */
-    int ids_are_global; /* HT: as the routing's layout_info says */
     int has_sent; /* ncclEpComplete is to come: 1: of a dispatch, 2: of a combine */
 };
 
@@ -171,7 +170,6 @@ typedef struct nep_counters {
     ncclEpTensor_t offsets;
     ncclEpTensor_t total;
     ncclEpTensor_t sources;
-    int ids_are_global; /* what else an ncclEpLayoutInfo_t says */
 } nep_counters;
 
 /* Have the handle's next routings counted there, by their calls; checked tensors, of one type. `to` of zeroes:

@@ -437,7 +437,6 @@ static ncclResult_t read_counters(const char *call, const struct ncclEpHandle *h
         return nep_fail(ncclInvalidArgument, "%s: layout_info.recv_topk_idx_kind is %d", call,
                         (int)copy.recv_topk_idx_kind);
     }
-    out->ids_are_global = copy.recv_topk_idx_kind == NCCL_EP_EXPERT_ID_GLOBAL;
     NEP_TRY(check_room(call, "expert_counters", &out->experts, local));
     NEP_TRY(check_room(call, "expert_offsets", &out->offsets, local));
     return check_room(call, "recv_total_counter", &out->total, 1);
@@ -561,7 +560,6 @@ static ncclResult_t route(const char *call, struct ncclEpHandle *handle, const n
         return nep_fail(ncclUnhandledCudaError, "%s: topk_idx cannot be copied on the stream", call);
     }
     handle->choices = choices;
-    handle->ids_are_global = to->ids_are_global;
     handle->is_agreed = 0;
     if (!nep_is_ll(group) && asks_counts(to)) {
         return agree(call, handle, to, stream);

@@ -449,8 +449,7 @@ static ncclResult_t read_received_ids(const struct ncclEpHandle *handle, size_t 
     NEP_TRY(array_of_rows("outputs.topk_idx", handle, &tensor, per_row, tokens, &a->out, &ids));
     a->out.experts = ids;
     a->out.expert_type = tensor.datatype == ncclInt64 ? WEFT_EP_INT64 : WEFT_EP_INT32;
-    a->out.experts_are_global = a->info.recv_topk_idx_kind == NCCL_EP_EXPERT_ID_GLOBAL ||
-                                (a->info.recv_topk_idx_kind == NCCL_EP_EXPERT_ID_AUTO && handle->ids_are_global);
+    a->out.experts_are_global = a->info.recv_topk_idx_kind == NCCL_EP_EXPERT_ID_GLOBAL;
     return ncclSuccess;
 }
 
