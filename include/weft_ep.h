@@ -64,9 +64,10 @@
  *   memory           data pointers are device addresses, and so is tokens_at
  *   order            calls are ordered by their stream and return before their outcome is known: an overflow is the
  *                    route's status, a mismatch or a timeout is returned by the group's next call or query. A call that
- *                    returns the mismatch of an earlier one is not made: make it again; a choice stays chosen. After a
- *                    mismatch of a call that routes weft_ep_route_query gives WEFT_ERR_MISMATCH: there is no routing,
- *                    and calls on it move nothing; after one of a combine the routing stays
+ *                    returns the mismatch of an earlier one is not made: make it again (docs/failures.md); a choice
+ *                    stays chosen. After a mismatch of a call that routes weft_ep_host_counts.status is
+ *                    WEFT_ERR_MISMATCH: there is no routing, and calls on it move nothing; after one of a combine the
+ *                    routing stays
  *   before an end    the streams of its calls have ended before a group or route is destroyed or a rank is masked
  *   masks            it is not known which call failed, so a routing that was not queried before the timeout is none
  *                    (WEFT_ERR_STATE)
@@ -602,7 +603,8 @@ typedef struct weft_ep_host_counts {
     int64_t dropped; /* as above */
     int local_experts; /* L */
     int first_expert; /* the global id of local expert 0 */
-    /* WEFT_OK, WEFT_ERR_OVERFLOW (all ranks) or WEFT_ERR_RANGE (this rank had an id out of range). */
+    /* WEFT_OK, WEFT_ERR_OVERFLOW (all ranks) or WEFT_ERR_RANGE (this rank had an id out of range); on GPUs
+     * WEFT_ERR_MISMATCH, until the next, where the last routing was a call that differed between ranks. */
     weft_status status;
     int64_t dropped_rows; /* as above */
 } weft_ep_host_counts;
