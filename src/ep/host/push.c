@@ -383,7 +383,7 @@ weft_status wefti_ep_push_receive(wefti_ep_push *push)
     wefti_ep_stage(push->ep, "wait for done");
     wefti_ep_arrivals arrivals = wefti_ep_arrivals_start(push->ep, push->flag, push->call.epoch, push->call.name);
     wefti_ep_arrivals_measure(&arrivals, push->wait_ns);
-    arrivals.through_forwarders = push->crosses;
+    arrivals.through_forwarders = push->crosses && push->call.mismatched_rank < 0; /* else each tells all itself */
     while (wefti_ep_arrivals_left(&arrivals)) {
         int source;
         WEFT_TRY(wefti_ep_arrivals_next(&arrivals, &source));
