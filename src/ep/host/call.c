@@ -23,6 +23,7 @@ wefti_ep_call wefti_ep_call_begin(weft_ep *ep, const char *name, const wefti_ep_
     call.epoch = ++*ep->started;
     ep->host->begun_before_ns = ep->host->begun_ns;
     ep->host->begun_ns = wefti_os_now_ns();
+    wefti_ep_notices_begin(ep, call.epoch);
     call.header.signature = wefti_ep_signature(fields);
     if (fields->kind != WEFTI_EP_UPDATE && wefti_ep_crossing_is_on(ep)) {
         wefti_ep_signature_fields forwarded = *fields;
@@ -77,7 +78,7 @@ weft_status wefti_ep_call_post_all(const wefti_ep_call *call)
     WEFT_TRY(wefti_ep_notices_send(ep, &call->header, call->epoch, 0));
     for (int i = 0; i < ep->ranks; i++) {
         int rank = (ep->rank + i) % ep->ranks;
-        int is_told = ep->masked[rank] || wefti_ep_notices_reach(ep, rank, call->epoch);
+        int is_told = ep->masked[rank] || wefti_ep_notices_reach(ep, rank);
         WEFT_TRY(is_told ? WEFT_OK : wefti_ep_call_post(call, rank));
     }
     return WEFT_OK;

@@ -43,7 +43,8 @@ typedef struct wefti_ep_crossing {
     unsigned char *chunk; /* a chunk while it is filled */
     unsigned char *copy; /* of a chunk that came, which the simulator reads in one piece */
     unsigned char *copy_of_ask;
-    uint64_t noticed; /* 0, or the call whose notices may still be read, this one or one that failed (notices.h) */
+    uint64_t begun; /* 0, or the last call, this one or one that failed: its notices may still be read (notices.h) */
+    int notifies; /* this call is told by notices while nobody is masked */
     unsigned char *notice; /* a notice while it is written or handed on */
     unsigned char *handed; /* and what a rank gets of it */
 } wefti_ep_crossing;

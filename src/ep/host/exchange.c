@@ -18,7 +18,7 @@ weft_status wefti_ep_exchange_post(wefti_ep_routing *route, const wefti_ep_call 
     WEFT_TRY(wefti_ep_notices_send(ep, &call->header, call->epoch, 1));
     for (int i = 0; i < ep->ranks; i++) {
         int rank = (ep->rank + i) % ep->ranks;
-        if (ep->masked[rank] || wefti_ep_notices_reach(ep, rank, call->epoch)) {
+        if (ep->masked[rank] || wefti_ep_notices_reach(ep, rank)) {
             continue;
         }
         WEFT_TRY(wefti_ep_counts_put(ep, rank));

@@ -22,15 +22,29 @@ size_t wefti_ep_notice_words(const weft_ep *ep)
 
 /* ---- as a source ---- */
 
-static int has_notices(const weft_ep *ep, uint64_t epoch)
+/* Whether no call of a bank has failed whose forwarders may be late. A pair that is outstanding has not. */
+static int has_ended(const weft_ep *ep, int bank)
 {
-    const wefti_ep_crossing *crossing = ep->host->crossing;
-    return wefti_ep_crossing_is_on(ep) && (crossing->noticed == 0 || crossing->noticed == epoch);
+    return ep->host_of[bank]->crossing->begun == 0 || ep->half[bank] != WEFTI_EP_HALF_NONE;
 }
 
-int wefti_ep_notices_reach(const weft_ep *ep, int rank, uint64_t epoch)
+void wefti_ep_notices_begin(const weft_ep *ep, uint64_t epoch)
 {
-    return ep->domains.of[rank] != ep->domains.of[ep->rank] && has_notices(ep, epoch);
+    wefti_ep_crossing *crossing = ep->host->crossing;
+    if (crossing != NULL) {
+        crossing->notifies = has_ended(ep, 0) && has_ended(ep, wefti_ep_banks(ep) - 1);
+        crossing->begun = epoch;
+    }
+}
+
+static int has_notices(const weft_ep *ep)
+{
+    return wefti_ep_crossing_is_on(ep) && ep->host->crossing->notifies;
+}
+
+int wefti_ep_notices_reach(const weft_ep *ep, int rank)
+{
+    return ep->domains.of[rank] != ep->domains.of[ep->rank] && has_notices(ep);
 }
 
 /* Returns how many words they are. */
@@ -67,11 +81,7 @@ static weft_status send_notice(const weft_ep *ep, int domain, const wefti_ep_cal
 
 weft_status wefti_ep_notices_send(const weft_ep *ep, const wefti_ep_call_header *header, uint64_t epoch, int counted)
 {
-    if (!has_notices(ep, epoch)) {
-        return WEFT_OK;
-    }
-    ep->host->crossing->noticed = epoch;
-    for (int domain = 0; domain < ep->domains.count; domain++) {
+    for (int domain = 0; domain < ep->domains.count && has_notices(ep); domain++) {
         int is_own = domain == ep->domains.of[ep->rank];
         WEFT_TRY(is_own ? WEFT_OK : send_notice(ep, domain, header, epoch, counted));
     }
@@ -81,7 +91,7 @@ weft_status wefti_ep_notices_send(const weft_ep *ep, const wefti_ep_call_header 
 void wefti_ep_notices_end(const weft_ep *ep)
 {
     if (ep->host->crossing != NULL) {
-        ep->host->crossing->noticed = 0;
+        ep->host->crossing->begun = 0;
     }
 }
 

@@ -5,8 +5,8 @@
  * A forwarder hands on a source's notice while it waits for the call headers of the same call, to itself too, which
  * is how it learns that the source has called; a notice of any other call it leaves unread. So who has a forwarder's
  * done flag of a call knows that it reads no notice of that call, or of an earlier one, any more, and writes the next
- * one in its place. The call after one that did not end so, and all while any rank is masked, are told to each rank
- * directly.
+ * one in its place. After a call that did not end so, however that was told, the next are told to each rank directly
+ * until one has ended on its bank, so that who is late in it sees them; and all are while any rank is masked.
  *
  * A forwarder that comes late, after the others have gone on without it, reads what its source has left alone since,
  * and writes where nobody else writes, under the flag of a call that nobody waits for. */
@@ -18,8 +18,11 @@
 /* The most words that follow the header of a notice in a group. */
 size_t wefti_ep_notice_words(const weft_ep *ep);
 
-/* Whether this rank tells `rank` of a call by a notice. */
-int wefti_ep_notices_reach(const weft_ep *ep, int rank, uint64_t epoch);
+/* A call begins: decide how it is told. */
+void wefti_ep_notices_begin(const weft_ep *ep, uint64_t epoch);
+
+/* Whether this rank tells `rank` of the call by a notice. */
+int wefti_ep_notices_reach(const weft_ep *ep, int rank);
 
 /* To each other domain, if this call is told so; `counted`: with the counts. */
 weft_status wefti_ep_notices_send(const weft_ep *ep, const wefti_ep_call_header *header, uint64_t epoch, int counted);

@@ -175,7 +175,7 @@ weft_status wefti_ep_pull_post(const wefti_ep_pull *pull)
         } else if (pull->staged && source != pull->ep->rank) {
             make_ready(pull, source);
         }
-        if (pull->sends_choices || !wefti_ep_notices_reach(pull->ep, source, pull->call.epoch)) {
+        if (pull->sends_choices || !wefti_ep_notices_reach(pull->ep, source)) {
             WEFT_TRY(wefti_ep_call_post(&pull->call, source));
         }
     }
