@@ -430,18 +430,27 @@ static weft_status join_next(wefti_ep_arrivals *arrivals, int writer, uint64_t e
                        arrivals->waiter.what, arrivals->epoch, late, epoch);
 }
 
+/* As a forwarder: before what has come is looked at, and as often as it is waited for. */
+static weft_status hand_on(const wefti_ep_arrivals *arrivals)
+{
+    return arrivals->word == WEFTI_EP_WORD_CALL ? wefti_ep_notices_hand_on(arrivals->ep, arrivals->epoch) : WEFT_OK;
+}
+
 /* Who has begun a later call without setting a flag that is awaited of it has given this one up, after a deadline of
  * its own: what is awaited never comes. The next call here becomes the one that it is in. A header that is handed on
- * never comes when both have: one of them may have waited for the other only, as this rank does. */
+ * never comes when both have: one of them may have waited for the other only, as this rank does. What this rank itself
+ * hands on has been sent by then, if it was sent by a notice at all. */
 static weft_status look_ahead(wefti_ep_arrivals *arrivals)
 {
     int rank = arrivals->pending[arrivals->next_look++ % (unsigned)arrivals->count];
-    int writer = writer_of(arrivals, rank);
+    const int by_forwarder = writer_of(arrivals, rank);
+    const int writer = by_forwarder != arrivals->ep->rank ? by_forwarder : rank;
     uint64_t epoch = called(arrivals, writer);
     if (arrivals->word == WEFTI_EP_WORD_CALL && writer != rank) {
         const uint64_t of_rank = called(arrivals, rank);
         epoch = of_rank < epoch ? of_rank : epoch;
     }
+    WEFT_TRY(epoch > arrivals->epoch ? hand_on(arrivals) : WEFT_OK);
     if (epoch <= arrivals->epoch || has_come(arrivals, rank)) { /* its flag may have come since it was looked at */
         return WEFT_OK;
     }
@@ -459,12 +468,6 @@ static void warn(const wefti_ep_arrivals *arrivals)
     list_late(arrivals->ep, NULL, late);
     wefti_log(WEFTI_LOG_WARN, "PE %d: %s waits for %s in call %" PRIu64 " of the group",
               weft_world_pe(arrivals->ep->world), arrivals->waiter.what, late, arrivals->epoch);
-}
-
-/* As a forwarder: before what has come is looked at, and as often as it is waited for. */
-static weft_status hand_on(const wefti_ep_arrivals *arrivals)
-{
-    return arrivals->word == WEFTI_EP_WORD_CALL ? wefti_ep_notices_hand_on(arrivals->ep, arrivals->epoch) : WEFT_OK;
 }
 
 weft_status wefti_ep_arrivals_pause(wefti_ep_arrivals *arrivals)
