@@ -202,7 +202,7 @@ static int outlet_can_go_on(const weft_ep *ep, int domain)
     const wefti_ep_crossing *crossing = ep->host->crossing;
     const wefti_ep_outlet *outlet = &crossing->outlets[domain];
     uint64_t at = ep->host->layout.credits + (size_t)domain * sizeof(uint64_t);
-    if (outlet->forwarder < 0) {
+    if (outlet->forwarder < 0 || (outlet->is_all && !crossing->asks)) { /* credits for all that was sent say nothing */
         return 0;
     }
     return crossing->asks ? wefti_ep_crossing_has(ep, WEFTI_EP_RING_CHUNKS, domain, outlet->taken)
