@@ -52,6 +52,10 @@ typedef struct case_run {
     X(ep_rejoin, 3, 12, ADVANCE, "a rank is given up in steps between domains, comes late, and is back")               \
     X(ep_masks, 2, 12, ADVANCE, "a rank is killed or late at any moment of steps; the others go on without it")        \
     X(ep_drift, 2, 8, ADVANCE, "ranks that mask make drawn steps in halves, one of them late; who has what of whom")   \
+    X(ep_pairs, 1, 8, FAIL, "two pairs of halves in any order, beside what is refused; rows and sums known")           \
+    X(ep_differ, 2, 12, FAIL, "a rank makes another call than the others, or rows overflow; what is left of routes")   \
+    X(ep_kept, 2, 12, ADVANCE, "ranks, or a domain, late for any call are kept, and are in the next one")              \
+    X(ep_passed, 2, 12, ADVANCE, "a rank late for any call, when all have masked it and gone on, does likewise")       \
     X(ep_wide, 24, 64, FAIL, "the same, a few calls on many PEs")
 
 #define CASE_DECLARE(name, least, most, mode, text) void case_##name(void *argument);
