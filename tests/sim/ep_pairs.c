@@ -206,6 +206,13 @@ static void begin_one(pairs *p, flow_kind kind, flow_route *on, uint64_t *common
     }
 }
 
+/* Between domains mostly calls whose results come back, which others ask for when they are told that they are ready. */
+static flow_kind draw_kind(const pairs *p, const flow_route *on, uint64_t *common)
+{
+    const int returns = p->f.domains > 1 && on->routing != 0 && common_below(common, 2) == 0;
+    return !returns ? flow_draw(on, common) : common_below(common, 2) == 0 ? FLOW_COMBINE : FLOW_DISPATCH_BWD;
+}
+
 /* Ranks rest before a call; or one stands still wherever it is in the next one, while the others do what needs none. */
 static void be_slow(const pairs *p, uint64_t *common)
 {
@@ -213,7 +220,7 @@ static void be_slow(const pairs *p, uint64_t *common)
     if (common_below(common, 2) == 0) {
         dawdle(4, 3000);
     } else if ((one + 1) % p->f.ranks == p->f.rank && p->f.ranks > 1) {
-        weft_sim_sleep_ns(weft_sim_random(400) + 1);
+        weft_sim_sleep_ns(weft_sim_random(UINT64_C(40) << weft_sim_random(3)) + 1);
         weft_sim_stall(flow_pe(&p->f, one), 4000);
     }
 }
@@ -228,7 +235,7 @@ void case_ep_pairs(void *argument)
     flow_open(&p.f, run, &common, &plan);
     for (int i = 0; i < ROUNDS; i++) {
         flow_route *on = &p.f.routes[common_below(&common, 3) == 0];
-        const flow_kind kind = flow_draw(on, &common);
+        const flow_kind kind = draw_kind(&p, on, &common);
         if (is_allowed(&p, kind, on) && (p.count == 0 || common_below(&common, 3) > 0)) {
             begin_one(&p, kind, on, &common);
         } else if (p.count > 0) {
