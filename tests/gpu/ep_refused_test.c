@@ -184,7 +184,7 @@ static void told_at_different_calls(weft_world *world, int which)
         MAKE(weft_ep_dispatch(rig.route, &rig.in, &rig.received, NULL));
         MAKE(weft_ep_combine(rig.route, &rig.received.rows, &out, 0, NULL));
     }
-    MAKE(weft_ep_route_query(rig.route, NULL, &counts)); /* the last call, too, is told of before the step is repeated */
+    MAKE(weft_ep_route_query(rig.route, NULL, &counts)); /* the last call, too, is told of by then */
     CHECK_STATUS(counts.status, rig.rank == 0 ? WEFT_ERR_MISMATCH : WEFT_OK);
     CHECK_OK(weft_barrier(world));
     ep_rig_expect_step(&rig);

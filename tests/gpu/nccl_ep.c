@@ -738,7 +738,8 @@ int main(int argc, char **argv)
     int iterations = argc > 2 ? atoi(argv[2]) : 0;
     const int only_times = argc > 3 && strcmp(argv[3], "times") == 0;
     if (ranks < 1 || ranks > RANKS_MOST) {
-        (void)fprintf(stderr, "usage: nccl_ep RANKS [ITERATIONS [times]], RANKS 1 .. %d and as many GPUs\n", RANKS_MOST);
+        (void)fprintf(stderr, "usage: nccl_ep RANKS [ITERATIONS [times]], RANKS 1 .. %d and as many GPUs\n",
+                      RANKS_MOST);
         return 2;
     }
     met = mmap(NULL, sizeof *met, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

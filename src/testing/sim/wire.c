@@ -425,7 +425,9 @@ static wefti_wire_answer take(wefti_wire *wire, const effort *offered)
     sim->message_count++;
     wefti_sim_record(sim, sim->running, WEFTI_EVENT_SEND, (uint64_t)to->number, offered->buffer->bytes);
     ring(sim, to);
-    ring(sim, end); /* whoever sleeps here sees to it, though nobody of this PE calls again */
+    if (offered->is_move) {
+        ring(sim, end); /* whoever sleeps here makes it, though nobody of this PE calls again */
+    }
     return WEFTI_WIRE_TAKEN;
 }
 
