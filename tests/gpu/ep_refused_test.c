@@ -572,20 +572,13 @@ static void behind_the_heap(weft_world *world, int which)
 
 static void refusals(void **state)
 {
-    static const ep_rig_case cases[] = {{with_other_slots, 2},
-                                        {after_a_mismatch, 4},
-                                        {with_other_options, 12},
-                                        {with_other_gradients, 1},
-                                        {told_by_a_dispatch, 1},
-                                        {told_at_different_calls, 4},
-                                        {on_another_stream, 1},
-                                        {with_missing_arrays, 1},
-                                        {without_multiprocessors, 1},
-                                        {with_other_multiprocessors, 2},
-                                        {combine_behind, 1},
-                                        {not_in_kernels, 1},
-                                        {pairs_on_two_streams, 2},
-                                        {attached, 2},
+    static const ep_rig_case cases[] = {{with_other_slots, 2},        {after_a_mismatch, 4},
+                                        {with_other_options, 12},     {with_other_gradients, 1},
+                                        {told_by_a_dispatch, 1},      {told_at_different_calls, 4},
+                                        {on_another_stream, 1},       {with_missing_arrays, 1},
+                                        {without_multiprocessors, 1}, {with_other_multiprocessors, 2},
+                                        {combine_behind, 1},          {not_in_kernels, 1},
+                                        {pairs_on_two_streams, 2},    {attached, 2},
                                         {behind_the_heap, 2}};
     (void)state;
     ep_rig_run(&(ep_rig_cases){cases, sizeof cases / sizeof cases[0]});
