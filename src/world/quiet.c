@@ -41,5 +41,7 @@ weft_status wefti_fence_slow(weft_world *world)
 weft_status wefti_quiet_slow(weft_world *world)
 {
     WEFT_TRY(wefti_world_expect(world, "weft_quiet"));
-    return end_gets(world, each_transport(world, 1));
+    const weft_status status = end_gets(world, each_transport(world, 1));
+    wefti_fence_full(); /* what this PE loads next comes behind what has become complete at others meanwhile */
+    return status;
 }
