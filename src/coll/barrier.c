@@ -3,10 +3,12 @@
 
 #include "team/team.h"
 
-/* On load and store the release of the first flag publishes the puts before it; other transports are completed. */
+/* On load and store the release of the first flag publishes the puts before it to all members. PEs that are no members,
+ * which may be told of the puts afterwards, and other transports need a quiet. */
 static inline weft_status complete_puts(weft_team *team)
 {
-    return team->world->view.remote != 0 ? wefti_team_quiet(team) : WEFT_OK;
+    const int has_all = team->pes == (int)team->world->view.pes;
+    return team->world->view.remote != 0 || !has_all ? wefti_team_quiet(team) : WEFT_OK;
 }
 
 static inline weft_status meet(weft_team *team, const char *call, int is_barrier)
