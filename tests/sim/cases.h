@@ -23,6 +23,7 @@ typedef struct case_run {
     X(teams, 1, 48, FAIL, "make teams of any shape, synchronise in them, destroy them")                                \
     X(barriers, 1, 64, FAIL, "puts before a barrier are seen after it; slow PEs")                                      \
     X(signals, 2, 24, FAIL, "put_signal, fence and p, atomics, in rings and all to all")                               \
+    X(orders, 2, 10, FAIL, "what is written, completed or fenced in any way, and who must find it")                    \
     X(strided, 1, 12, FAIL, "strided and block accesses, contexts without a team, vectors, word by word")              \
     X(threads, 2, 12, FAIL, "threads of a PE put, ask and complete at once")                                           \
     X(gets, 2, 6, FAIL, "over messages, threads begin gets of any sizes, and any of them waits for all")               \
