@@ -135,7 +135,8 @@ static void draw_shape(weft_sim_config *config, int pes, int *domains, uint64_t 
 /* Whether it runs over messages alone. */
 static int is_of_messages(const one_case *one)
 {
-    return strcmp(one->name, "gets") == 0 || strcmp(one->name, "unanswered") == 0 || strcmp(one->name, "silent") == 0;
+    return strcmp(one->name, "gets") == 0 || strcmp(one->name, "unanswered") == 0 || strcmp(one->name, "silent") == 0 ||
+           strcmp(one->name, "statuses") == 0;
 }
 
 /* Whether PEs of it are played, which say at what time they say something. */
@@ -152,7 +153,7 @@ static int draw_messages(const one_case *one, int pes, uint64_t *state)
     if (is_of_messages(one)) {
         return 1;
     }
-    const int may_have = pes <= MESSAGES_PES_MAX && strcmp(one->name, "late_locks") != 0 &&
+    const int may_have = pes <= MESSAGES_PES_MAX && strstr(one->name, "_locks") == NULL &&
                          strncmp(one->name, "meet", 4) != 0 && !is_played(one);
     const int is_often = strcmp(one->name, "late") == 0 || strcmp(one->name, "ep_masks") == 0 ||
                          strcmp(one->name, "ep_lost") == 0 || strcmp(one->name, "ep_forwarder_lost") == 0;

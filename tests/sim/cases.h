@@ -38,7 +38,9 @@ typedef struct case_run {
     X(no_deadline, 2, 16, ADVANCE, "a process is killed, or a PE is late, in a world without a deadline")              \
     X(late, 2, 12, ADVANCE, "PEs come to calls at about the deadline, or are stalled in them; all go on")              \
     X(late_locks, 2, 8, ADVANCE, "the same with locks: none is lost or held twice")                                    \
+    X(hurried_locks, 4, 8, ADVANCE, "locks with a deadline of a few steps, while PEs stand still at any step")         \
     X(unanswered, 2, 6, ADVANCE, "over messages, a PE stands still or dies while all put, get, add and signal")        \
+    X(statuses, 3, 7, ADVANCE, "over messages, some PEs are gone and some only late: each call tells which")           \
     X(silent, 3, 8, ADVANCE, "over messages, a host is silent for a while; nobody else is taken to be gone")           \
     X(abort, 2, 24, FAIL, "a PE aborts the world; the others are told")                                                \
     X(coll, 1, 12, FAIL, "collectives against a serial reference, in place and not, on several teams")                 \
@@ -98,6 +100,10 @@ int meets_by_count(weft_team *team);
 
 /* A bit for each PE of a list such as " 0-2, 5"; *end: what follows it (late.c). */
 uint64_t named_pes(const char *text, const char **end);
+
+/* The error says who has a lock: where one has held it all the time, that one. `before`, `after`: what holders say, the
+ * turn and in the low 16 bits the PE plus 1, before and after the call; 0: nobody (late.c). */
+void check_lock_holder(uint64_t before, uint64_t after);
 
 /* What PE `from` puts to PE `to` in round `round`. */
 uint64_t case_value(int from, int to, uint64_t round);

@@ -451,8 +451,7 @@ static uint64_t holder_word(int turn)
     return (uint64_t)(turn + 1) << 16 | (uint64_t)(weft_sim_pe() + 1);
 }
 
-/* A holder that held the lock all the time is the one to name. */
-static void check_holder(uint64_t before, uint64_t after)
+void check_lock_holder(uint64_t before, uint64_t after)
 {
     const char *at = strstr(weft_last_error(), "is still held by PE ");
     const char *end;
@@ -473,7 +472,7 @@ static void set_lock(weft_world *world, case_run *run, long *lock, uint64_t *hol
         uint64_t before = *holder;
         status = weft_set_lock(world, lock);
         if (status == WEFT_ERR_TIMEOUT) {
-            check_holder(before, *holder);
+            check_lock_holder(before, *holder);
         }
         int taken = 0;
         if (status == WEFT_ERR_TIMEOUT && weft_sim_random(3) == 0) { /* its place may still be in the queue */
