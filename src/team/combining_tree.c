@@ -14,12 +14,9 @@
  * the result not before all have read the one before.
  *
  * A member says in its epoch word that it has come once it has done its part, which may be to take on the votes of
- * others: so who stops on the way is among those who have not come. Who gives up at the deadline says so in the flag of
- * the result, unless that is there by then: all members come to the same end, and one that comes later knows at
- * once. */
+ * others: so who stops on the way is among those who have not come. Who gives up says so, and why, in the flag of the
+ * result, unless that is there by then: all members come to the same end, and one that comes later knows at once. */
 #include "team/team.h"
-
-#define GIVEN_UP ((uint64_t)1 << 63)
 
 /* Bring a vote to this member's group of a level: who is the last to come there returns 1, with what all its places say
  * in *vote. `span` is the number of members that a place stands for. */
@@ -68,13 +65,13 @@ static weft_status await(weft_team *team, const char *call, wefti_vote_line *res
     while (seen < epoch) {
         weft_status status = wefti_team_pause(team, &waiter, &result->flag, mine, epoch, -1);
         if (status == WEFT_ERR_TIMEOUT) {
-            (void)wefti_cas64(&result->flag, epoch - 1, (epoch - 1) | GIVEN_UP);
+            (void)wefti_cas64(&result->flag, epoch - 1, (epoch - 1) | wefti_team_giving_up());
         } else if (status != WEFT_OK) {
             return wefti_team_fail(team, status, call, mine, epoch);
         }
         seen = wefti_ld64(&result->flag, WEFTI_ACQUIRE);
     }
-    return seen < GIVEN_UP ? WEFT_OK : wefti_team_fail(team, WEFT_ERR_TIMEOUT, call, mine, epoch);
+    return seen < WEFTI_GIVEN_UP ? WEFT_OK : wefti_team_fail_alike(team, seen, call, mine, epoch);
 }
 
 weft_status wefti_team_agree_by_count(weft_team *team, wefti_vote *vote, const char *call)

@@ -5,19 +5,18 @@
  * The word only grows: step e is complete at e times the members. Nobody can be two steps ahead, and one that is a step
  * ahead has counted itself in after all had come, so that a larger count never means a missing member. A member says in
  * its `arrived` word that it has counted itself in after it has, so that those who have not are known to who gives up.
- * Who gives up at the deadline says so in the word, unless all have come by then: all members come to the same end, and
- * one that comes later knows at once. */
+ * Who gives up says so, and why, in the word, unless all have come by then: all members come to the same end, and one
+ * that comes later knows at once. */
 #include "team/team.h"
-
-#define GIVEN_UP ((uint64_t)1 << 63)
 
 /* The word as it is then: below `all` no longer. */
 static uint64_t give_up(uint64_t *count, uint64_t all)
 {
+    const uint64_t mark = wefti_team_giving_up();
     uint64_t seen = wefti_ld64(count, WEFTI_ACQUIRE);
     while (seen < all) {
-        uint64_t old = wefti_cas64(count, seen, seen | GIVEN_UP);
-        seen = old == seen ? seen | GIVEN_UP : old;
+        uint64_t old = wefti_cas64(count, seen, seen | mark);
+        seen = old == seen ? seen | mark : old;
     }
     return seen;
 }
@@ -62,5 +61,5 @@ weft_status wefti_team_sync_by_count(weft_team *team, const char *call)
         }
         seen = WEFTI_LIKELY(status == WEFT_OK) ? wefti_ld64(count, WEFTI_ACQUIRE) : give_up(count, all);
     }
-    return WEFTI_LIKELY(seen < GIVEN_UP) ? WEFT_OK : wefti_team_fail(team, WEFT_ERR_TIMEOUT, call, arrived, step);
+    return WEFTI_LIKELY(seen < WEFTI_GIVEN_UP) ? WEFT_OK : wefti_team_fail_alike(team, seen, call, arrived, step);
 }

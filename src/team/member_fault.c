@@ -420,3 +420,15 @@ weft_status wefti_team_fail(weft_team *team, weft_status status, const char *cal
     }
     return end_team(team, status);
 }
+
+uint64_t wefti_team_giving_up(void)
+{
+    return WEFTI_GIVEN_UP | (*wefti_thread_is_hopeless() ? WEFTI_GIVEN_UP_FOR_GOOD : 0);
+}
+
+weft_status wefti_team_fail_alike(weft_team *team, uint64_t word, const char *call, const uint64_t *epoch_word,
+                                  uint64_t epoch)
+{
+    *wefti_thread_is_hopeless() = (word & WEFTI_GIVEN_UP_FOR_GOOD) != 0;
+    return wefti_team_fail(team, WEFT_ERR_TIMEOUT, call, epoch_word, epoch);
+}

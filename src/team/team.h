@@ -49,6 +49,18 @@ weft_status wefti_team_check(weft_team *team, const char *call);
 weft_status wefti_team_fail(weft_team *team, weft_status status, const char *call, const uint64_t *epoch_word,
                             uint64_t epoch);
 
+/* In a count, or the flag of a result: a member has given up, and whether it has because a PE is gone, not at its
+ * deadline. All members come to the same end. */
+#define WEFTI_GIVEN_UP ((uint64_t)1 << 63)
+#define WEFTI_GIVEN_UP_FOR_GOOD ((uint64_t)1 << 62)
+
+/* What this thread, whose wait has just failed by WEFT_ERR_TIMEOUT, says so. */
+uint64_t wefti_team_giving_up(void);
+
+/* wefti_team_fail on WEFT_ERR_TIMEOUT, for the reason of who gave up first, as `word` says. */
+weft_status wefti_team_fail_alike(weft_team *team, uint64_t word, const char *call, const uint64_t *epoch_word,
+                                  uint64_t epoch);
+
 /* Complete this PE's accesses before it comes to a collective. A member that cannot does not come: the team is dead
  * from now on, as it will be for those who wait for it. */
 weft_status wefti_team_quiet(weft_team *team);

@@ -40,7 +40,7 @@ typedef struct case_run {
     X(late_locks, 2, 8, ADVANCE, "the same with locks: none is lost or held twice")                                    \
     X(hurried_locks, 4, 8, ADVANCE, "locks with a deadline of a few steps, while PEs stand still at any step")         \
     X(unanswered, 2, 6, ADVANCE, "over messages, a PE stands still or dies while all put, get, add and signal")        \
-    X(statuses, 3, 7, ADVANCE, "over messages, some PEs are gone and some only late: each call tells which")           \
+    X(statuses, 4, 8, ADVANCE, "over messages, some PEs are gone and some only late: each call tells which")           \
     X(silent, 3, 8, ADVANCE, "over messages, a host is silent for a while; nobody else is taken to be gone")           \
     X(abort, 2, 24, FAIL, "a PE aborts the world; the others are told")                                                \
     X(coll, 1, 12, FAIL, "collectives against a serial reference, in place and not, on several teams")                 \
