@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "os/socket.h"
+#include "testing/sim/machine.h"
 #include "testing/sim/sim.h"
 
 #define MEMORY_BYTES ((uint64_t)16 << 30)
@@ -42,7 +43,14 @@ uint64_t wefti_os_memory_bytes(void)
 
 wefti_os_memory_left wefti_os_memory_left_query(void)
 {
-    return (wefti_os_memory_left){.machine = MEMORY_BYTES, .group = UINT64_MAX};
+    const wefti_sim *sim = running_sim();
+    const wefti_os_memory_left *said = sim != NULL ? sim->running->memory_left : NULL;
+    return said != NULL ? *said : (wefti_os_memory_left){.machine = MEMORY_BYTES, .group = UINT64_MAX};
+}
+
+void wefti_sim_set_memory_left(const wefti_os_memory_left *left)
+{
+    running_sim()->running->memory_left = left;
 }
 
 uint64_t wefti_os_memory_available_bytes(void)

@@ -61,6 +61,7 @@ struct wefti_fiber {
     uint32_t stall_gap; /* not 0: once it runs, at its next access but so many, it is stalled */
     uint64_t stall_until_ns;
     int is_stalled_soon; /* it runs until then */
+    const wefti_os_memory_left *memory_left; /* as a test says; NULL: plenty */
     uint32_t edge; /* events that are left in which it rests often */
     uint32_t speed; /* of 256: how often it runs when drawn */
     uint64_t skew_ns; /* its clock is so far ahead */

@@ -1,0 +1,10 @@
+/* testing/sim/machine.h: what tests say of the machines of a simulation (machine.c). */
+#ifndef WEFTI_SIM_MACHINE_H
+#define WEFTI_SIM_MACHINE_H
+
+#include "os/os.h"
+
+/* This is what the running PE finds left of memory, as long as it stands there; NULL: plenty, and no control group. */
+void wefti_sim_set_memory_left(const wefti_os_memory_left *left);
+
+#endif
