@@ -29,6 +29,7 @@ typedef struct case_run {
     X(gets, 2, 6, FAIL, "over messages, threads begin gets of any sizes, and any of them waits for all")               \
     X(meet, 1, 64, ADVANCE, "PEs, late ones among them, meet over bad sockets, beside strangers")                      \
     X(meet_wrong, 2, 24, ADVANCE, "a PE with another's number, size or secret: all are told whose")                    \
+    X(meet_slowly, 2, 12, ADVANCE, "each PE takes its time in creation, about the deadline; who is late is named")     \
     X(meet_loss, 2, 24, ADVANCE, "a PE is absent, killed, stalled or cut off, or a call fails, while PEs meet")        \
     X(tree, 7, 7, ADVANCE, "PEs that are played ask twice, hang up, come back, come late, or say what is over")        \
     X(gone, 2, 6, ADVANCE, "PEs end, leave or stand still at one moment, between two steps of a call")                 \

@@ -45,12 +45,20 @@ wefti_os_memory_left wefti_os_memory_left_query(void)
 {
     const wefti_sim *sim = running_sim();
     const wefti_os_memory_left *said = sim != NULL ? sim->running->memory_left : NULL;
+    if (sim != NULL && sim->running->memory_ns > 0) {
+        weft_sim_sleep_ns(sim->running->memory_ns);
+    }
     return said != NULL ? *said : (wefti_os_memory_left){.machine = MEMORY_BYTES, .group = UINT64_MAX};
 }
 
 void wefti_sim_set_memory_left(const wefti_os_memory_left *left)
 {
     running_sim()->running->memory_left = left;
+}
+
+void wefti_sim_set_memory_ns(uint64_t ns)
+{
+    running_sim()->running->memory_ns = ns;
 }
 
 uint64_t wefti_os_memory_available_bytes(void)

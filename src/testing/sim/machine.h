@@ -7,4 +7,7 @@
 /* This is what the running PE finds left of memory, as long as it stands there; NULL: plenty, and no control group. */
 void wefti_sim_set_memory_left(const wefti_os_memory_left *left);
 
+/* The running PE takes so long to find that out, which each PE does once in a creation, when all have met. */
+void wefti_sim_set_memory_ns(uint64_t ns);
+
 #endif
