@@ -167,7 +167,8 @@ static void fit_shape(weft_sim_config *config, const one_case *one, int pes, uin
 {
     if (is_of_messages(one)) {
         config->domain_of = NULL;
-        config->domain_pes = 1 + common_below(state, pes / 2); /* some PEs are beyond it */
+        const int most = strcmp(one->name, "statuses") == 0 ? pes - 1 : pes / 2;
+        config->domain_pes = 1 + common_below(state, most); /* some PEs are beyond it */
     }
     if (strcmp(one->name, "meet_slowly") == 0 && common_below(state, 2) == 0) { /* no memory is handed over */
         config->domain_of = NULL;

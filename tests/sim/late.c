@@ -6,6 +6,7 @@
 
 #include "sim/cases.h"
 #include "support/check.h"
+#include "testing/sim/machine.h"
 
 #define DEADLINE_NS UINT64_C(20000000)
 #define EDGE_NS 20000 /* about the deadline */
@@ -205,16 +206,19 @@ static int compare(late_run *late, int round, late_call which, weft_status statu
 static int rounds(late_run *late, uint64_t *common)
 {
     static const uint64_t shares[] = {DEADLINE_NS / 2, DEADLINE_NS - EDGE_NS / 2, DEADLINE_NS - EDGE_NS / 2,
-                                      3 * DEADLINE_NS};
+                                      3 * DEADLINE_NS, 3 * DEADLINE_NS};
     for (int round = 0; round < ROUNDS; round++) {
         late_call which = (late_call)common_below(common, LATE_CALLS);
         int helper = (late->late + 1) % late->run->pes;
-        late->is_stalled = common_below(common, 2);
+        late->is_stalled = common_below(common, 3) > 0;
         int by_itself = common_below(common, 2);
-        late->for_ns = shares[common_below(common, 4)] + (uint64_t)common_below(common, EDGE_NS);
+        int at_a_step = common_below(common, 4) > 0;
+        late->for_ns = shares[common_below(common, 5)] + (uint64_t)common_below(common, EDGE_NS);
         late->begun_ns = weft_sim_now_ns();
         if (!late->is_stalled && weft_sim_pe() == late->late) {
             weft_sim_sleep_ns(late->for_ns);
+        } else if (late->is_stalled && by_itself && at_a_step && weft_sim_pe() == late->late) {
+            wefti_sim_rest_later(1 + (uint32_t)weft_sim_random(UINT64_C(2) << weft_sim_random(6)), late->for_ns);
         } else if (late->is_stalled && by_itself && weft_sim_pe() == late->late) {
             weft_sim_stall(late->late, late->for_ns); /* from where it next gives way, which is in the call */
         } else if (late->is_stalled && !by_itself && weft_sim_pe() == helper) {
@@ -222,6 +226,7 @@ static int rounds(late_run *late, uint64_t *common)
             weft_sim_stall(late->late, late->for_ns);
         }
         weft_status status = call_it(late, which);
+        wefti_sim_rest_later(0, 0);
         if (status != WEFT_OK && status != WEFT_ERR_TIMEOUT) {
             weft_sim_fail("call %d gave %s: %s", (int)which, weft_status_name(status), weft_last_error());
         }

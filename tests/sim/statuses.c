@@ -255,12 +255,56 @@ static void await_news(const status_run *s)
     }
 }
 
+/* Gets that have returned, one of the victim and then, when that is gone, others of any PEs: the next quiet brings all
+ * data, or tells that one is gone. */
+typedef struct open_gets {
+    uint64_t of_victim;
+    uint64_t others[3];
+    int pes[3];
+} open_gets;
+
+static void begin_gets(const status_run *s, open_gets *gets)
+{
+    MUST(weft_uint64_get_nbi(s->world, &gets->of_victim, &s->words[0], 1, s->victim));
+}
+
+static void end_gets(const status_run *s, open_gets *gets)
+{
+    const int count = (int)weft_sim_random(4);
+    for (int i = 0; i < count; i++) {
+        gets->pes[i] = (int)weft_sim_random((uint64_t)s->run->pes);
+        gets->pes[i] = is_in(s->lost, gets->pes[i]) ? s->pe : gets->pes[i];
+        MUST(weft_uint64_get_nbi(s->world, &gets->others[i], &s->words[0], 1, gets->pes[i]));
+    }
+    const int is_known = wefti_world_is_lost(s->world, s->victim);
+    const weft_status status = weft_quiet(s->world);
+    const int has_data = gets->of_victim == (uint64_t)s->victim + 1;
+    if (status != (is_known ? WEFT_ERR_PEER : WEFT_ERR_TIMEOUT) && status != WEFT_ERR_PEER &&
+        (status != WEFT_OK || !has_data)) {
+        weft_sim_fail("a get of PE %d, which is gone, gave %llx, and a quiet behind it and %d others %s: %s", s->victim,
+                      (unsigned long long)gets->of_victim, count, weft_status_name(status),
+                      status == WEFT_OK ? "" : weft_last_error());
+    }
+    for (int i = 0; i < count; i++) {
+        if (status == WEFT_OK && gets->others[i] != (uint64_t)gets->pes[i] + 1) {
+            weft_sim_fail("a get of PE %d gave %llx", gets->pes[i], (unsigned long long)gets->others[i]);
+        }
+    }
+}
+
 static void lose(status_run *s, int killer)
 {
+    open_gets gets = {0};
     if (is_in(s->lost, s->pe)) {
         weft_sim_sleep_ns(UINT64_MAX / 4); /* it is dead by then */
     }
     weft_sim_sleep_ns(SETTLED_NS);
+    meet(s);
+    if (s->pe == killer) {
+        weft_sim_stall(s->victim, DEADLINE_NS / 2);
+    }
+    meet(s);
+    begin_gets(s, &gets);
     meet(s);
     for (int pe = 0; pe < s->run->pes && s->pe == killer; pe++) {
         if (is_in(s->lost, pe)) {
@@ -268,6 +312,7 @@ static void lose(status_run *s, int killer)
         }
     }
     await_news(s);
+    end_gets(s, &gets);
     meet(s);
 }
 
@@ -296,7 +341,8 @@ static int draw_living(const status_run *s, uint64_t *common)
 static void take_steps(status_run *s, uint64_t *common)
 {
     for (int step = 0; step < STEPS; step++) {
-        const int what = common_below(common, STEP_KINDS);
+        const int drawn = common_below(common, 2 * STEP_KINDS);
+        const int what = drawn < STEP_KINDS ? drawn : step == 0 ? STEP_LOST_CALL : STEP_LATE_CALL;
         const int kind = common_below(common, 4);
         const int other = draw_living(s, common);
         settle(s);
@@ -329,6 +375,7 @@ void case_statuses(void *argument)
     config.deadline_ns = DEADLINE_NS;
     MUST(weft_world_create(&config, &s.world));
     MUST(weft_calloc(s.world, SUMS + 1, sizeof *s.words, (void **)&s.words));
+    s.words[0] = (uint64_t)s.pe + 1;
     MUST(weft_calloc(s.world, STEPS * (size_t)s.run->pes, sizeof *s.locks, (void **)&s.locks));
     draw_lost(&s, &common);
     if (s.lost != (UINT64_C(1) << s.run->pes) - 1) { /* else all are of one process */

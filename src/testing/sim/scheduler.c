@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "testing/sim/machine.h"
 #include "testing/sim/sim.h"
 
 _Thread_local wefti_sim *wefti_sim_current;
@@ -398,6 +399,23 @@ static int rests_at_edge(wefti_sim *sim)
     return wefti_random_below(&sim->random, 4) == 0;
 }
 
+void wefti_sim_rest_later(uint32_t steps, uint64_t ns)
+{
+    wefti_fiber *fiber = wefti_sim_current->running;
+    fiber->rest_steps = steps;
+    fiber->rest_ns = ns;
+    wefti_sim_current->gap = 1;
+}
+
+/* The step at which a test wants the running fiber to stand still. */
+static void rest_as_asked(wefti_sim *sim)
+{
+    wefti_fiber *fiber = sim->running;
+    if (fiber->rest_steps > 0 && !sim->may_not_rest && --fiber->rest_steps == 0) {
+        fiber->stalled_until_ns = sim->now_ns + fiber->rest_ns;
+    }
+}
+
 static int may_rest(wefti_sim *sim, wefti_sim_rests where)
 {
     if (rests_at_edge(sim)) {
@@ -426,6 +444,8 @@ void wefti_sim_after_release(wefti_sim *sim)
     if (may_rest(sim, WEFTI_RESTS_AFTER_RELEASES)) {
         rest(sim);
         wefti_sim_event(sim);
+    } else if (sim->running->rest_steps > 0) {
+        wefti_sim_event(sim);
     }
 }
 
@@ -433,8 +453,9 @@ void wefti_sim_event(wefti_sim *sim)
 {
     uint32_t one_in = sim->rates.switch_one_in;
     sim->gap = one_in >= UINT32_MAX / 2 ? UINT32_MAX
-               : sim->running->edge > 0 ? 1
-                                        : 1 + wefti_random_below(&sim->random, 2 * one_in - 1);
+               : sim->running->edge > 0 || sim->running->rest_steps > 0
+                   ? 1
+                   : 1 + wefti_random_below(&sim->random, 2 * one_in - 1);
     sim->now_ns += 1 + wefti_random_below(&sim->random, EVENT_NS);
     if (sim->pending_count > 0 && wefti_random_hit(&sim->random, sim->rates.commit)) {
         commit_drawn(sim);
@@ -445,6 +466,7 @@ void wefti_sim_event(wefti_sim *sim)
     if (may_rest(sim, WEFTI_RESTS_ANYWHERE)) {
         rest(sim);
     }
+    rest_as_asked(sim);
     wefti_sim_yield(sim);
 }
 

@@ -63,6 +63,8 @@ struct wefti_fiber {
     int is_stalled_soon; /* it runs until then */
     const wefti_os_memory_left *memory_left; /* as a test says; NULL: plenty */
     uint64_t memory_ns; /* what it takes to find that out */
+    uint32_t rest_steps; /* that are left until it stands still as a test asked for; 0: it does not */
+    uint64_t rest_ns; /* for so long */
     uint32_t edge; /* events that are left in which it rests often */
     uint32_t speed; /* of 256: how often it runs when drawn */
     uint64_t skew_ns; /* its clock is so far ahead */
