@@ -45,6 +45,7 @@ typedef struct case_run {
     X(silent, 3, 8, ADVANCE, "over messages, a host is silent for a while; nobody else is taken to be gone")           \
     X(abort, 2, 24, FAIL, "a PE aborts the world; the others are told")                                                \
     X(coll, 1, 12, FAIL, "collectives against a serial reference, in place and not, on several teams")                 \
+    X(halves, 2, 12, FAIL, "collectives of two teams at once, or of one beside the memory of others")                  \
     X(coll_wide, 33, 40, FAIL, "the same, a few calls on many PEs")                                                    \
     X(run_ahead, 1, 12, FAIL, "a root of broadcasts waits for nobody")                                                 \
     X(locks, 1, 16, FAIL, "locks exclude, and are free at the end")                                                    \
@@ -105,6 +106,9 @@ uint64_t named_pes(const char *text, const char **end);
 /* The error says who has a lock: where one has held it all the time, that one. `before`, `after`: what holders say, the
  * turn and in the low 16 bits the PE plus 1, before and after the call; 0: nobody (late.c). */
 void check_lock_holder(uint64_t before, uint64_t after);
+
+/* A value for WEFT_COLL, which prefers drawn algorithms, of COLL_WAYS_BYTES at most (coll.c). */
+void draw_algorithms(uint64_t seed, char *text);
 
 /* What PE `from` puts to PE `to` in round `round`. */
 uint64_t case_value(int from, int to, uint64_t round);

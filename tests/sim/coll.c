@@ -20,7 +20,7 @@ static int count_algorithms(wefti_collective collective)
 
 /* For blocks as small as here the table chooses the same algorithm each time. So each run prefers one of each
  * collective, that is drawn, or none. */
-static void draw_algorithms(uint64_t seed, char *text)
+void draw_algorithms(uint64_t seed, char *text)
 {
     size_t length = 0;
     *text = '\0';
