@@ -240,7 +240,8 @@ static weft_status add_token(const wefti_ep_pull *pull, int token)
  * still ask; returns how many ranks these are. */
 static int await_all(const wefti_ep_pull *pull, int domain)
 {
-    const wefti_ep_crossing *crossing = pull->ep->host->crossing;
+    wefti_ep_crossing *crossing = pull->ep->host->crossing;
+    crossing->awaited = domain;
     if (domain >= 0) {
         wefti_ep_crossing_await(pull->ep, crossing->outlets[domain].forwarder);
     }

@@ -202,12 +202,14 @@ static int outlet_can_go_on(const weft_ep *ep, int domain)
     const wefti_ep_crossing *crossing = ep->host->crossing;
     const wefti_ep_outlet *outlet = &crossing->outlets[domain];
     uint64_t at = ep->host->layout.credits + (size_t)domain * sizeof(uint64_t);
-    if (outlet->forwarder < 0 || (outlet->is_all && !crossing->asks)) { /* credits for all that was sent say nothing */
+    if (crossing->asks) { /* sums are taken in the order of their domains, so another one's changes nothing */
+        return domain == crossing->awaited && wefti_ep_crossing_has(ep, WEFTI_EP_RING_CHUNKS, domain, outlet->taken);
+    }
+    if (outlet->forwarder < 0 || outlet->is_all) { /* credits for all that was sent say nothing */
         return 0;
     }
-    return crossing->asks ? wefti_ep_crossing_has(ep, WEFTI_EP_RING_CHUNKS, domain, outlet->taken)
-                          : wefti_ep_ring_credit(wefti_ld64(ep->host->base + at, WEFTI_ACQUIRE),
-                                                 crossing->arrivals.epoch) > outlet->taken;
+    return wefti_ep_ring_credit(wefti_ld64(ep->host->base + at, WEFTI_ACQUIRE), crossing->arrivals.epoch) >
+           outlet->taken;
 }
 
 /* Whether any ring can be read or written further. For any awaited rank the same: one that has gone on to its next step
@@ -236,6 +238,7 @@ void wefti_ep_crossing_start(const weft_ep *ep, uint64_t epoch, const char *name
 {
     wefti_ep_crossing *crossing = ep->host->crossing;
     crossing->asks = asks;
+    crossing->awaited = -1;
     crossing->arrivals = wefti_ep_arrivals_none(ep, WEFTI_EP_WORD_MARK, epoch, name);
     crossing->arrivals.has_come = can_go_on;
     for (int d = 0; d < ep->domains.count; d++) {

@@ -40,11 +40,12 @@ typedef struct wefti_ep_crossing {
     wefti_ep_inlet *inlets; /* [inlet_count]: number i is line i */
     int inlet_count;
     int asks; /* the call asks for sums; else it sends rows */
+    int awaited; /* the domain whose sum is added next, or -1 */
     unsigned char *chunk; /* a chunk while it is filled */
     unsigned char *copy; /* of a chunk that came, which the simulator reads in one piece */
     unsigned char *copy_of_ask;
     uint64_t begun; /* 0, or the last call, this one or one that failed: its notices may still be read (notices.h) */
-    int notifies; /* this call is told by notices while nobody is masked */
+    int notifies; /* this call is told by notices: nobody is masked */
     unsigned char *notice; /* a notice while it is written or handed on */
     unsigned char *handed; /* and what a rank gets of it */
 } wefti_ep_crossing;

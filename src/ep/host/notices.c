@@ -32,14 +32,15 @@ void wefti_ep_notices_begin(const weft_ep *ep, uint64_t epoch)
 {
     wefti_ep_crossing *crossing = ep->host->crossing;
     if (crossing != NULL) {
-        crossing->notifies = has_ended(ep, 0) && has_ended(ep, wefti_ep_banks(ep) - 1);
+        crossing->notifies =
+            wefti_ep_crossing_is_on(ep) && has_ended(ep, 0) && has_ended(ep, wefti_ep_banks(ep) - 1);
         crossing->begun = epoch;
     }
 }
 
 static int has_notices(const weft_ep *ep)
 {
-    return wefti_ep_crossing_is_on(ep) && ep->host->crossing->notifies;
+    return ep->host->crossing != NULL && ep->host->crossing->notifies;
 }
 
 int wefti_ep_notices_reach(const weft_ep *ep, int rank)
