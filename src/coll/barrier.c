@@ -7,8 +7,7 @@
  * which may be told of the puts afterwards, and other transports need a quiet. */
 static inline weft_status complete_puts(weft_team *team)
 {
-    const int has_all = team->pes == (int)team->world->view.pes;
-    return team->world->view.remote != 0 || !has_all ? wefti_team_quiet(team) : WEFT_OK;
+    return team->world->view.remote != 0 || team->pes != (int)team->world->view.pes ? wefti_team_quiet(team) : WEFT_OK;
 }
 
 static inline weft_status meet(weft_team *team, const char *call, int is_barrier)

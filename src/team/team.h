@@ -49,12 +49,12 @@ weft_status wefti_team_check(weft_team *team, const char *call);
 weft_status wefti_team_fail(weft_team *team, weft_status status, const char *call, const uint64_t *epoch_word,
                             uint64_t epoch);
 
-/* In a count, or the flag of a result: a member has given up, and whether it has because a PE is gone, not at its
- * deadline. All members come to the same end. */
+/* In a count, or the flag of a result: a member has given up, and with it, that it did so because a PE is gone, not at
+ * its deadline. All members come to the same end. */
 #define WEFTI_GIVEN_UP ((uint64_t)1 << 63)
 #define WEFTI_GIVEN_UP_FOR_GOOD ((uint64_t)1 << 62)
 
-/* What this thread, whose wait has just failed by WEFT_ERR_TIMEOUT, says so. */
+/* The bits that this thread sets as it gives up: its wait has just failed with WEFT_ERR_TIMEOUT. */
 uint64_t wefti_team_giving_up(void);
 
 /* wefti_team_fail on WEFT_ERR_TIMEOUT, for the reason of who gave up first, as `word` says. */

@@ -42,6 +42,6 @@ weft_status wefti_quiet_slow(weft_world *world)
 {
     WEFT_TRY(wefti_world_expect(world, "weft_quiet"));
     const weft_status status = end_gets(world, each_transport(world, 1));
-    wefti_fence_full(); /* what this PE loads next comes behind what has become complete at others meanwhile */
+    wefti_fence_full(); /* last: loads behind a quiet must not return values from before what it waited for */
     return status;
 }
