@@ -4,8 +4,9 @@
 # Usage: scripts/gpu_nccl_ep.sh RANKS [ITERATIONS], as many GPUs as ranks.
 # NCCL_HOME: where include/nccl.h and lib/libnccl.so.2 are; else the pip package nvidia-nccl's.
 # CUDA_HOME: else /usr/local/cuda.
-# NCCL_EP_HOME: where NVIDIA's include/nccl_ep and lib/libnccl_ep.so.0 are (of the pip package nccl-extensions: nccl/ep,
-# with a lib of the CUDA version): then the same program runs with theirs, too, and the two are timed in turn.
+# NCCL_EP_HOME: a folder with NVIDIA's include/nccl_ep and lib/libnccl_ep.so.0, as nccl/ep of the pip package
+# nccl-extensions, where lib/cu13 (or another CUDA version's) has the library: copy or link it to lib. Then the same
+# program runs with theirs, too, and the two are timed in turn.
 set -eu
 cd "$(dirname "$0")/.."
 cuda=${CUDA_HOME:-/usr/local/cuda}
@@ -23,6 +24,7 @@ export NCCL_NVLS_ENABLE=0
 "$program" "$@"
 
 if [ -n "${NCCL_EP_HOME:-}" ]; then
+    [ -e "$NCCL_EP_HOME/lib/libnccl_ep.so.0" ] || { echo "no $NCCL_EP_HOME/lib/libnccl_ep.so.0" >&2; exit 2; }
     export NCCL_EP_HOME NCCL_HOME="$nccl"
     theirs() # ARGUMENT...
     {
