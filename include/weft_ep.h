@@ -345,8 +345,8 @@ WEFT_API weft_status weft_ep_destroy(weft_ep *ep) WEFT_MUST_CHECK;
  * agree on the next; where one completed a call in which another failed, their next calls may differ, which is
  * WEFT_ERR_MISMATCH, and then they are in step again. A rank may be named only because it waited for one that is gone:
  * say of it that it is alive. Arrays given to the failed call may still be read and written by ranks that are late,
- * until the next call has succeeded. On the host, where two or more ranks came late to a dispatch or backward of combine
- * and are kept (alive 1), so may the group's memory: rows of the next call may be wrong with WEFT_OK. Let the next be a
+ * until the next call has succeeded. On the host, where ranks that are late in a dispatch or backward of combine are
+ * kept (alive 1), so may the group's memory: rows of the next call may be wrong with WEFT_OK. Let the next be a
  * weft_ep_route_update then, or make the group with WEFT_EP_MASK_ON_TIMEOUT. On GPUs a masked rank no more writes into
  * them, nor into those of later calls, once weft_ep_mask has returned: it takes some milliseconds, and, where that
  * rank is inside a call which failed here, until it has left that, at most three deadlines; without a deadline until
