@@ -31,7 +31,44 @@ static void collect_before(weft_world *world, int calls)
     }
 }
 
-#define WAYS_TO_BE_ODD 7
+#define WAYS_TO_BE_ODD 19
+#define WAYS_TO_FOLD 9 /* the last of these, scans first */
+#define WAYS_TO_SCAN 5
+
+/* A scan or reduction with another operation, type, count, or of the other kind on one PE. Scans may end well where
+ * nobody awaits what the odd one gives. */
+static weft_status fold_oddly(weft_team *all, int which, int is_odd, uint64_t *dest, const uint64_t *words, size_t count)
+{
+    int64_t *others_dest = (int64_t *)dest;
+    const int64_t *others = (const int64_t *)words;
+    const size_t count_of_all = count - (size_t)is_odd;
+    switch (which) {
+    case 0:
+        return is_odd ? weft_uint64_sum_exscan(all, dest, words, count_of_all)
+                      : weft_uint64_sum_inscan(all, dest, words, count_of_all);
+    case 1:
+        return is_odd ? weft_uint64_max_inscan(all, dest, words, count_of_all)
+                      : weft_uint64_sum_inscan(all, dest, words, count_of_all);
+    case 2:
+        return is_odd ? weft_int64_sum_exscan(all, others_dest, others, count_of_all)
+                      : weft_uint64_sum_exscan(all, dest, words, count_of_all);
+    case 3:
+        return weft_uint64_sum_inscan(all, dest, words, count);
+    case 4:
+        return weft_uint64_sum_exscan(all, dest, words, count);
+    case 5:
+        return is_odd ? weft_uint64_max_reduce_scatter(all, dest, words, count_of_all)
+                      : weft_uint64_sum_reduce_scatter(all, dest, words, count_of_all);
+    case 6:
+        return is_odd ? weft_int64_sum_reduce_scatter(all, others_dest, others, count_of_all)
+                      : weft_uint64_sum_reduce_scatter(all, dest, words, count_of_all);
+    case 7:
+        return weft_uint64_sum_reduce_scatter(all, dest, words, count);
+    default:
+        return is_odd ? weft_int64_sum_reduce(all, others_dest, others, count_of_all)
+                      : weft_uint64_sum_reduce(all, dest, words, count_of_all);
+    }
+}
 
 /* A collective with another count, stride or operation on one PE: every other hears of it from that one. Where the odd
  * one takes itself for the root of a broadcast, all have what they wait for, and hear of it in the next call. */
@@ -44,6 +81,7 @@ static weft_status collect_oddly(weft_world *world, int which, int odd, size_t c
     uint64_t *words;
     MUST(weft_malloc(world, 2 * COUNT_MAX * sizeof *words * (size_t)weft_world_pes(world), (void **)&words));
     uint64_t *dest = words + COUNT_MAX * weft_world_pes(world);
+    const size_t bytes = count_of_all * sizeof *words;
     switch (which) {
     case 0:
         return weft_uint64_alltoall(all, dest, words, count);
@@ -59,8 +97,18 @@ static weft_status collect_oddly(weft_world *world, int which, int odd, size_t c
     case 5:
         return is_odd ? weft_uint64_max_reduce(all, dest, words, count_of_all)
                       : weft_uint64_sum_reduce(all, dest, words, count_of_all);
-    default:
+    case 6:
         return weft_uint64_sum_reduce(all, dest, words, count);
+    case 7: /* as many bytes */
+        return weft_alltoallsmem(all, dest, words, 1, 1, is_odd ? 2 * count_of_all : count_of_all, is_odd ? 4 : 8);
+    case 8:
+        return is_odd ? weft_alltoallmem_ready(all, dest, words, bytes) : weft_alltoallmem(all, dest, words, bytes);
+    case 9:
+        WEFT_TRY(weft_uint64_broadcast(all, dest, words, count, root));
+        return weft_uint64_fcollect(all, dest, words, 1);
+    default:
+        WEFT_TRY(fold_oddly(all, which - (WAYS_TO_BE_ODD - WAYS_TO_FOLD), is_odd, dest, words, count));
+        return which >= WAYS_TO_BE_ODD - WAYS_TO_FOLD + WAYS_TO_SCAN ? WEFT_OK : weft_uint64_fcollect(all, dest, words, 1);
     }
 }
 
@@ -199,7 +247,11 @@ void case_mismatch(void *argument)
 {
     case_run *run = argument;
     uint64_t common = run->seed;
-    weft_world *world = case_world("mismatch");
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    weft_world *world;
+    weft_sim_world_config(&config);
+    config.deadline_ns = 50 * MS_NS; /* who gets no message of the odd one is told then */
+    MUST(weft_world_create(&config, &world));
     const uint64_t used = heap_used(world);
     for (int round = 0; round < 3; round++) {
         int odd = common_below(&common, run->pes);
@@ -498,16 +550,51 @@ static int has_waited(void *context)
     return 0;
 }
 
-#define SUMS 32 /* more than a line holds */
+#define KINDS_OF_DATA 6
 
-/* What the members reduce, and behind it room for the result. */
-static uint64_t *words_of(weft_team *team)
+/* A member may die in any step of these, before it has sent or left. */
+typedef struct data_calls {
+    weft_team *team;
+    uint64_t *words; /* count a member, and behind that as many for the result */
+    size_t count;
+    int kind; /* of all calls, KINDS_OF_DATA: by turns */
+    int root;
+} data_calls;
+
+/* Few words, more than a line holds, or more than a slot does. Where nobody dies members leave behind their last call:
+ * that is one in which each awaits all. */
+static data_calls data_of(weft_team *team, uint64_t *common, int dies)
 {
-    uint64_t *words;
-    MUST(weft_team_malloc(team, 2 * SUMS * sizeof *words, (void **)&words));
-    memset(words, 0, 2 * SUMS * sizeof *words);
+    static const size_t counts[] = {1, 32, 1600, 5000};
+    data_calls calls = {.team = team};
+    calls.count = counts[common_below(common, !dies ? 2 : weft_team_pes(team) <= 6 ? 4 : 3)];
+    calls.kind = dies ? common_below(common, KINDS_OF_DATA + 1) : 0;
+    calls.root = common_below(common, weft_team_pes(team));
+    const size_t bytes = 2 * calls.count * (size_t)weft_team_pes(team) * sizeof *calls.words;
+    MUST(weft_team_malloc(team, bytes, (void **)&calls.words));
+    memset(calls.words, 0, bytes);
     MUST(weft_team_sync(team));
-    return words;
+    return calls;
+}
+
+static weft_status move_data(const data_calls *calls, int round)
+{
+    const uint64_t *source = calls->words;
+    uint64_t *dest = calls->words + calls->count * (size_t)weft_team_pes(calls->team);
+    switch (calls->kind < KINDS_OF_DATA ? calls->kind : round % KINDS_OF_DATA) {
+    case 0:
+        return weft_uint64_sum_reduce(calls->team, dest, source, calls->count);
+    case 1:
+        return weft_uint64_broadcast(calls->team, dest, source, calls->count, calls->root);
+    case 2:
+        return weft_uint64_fcollect(calls->team, dest, source, calls->count);
+    case 3:
+        return weft_uint64_alltoall(calls->team, dest, source, calls->count);
+    case 4:
+        return weft_uint64_sum_reduce_scatter(calls->team, dest, source, calls->count);
+    default:
+        return weft_uint64_sum_inscan(calls->team, dest, source, calls->count);
+    }
 }
 
 /* Who waits for a PE of its node that has died learns it, and over messages who waits for one of any node, however soon
@@ -538,7 +625,8 @@ void case_no_deadline(void *argument)
     MUST(weft_uint64_p(world, word, 0, weft_world_pe(world)));
     MUST(weft_team_sync(node));
     weft_team *team = run->messages && common_below(&common, 3) > (dies ? 1 : 0) ? weft_team_world(world) : node;
-    uint64_t *sums = common_below(&common, 2) == 0 ? words_of(team) : NULL;
+    const int has_data = common_below(&common, 3) != 0;
+    const data_calls data = has_data ? data_of(team, &common, dies) : (data_calls){.team = team};
     run->board[weft_sim_pe()] = 1;
     int is_missed = dies && weft_team_translate(weft_team_world(world), lost, team) >= 0;
     weft_status status = WEFT_OK;
@@ -546,11 +634,12 @@ void case_no_deadline(void *argument)
         void *block;
         if (weft_sim_pe() == killer && round == when) {
             await_all(run, 0); /* those on other nodes may not have begun */
+            weft_sim_sleep_ns(weft_sim_random(20000)); /* the others go on meanwhile, as far as they come */
             strike(lost, dies, run->messages);
             run->board[65] = is_missed ? weft_sim_now_ns() : 0;
         }
         dawdle(8, 2000);
-        status = sums != NULL ? weft_uint64_sum_reduce(team, &sums[SUMS], sums, round % 2 == 0 ? 1 : SUMS)
+        status = has_data ? move_data(&data, round)
                  : round % 2 == 1 || round > 8 ? weft_team_barrier(team)
                                                : weft_team_malloc(team, 100, &block);
     }

@@ -72,32 +72,36 @@ static void check_words(const uint32_t *words, const shape *s, int from, int rou
     }
 }
 
-static void put_by(weft_world *world, weft_ctx *ctx, const shape *s, uint32_t *dest, const uint32_t *source, int pe)
+static weft_status put_by(weft_world *world, weft_ctx *ctx, const shape *s, uint32_t *dest, const uint32_t *source,
+                          int pe)
 {
     const size_t bytes = s->element * sizeof *dest;
     if (s->is_blocks && s->by_context) {
-        MUST(weft_ctx_ibputmem(ctx, dest, source, s->dest_stride, s->source_stride, s->block, s->blocks, bytes, pe));
-    } else if (s->is_blocks) {
-        MUST(weft_ibputmem(world, dest, source, s->dest_stride, s->source_stride, s->block, s->blocks, bytes, pe));
-    } else if (s->by_context) {
-        MUST(weft_ctx_iputmem(ctx, dest, source, s->dest_stride, s->source_stride, s->blocks, bytes, pe));
-    } else {
-        MUST(weft_iputmem(world, dest, source, s->dest_stride, s->source_stride, s->blocks, bytes, pe));
+        return weft_ctx_ibputmem(ctx, dest, source, s->dest_stride, s->source_stride, s->block, s->blocks, bytes, pe);
     }
+    if (s->is_blocks) {
+        return weft_ibputmem(world, dest, source, s->dest_stride, s->source_stride, s->block, s->blocks, bytes, pe);
+    }
+    if (s->by_context) {
+        return weft_ctx_iputmem(ctx, dest, source, s->dest_stride, s->source_stride, s->blocks, bytes, pe);
+    }
+    return weft_iputmem(world, dest, source, s->dest_stride, s->source_stride, s->blocks, bytes, pe);
 }
 
-static void get_by(weft_world *world, weft_ctx *ctx, const shape *s, uint32_t *dest, const uint32_t *source, int pe)
+static weft_status get_by(weft_world *world, weft_ctx *ctx, const shape *s, uint32_t *dest, const uint32_t *source,
+                          int pe)
 {
     const size_t bytes = s->element * sizeof *dest;
     if (s->is_blocks && s->by_context) {
-        MUST(weft_ctx_ibgetmem(ctx, dest, source, s->dest_stride, s->source_stride, s->block, s->blocks, bytes, pe));
-    } else if (s->is_blocks) {
-        MUST(weft_ibgetmem(world, dest, source, s->dest_stride, s->source_stride, s->block, s->blocks, bytes, pe));
-    } else if (s->by_context) {
-        MUST(weft_ctx_igetmem(ctx, dest, source, s->dest_stride, s->source_stride, s->blocks, bytes, pe));
-    } else {
-        MUST(weft_igetmem(world, dest, source, s->dest_stride, s->source_stride, s->blocks, bytes, pe));
+        return weft_ctx_ibgetmem(ctx, dest, source, s->dest_stride, s->source_stride, s->block, s->blocks, bytes, pe);
     }
+    if (s->is_blocks) {
+        return weft_ibgetmem(world, dest, source, s->dest_stride, s->source_stride, s->block, s->blocks, bytes, pe);
+    }
+    if (s->by_context) {
+        return weft_ctx_igetmem(ctx, dest, source, s->dest_stride, s->source_stride, s->blocks, bytes, pe);
+    }
+    return weft_igetmem(world, dest, source, s->dest_stride, s->source_stride, s->blocks, bytes, pe);
 }
 
 /* Each PE puts to the one `distance` further on, or gets from it. */
@@ -113,15 +117,101 @@ static void move_strided(weft_world *world, weft_ctx *ctx, uint32_t *words, uint
     fill(local, pe, round, !s.is_get);
     MUST(weft_barrier(world));
     if (s.is_get) {
-        get_by(world, ctx, &s, local, words, to);
+        MUST(get_by(world, ctx, &s, local, words, to));
         check_words(local, &s, to, round);
     } else {
-        put_by(world, ctx, &s, words, local, to);
+        MUST(put_by(world, ctx, &s, words, local, to));
     }
     MUST(weft_barrier(world));
     if (!s.is_get) {
         check_words(words, &s, (pe + pes - distance) % pes, round);
     }
+}
+
+/* ---- at the end of the heap ---- */
+
+/* The bytes from `words` on that can be read of a PE, to the last one. */
+static size_t bytes_behind(weft_world *world, const uint32_t *words, int pe)
+{
+    unsigned char byte;
+    size_t inside = AREA * sizeof *words;
+    size_t outside = (size_t)1 << 40;
+    while (outside - inside > 1) {
+        const size_t middle = inside + (outside - inside) / 2;
+        const weft_status status = weft_getmem(world, &byte, (const unsigned char *)words + middle - 1, 1, pe);
+        if (status != WEFT_OK && status != WEFT_ERR_RANGE) {
+            must(status, "a get of one byte");
+        }
+        *(status == WEFT_OK ? &inside : &outside) = middle;
+    }
+    return inside;
+}
+
+/* Each word of the blocks that lie so far apart is what PE `pe` has there, or becomes that. */
+static void set_blocks(uint32_t *words, const shape *s, ptrdiff_t stride, int pe)
+{
+    for (size_t i = 0; i < s->blocks * s->block * s->element; i++) {
+        const size_t width = s->block * s->element;
+        words[i / width * (size_t)stride * s->element + i % width] = word_of(pe, ROUNDS, 1, i);
+    }
+}
+
+static void check_blocks(const uint32_t *words, const shape *s, ptrdiff_t stride, int pe)
+{
+    for (size_t i = 0; i < s->blocks * s->block * s->element; i++) {
+        const size_t width = s->block * s->element;
+        const uint32_t seen = words[i / width * (size_t)stride * s->element + i % width];
+        if (seen != word_of(pe, ROUNDS, 1, i)) {
+            weft_sim_fail("PE %d: word %zu of blocks of PE %d is %x", weft_sim_pe(), i, pe, seen);
+        }
+    }
+}
+
+/* Strides of source and destination that differ as much as the heap allows: what counts for WEFT_ERR_RANGE is the side
+ * that lies in the heap, which ends exactly where it may, or one element further on, or well inside while the other
+ * side is as long as all that follows there. */
+static void move_at_end(weft_world *world, weft_ctx *ctx, uint32_t *words, uint64_t *common)
+{
+    const int pe = weft_world_pe(world);
+    const int pes = weft_world_pes(world);
+    const int distance = common_below(common, pes);
+    const int to = (pe + distance) % pes;
+    const int from = (pe + pes - distance) % pes;
+    const int which = common_below(common, 3);
+    shape s = draw_shape(common);
+    s.blocks++;
+    MUST(weft_barrier(world)); /* nobody allocates */
+    const size_t elements = bytes_behind(world, words, to) / (s.element * sizeof *words);
+    const ptrdiff_t longest = (ptrdiff_t)((elements - s.block) / (s.blocks - 1)); /* stride that lies inside */
+    s.is_get |= which == 1; /* nobody writes to what nobody has allocated */
+    ptrdiff_t *near_stride = s.is_get ? &s.dest_stride : &s.source_stride;
+    ptrdiff_t *heap_stride = s.is_get ? &s.source_stride : &s.dest_stride;
+    *(which == 0 ? near_stride : heap_stride) = longest + (which == 1 ? 0 : 1 + common_below(common, 3));
+    const size_t near_words = ((s.blocks - 1) * (size_t)*near_stride + s.block) * s.element;
+    uint32_t *local = calloc(near_words, sizeof *local);
+    if (local == NULL) {
+        weft_sim_fail("no memory for a case");
+    }
+    fill(words, pe, ROUNDS, 0);
+    if (s.is_get && which == 0) {
+        set_blocks(words, &s, *heap_stride, pe);
+    }
+    if (!s.is_get) {
+        set_blocks(local, &s, *near_stride, pe);
+    }
+    MUST(weft_barrier(world));
+    const weft_status status =
+        s.is_get ? get_by(world, ctx, &s, local, words, to) : put_by(world, ctx, &s, words, local, to);
+    if (status != (which == 2 ? WEFT_ERR_RANGE : WEFT_OK)) {
+        weft_sim_fail("PE %d: %zu blocks of %zu elements of %zu words, %td and %td apart, of %zu elements of PE %d, %s: %s",
+                      pe, s.blocks, s.block, s.element, s.dest_stride, s.source_stride, elements, to,
+                      s.is_get ? "a get" : "a put", weft_status_name(status));
+    }
+    MUST(weft_barrier(world));
+    if (which == 0) {
+        check_blocks(s.is_get ? local : words, &s, s.is_get ? *near_stride : *heap_stride, s.is_get ? to : from);
+    }
+    free(local);
 }
 
 /* Two contexts of one team, of which one ends, then the team, while another team takes its memory: the other context
@@ -259,6 +349,7 @@ void case_strided(void *argument)
     for (int round = 0; round < ROUNDS; round++) {
         move_strided(world, ctx, words, &common, round);
     }
+    move_at_end(world, ctx, words, &common);
     if (common_below(&common, 2) == 0) {
         outlive_team(world, &common);
     }
