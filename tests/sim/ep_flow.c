@@ -206,6 +206,17 @@ weft_status flow_whole(const flow_call *call)
     }
 }
 
+weft_status flow_without_room(const flow_call *call)
+{
+    const weft_ep_rows in = flow_rows_at(call->in);
+    weft_ep_received to = received_of(call);
+    to.rows.data = NULL;
+    if (flow_has_halves(call->kind) && weft_sim_random(2) == 0) {
+        return weft_ep_dispatch_send(call->on->route, &in, &to, NULL);
+    }
+    return weft_ep_dispatch(call->on->route, &in, &to, NULL);
+}
+
 weft_status flow_send(const flow_call *call)
 {
     const weft_ep_rows in = flow_rows_at(call->in);
@@ -397,6 +408,10 @@ void flow_open(flow *f, case_run *run, uint64_t *common, const flow_plan *plan)
     config.topk_max = of_route.topk = FLOW_TOPK;
     config.row_bytes_max = FLOW_HIDDEN * sizeof(float);
     config.rows_max = (size_t)plan->rows_max;
+    if (plan->drops_rows) {
+        config.rows_max = FLOW_ROWS;
+        config.overflow = WEFT_EP_OVERFLOW_DROP_ROWS;
+    }
     config.flags = plan->flags;
     config.pairs_max = plan->pairs_max;
     if (plan->crosses) {

@@ -56,6 +56,7 @@ typedef struct flow_plan {
     int pairs_max;
     int crosses; /* several domains, if there are ranks enough */
     int rows_max; /* 0: all; else more are an overflow */
+    int drops_rows; /* ranks count before they route, as where choices might be dropped; all have room */
 } flow_plan;
 
 typedef struct flow {
@@ -103,6 +104,9 @@ flow_kind flow_draw(const flow_route *on, uint64_t *common);
  * weights are given to the route. */
 void flow_prepare(flow *f, flow_call *call, flow_kind kind, flow_route *on);
 weft_status flow_whole(const flow_call *call);
+
+/* A dispatch without memory for what comes, which all ranks refuse: a choice is not used up. */
+weft_status flow_without_room(const flow_call *call);
 weft_status flow_send(const flow_call *call);
 weft_status flow_recv(const flow_call *call);
 
