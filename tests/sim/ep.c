@@ -3,9 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/os.h"
 #include "sim/cases.h"
 #include "support/check.h"
 #include "support/ep_session.h"
+#include "testing/sim/machine.h"
 
 /* Counts through the owners in one run, directly in the next. In some runs the same again, in memory in which the words
  * of the groups before still lie. */
@@ -74,6 +76,8 @@ typedef struct small_group {
     step_weights weights;
     int has_failed; /* a step: they are numbered alike no longer */
     int steps;
+    int sees_all; /* all are on one node and see who is dead, and nobody stands still: who is masked is looked at */
+    uint64_t masked; /* before the call that is made */
 } small_group;
 
 static weft_ep_rows lost_rows(float *data)
@@ -184,6 +188,40 @@ static weft_status combine_rows(const small_group *group, const all_choices *all
     return weft_ep_combine_with(group->route, in, out, &options, NULL);
 }
 
+enum { BOARD_BEGUN = 700, CALLS_TOLD = 24 };
+
+static uint64_t *told_begun(const small_group *group, int rank, uint64_t call)
+{
+    return &group->run->board[BOARD_BEGUN + CALLS_TOLD * rank + (int)(call % CALLS_TOLD)];
+}
+
+static void begin_call(small_group *group)
+{
+    uint64_t calls;
+    MUST(weft_ep_calls(group->ep, &calls));
+    *told_begun(group, my_rank(group->run), calls + 1) = weft_sim_now_ns();
+    group->masked = read_mask(group->ep, group->run->pes);
+}
+
+/* Whoever waits here for a rank that has died is in the call, and has not had four deadlines: nobody masks it in that
+ * call, who came to it at about the same time, however many are awaited. */
+static void end_call(const small_group *group)
+{
+    uint64_t calls;
+    MUST(weft_ep_calls(group->ep, &calls));
+    const uint64_t masked = read_mask(group->ep, group->run->pes) & ~group->masked;
+    const uint64_t own = *told_begun(group, my_rank(group->run), calls);
+    for (int rank = 0; rank < group->run->pes && group->sees_all; rank++) {
+        const uint64_t begun = *told_begun(group, rank, calls);
+        const uint64_t apart = begun > own ? begun - own : own - begun;
+        const int is_alive = !weft_sim_is_dead(turned(group->run, rank));
+        if ((masked >> rank & 1) != 0 && is_alive && begun != 0 && apart < LOST_DEADLINE_NS / 2) {
+            weft_sim_fail("rank %d masks 0x%llx in call %d, in which rank %d has been as long", my_rank(group->run),
+                          (unsigned long long)masked, (int)calls, rank);
+        }
+    }
+}
+
 /* What goes to all comes back from all that are left, which SOME or all know to be so many. Steps have other rows, so
  * that those of another step show. */
 static weft_status step_among(small_group *group, int left, const ep_blow *blow)
@@ -207,17 +245,23 @@ static weft_status step_among(small_group *group, int left, const ep_blow *blow)
         *told_first(group, my_rank(group->run), group->steps + 1) = 0;
     }
     strike(blow, 0);
+    begin_call(group);
     WEFT_TRY(route_to_all(group->route, &all, group->run->pes, group->weights, group->is_fresh));
+    end_call(group);
     if (group->weights == WITH_DISPATCH) {
         MUST(weft_ep_route_weigh(group->route, all.weights));
     }
     strike(blow, 1);
+    begin_call(group);
     WEFT_TRY(weft_ep_dispatch(group->route, &rows, &to, NULL));
+    end_call(group);
     if (left != UNCHECKED) {
         check_rows(group, received);
     }
     strike(blow, 2);
+    begin_call(group);
     WEFT_TRY(combine_rows(group, &all, &to.rows, &sums));
+    end_call(group);
     strike(blow, 3);
     if (left != UNCHECKED) {
         check_sums(group, out, in, most, left);
@@ -554,6 +598,39 @@ void case_ep_rejoin(void *argument)
 /* ---- ranks that go on without who is late ---- */
 
 #define MASK_STEPS 5
+#define STEP_REST_NS (LOST_DEADLINE_NS / 2)
+
+/* A rank is killed by a thread of another one. */
+typedef struct killing {
+    wefti_os_thread *thread; /* NULL: not by this rank */
+    int pe;
+} killing;
+
+static void kill_soon(void *argument)
+{
+    const killing *one = argument;
+    weft_sim_sleep_ns(STEP_REST_NS / 8);
+    weft_sim_kill(one->pe);
+}
+
+/* The lost rank will stand still at a drawn step, between what it tells two others, and is killed as it does. */
+static void kill_at_a_step(const case_run *run, int lost, int helper, killing *one)
+{
+    if (my_rank(run) == lost) {
+        wefti_sim_rest_later(1 + (uint32_t)weft_sim_random(UINT64_C(2) << weft_sim_random(6)), STEP_REST_NS);
+    }
+    if (my_rank(run) == helper) {
+        one->pe = turned(run, lost);
+        MUST(wefti_os_thread_start(&one->thread, kill_soon, one));
+    }
+}
+
+static void await_killing(const killing *one)
+{
+    if (one->thread != NULL) {
+        wefti_os_thread_join(one->thread);
+    }
+}
 #define REST_NS (4 * LOST_DEADLINE_NS)
 
 /* After all steps: all that are left have masked the dead rank; nobody has masked any if none was late for as long as a
@@ -601,13 +678,19 @@ void case_ep_masks(void *argument)
         config.rows_max = run->pes - 1;
         config.overflow = WEFT_EP_OVERFLOW_DROP;
     }
+    config.bytes_max = common_below(&common, 3) == 0 ? (size_t)1 << 26 : 0; /* limits that may grow, and need not */
     small_group group = open_group(run, is_patient ? WEFT_FOREVER : LOST_DEADLINE_NS, &config);
     const int is_late = my_rank(run) == late;
+    const int at_a_step = dies && run->pes > 3 && common_below(&common, 4) > 0;
+    killing by_thread = {.thread = NULL};
+    group.sees_all = dies && is_alone(run, turned(run, late)) && weft_team_pes(weft_team_node(group.world)) == run->pes;
     for (int i = 0; i < MASK_STEPS; i++) {
-        const ep_blow *now = my_rank(run) == helper && i == when && !rests ? &blow : &no_blow;
+        const ep_blow *now = my_rank(run) == helper && i == when && !rests && !at_a_step ? &blow : &no_blow;
         const int is_sure = i < when || is_patient || (!dies && percent < 100);
         if (is_late && i == when && rests) {
             weft_sim_sleep_ns(REST_NS);
+        } else if (i == when && at_a_step) {
+            kill_at_a_step(run, late, helper, &by_thread);
         }
         const uint64_t begun_ns = weft_sim_now_ns();
         weft_status status = step_among(&group, is_sure && !drops ? run->pes : SOME, now);
@@ -619,6 +702,7 @@ void case_ep_masks(void *argument)
                           (unsigned long long)((weft_sim_now_ns() - begun_ns) / 1000000));
         }
     }
+    await_killing(&by_thread);
     if (is_patient) { /* also while others wait */
         MUST(weft_world_destroy(group.world));
         return;

@@ -270,8 +270,9 @@ static int is_inside(const wefti_ep_arrivals *arrivals, int rank)
     return has_begun ? ended < arrivals->epoch : has_not_ended_before(arrivals, rank, ended);
 }
 
-/* The deadline is over: those that are not inside are masked, the others too when they have had theirs. Before it those
- * that are gone; where none is awaited, who is keeps its deadline. */
+/* The deadline is over: those that are not inside are masked, the others too when they have had theirs, but for those
+ * whose flag has come since it was looked at, which may just have ended the call. Before it those that are gone; where
+ * none is awaited, who is keeps its deadline. */
 static void mask_late(wefti_ep_arrivals *arrivals)
 {
     int has_deadline = wefti_world_late(arrivals->ep->world) == WEFT_ERR_TIMEOUT;
@@ -279,7 +280,7 @@ static void mask_late(wefti_ep_arrivals *arrivals)
     int has_masked = 0;
     for (int i = arrivals->count - 1; i >= 0; i--) {
         int rank = arrivals->pending[i];
-        int stays = has_deadline ? may_extend && is_inside(arrivals, rank)
+        int stays = has_deadline ? (may_extend && is_inside(arrivals, rank)) || has_come(arrivals, rank)
                                  : completion_without_awaited(arrivals, rank) == WEFTI_COMPLETION_POSSIBLE;
         if (!stays) {
             mask_awaited(arrivals, i);
