@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "os/os.h"
 #include "sim/cases.h"
 #include "support/check.h"
+#include "testing/sim/machine.h"
 
 #define MS_NS UINT64_C(1000000)
 #define COUNT_MAX 262 /* more than fits in a line, and for two or more PEs in a slot */
@@ -31,13 +33,15 @@ static void collect_before(weft_world *world, int calls)
     }
 }
 
-#define WAYS_TO_BE_ODD 19
+#define WAYS_TO_BE_ODD 18
+#define WAYS_TOLD_AT_ONCE 7 /* the first of these; of others some wait for their deadline */
 #define WAYS_TO_FOLD 9 /* the last of these, scans first */
 #define WAYS_TO_SCAN 5
 
 /* A scan or reduction with another operation, type, count, or of the other kind on one PE. Scans may end well where
  * nobody awaits what the odd one gives. */
-static weft_status fold_oddly(weft_team *all, int which, int is_odd, uint64_t *dest, const uint64_t *words, size_t count)
+static weft_status fold_oddly(weft_team *all, int which, int is_odd, uint64_t *dest, const uint64_t *words,
+                              size_t count)
 {
     int64_t *others_dest = (int64_t *)dest;
     const int64_t *others = (const int64_t *)words;
@@ -103,12 +107,10 @@ static weft_status collect_oddly(weft_world *world, int which, int odd, size_t c
         return weft_alltoallsmem(all, dest, words, 1, 1, is_odd ? 2 * count_of_all : count_of_all, is_odd ? 4 : 8);
     case 8:
         return is_odd ? weft_alltoallmem_ready(all, dest, words, bytes) : weft_alltoallmem(all, dest, words, bytes);
-    case 9:
-        WEFT_TRY(weft_uint64_broadcast(all, dest, words, count, root));
-        return weft_uint64_fcollect(all, dest, words, 1);
     default:
         WEFT_TRY(fold_oddly(all, which - (WAYS_TO_BE_ODD - WAYS_TO_FOLD), is_odd, dest, words, count));
-        return which >= WAYS_TO_BE_ODD - WAYS_TO_FOLD + WAYS_TO_SCAN ? WEFT_OK : weft_uint64_fcollect(all, dest, words, 1);
+        return which >= WAYS_TO_BE_ODD - WAYS_TO_FOLD + WAYS_TO_SCAN ? WEFT_OK
+                                                                     : weft_uint64_fcollect(all, dest, words, 1);
     }
 }
 
@@ -274,7 +276,13 @@ void case_mismatch(void *argument)
         MUST(weft_world_destroy(world));
         return;
     }
-    expect_mismatch(collect_oddly(world, common_below(&common, WAYS_TO_BE_ODD), odd, count), odd);
+    const int way = common_below(&common, WAYS_TO_BE_ODD);
+    const uint64_t begun_ns = weft_sim_now_ns();
+    expect_mismatch(collect_oddly(world, way, odd, count), odd);
+    if (way < WAYS_TOLD_AT_ONCE && !run->messages && weft_sim_now_ns() - begun_ns > 25 * MS_NS) {
+        weft_sim_fail("PE %d is odd, which others have a message of, and this was told after %llu ms", odd,
+                      (unsigned long long)((weft_sim_now_ns() - begun_ns) / MS_NS));
+    }
     await_all(run, 0); /* who leaves the world before is missed */
     MUST(weft_world_destroy(world));
 }
@@ -597,6 +605,33 @@ static weft_status move_data(const data_calls *calls, int round)
     }
 }
 
+/* A process that a thread of another one ends, while one of its PEs stands still at a step of a call. */
+typedef struct ending {
+    wefti_os_thread *thread; /* NULL: not by this PE */
+    case_run *run;
+    int lost;
+    int is_missed;
+} ending;
+
+static void end_soon(void *argument)
+{
+    const ending *one = argument;
+    weft_sim_sleep_ns(MS_NS / 2);
+    strike(one->lost, 1, one->run->messages);
+    one->run->board[65] = one->is_missed ? weft_sim_now_ns() : 0;
+}
+
+static void end_at_a_step(ending *one, int killer)
+{
+    if (weft_sim_pe() == one->lost) {
+        wefti_sim_rest_later(1 + (uint32_t)weft_sim_random(UINT64_C(2) << weft_sim_random(8)), 20 * MS_NS);
+    }
+    if (weft_sim_pe() == killer) {
+        await_all(one->run, 0); /* those on other nodes may not have begun */
+        MUST(wefti_os_thread_start(&one->thread, end_soon, one));
+    }
+}
+
 /* Who waits for a PE of its node that has died learns it, and over messages who waits for one of any node, however soon
  * that died; who waits for one that is late goes on waiting, though others that have done their part leave. */
 void case_no_deadline(void *argument)
@@ -627,21 +662,28 @@ void case_no_deadline(void *argument)
     weft_team *team = run->messages && common_below(&common, 3) > (dies ? 1 : 0) ? weft_team_world(world) : node;
     const int has_data = common_below(&common, 3) != 0;
     const data_calls data = has_data ? data_of(team, &common, dies) : (data_calls){.team = team};
+    const int at_a_step = dies && has_data && common_below(&common, 4) > 0;
     run->board[weft_sim_pe()] = 1;
     int is_missed = dies && weft_team_translate(weft_team_world(world), lost, team) >= 0;
+    ending end = {.run = run, .lost = lost, .is_missed = is_missed};
     weft_status status = WEFT_OK;
     for (int round = 0; (is_missed || round < 8) && status == WEFT_OK; round++) {
         void *block;
-        if (weft_sim_pe() == killer && round == when) {
+        if (at_a_step && round == when) {
+            end_at_a_step(&end, killer);
+        } else if (weft_sim_pe() == killer && round == when) {
             await_all(run, 0); /* those on other nodes may not have begun */
             weft_sim_sleep_ns(weft_sim_random(20000)); /* the others go on meanwhile, as far as they come */
             strike(lost, dies, run->messages);
             run->board[65] = is_missed ? weft_sim_now_ns() : 0;
         }
         dawdle(8, 2000);
-        status = has_data ? move_data(&data, round)
+        status = has_data                      ? move_data(&data, round)
                  : round % 2 == 1 || round > 8 ? weft_team_barrier(team)
                                                : weft_team_malloc(team, 100, &block);
+    }
+    if (end.thread != NULL) {
+        wefti_os_thread_join(end.thread);
     }
     if (status != (is_missed ? WEFT_ERR_PEER : WEFT_OK)) {
         weft_sim_fail("PE %d is %s, and the status is %s: %s", lost, dies ? "dead" : "late", weft_status_name(status),

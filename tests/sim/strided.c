@@ -167,49 +167,58 @@ static void check_blocks(const uint32_t *words, const shape *s, ptrdiff_t stride
     }
 }
 
+/* How long the side that lies in the heap is. */
+typedef enum end_of_heap { WELL_INSIDE, TO_THE_END, BEYOND, ENDS } end_of_heap;
+
+/* The other side of what lies well inside is longer than all that follows in the heap, of `elements`. */
+static shape shape_at_end(uint64_t *common, end_of_heap where, size_t room_bytes)
+{
+    shape s = draw_shape(common);
+    s.blocks++;
+    s.is_get |= where == TO_THE_END; /* nobody writes to what nobody has allocated */
+    const size_t elements = room_bytes / (s.element * sizeof(uint32_t));
+    const ptrdiff_t longest = (ptrdiff_t)((elements - s.block) / (s.blocks - 1)); /* stride that lies inside */
+    ptrdiff_t *stride = s.is_get == (where == WELL_INSIDE) ? &s.dest_stride : &s.source_stride;
+    *stride = longest + (where == TO_THE_END ? 0 : 1 + common_below(common, 3));
+    return s;
+}
+
 /* Strides of source and destination that differ as much as the heap allows: what counts for WEFT_ERR_RANGE is the side
- * that lies in the heap, which ends exactly where it may, or one element further on, or well inside while the other
- * side is as long as all that follows there. */
+ * that lies in the heap, which ends where it just may, or further on, or well inside. */
 static void move_at_end(weft_world *world, weft_ctx *ctx, uint32_t *words, uint64_t *common)
 {
     const int pe = weft_world_pe(world);
     const int pes = weft_world_pes(world);
     const int distance = common_below(common, pes);
     const int to = (pe + distance) % pes;
-    const int from = (pe + pes - distance) % pes;
-    const int which = common_below(common, 3);
-    shape s = draw_shape(common);
-    s.blocks++;
+    const end_of_heap where = (end_of_heap)common_below(common, ENDS);
     MUST(weft_barrier(world)); /* nobody allocates */
-    const size_t elements = bytes_behind(world, words, to) / (s.element * sizeof *words);
-    const ptrdiff_t longest = (ptrdiff_t)((elements - s.block) / (s.blocks - 1)); /* stride that lies inside */
-    s.is_get |= which == 1; /* nobody writes to what nobody has allocated */
-    ptrdiff_t *near_stride = s.is_get ? &s.dest_stride : &s.source_stride;
-    ptrdiff_t *heap_stride = s.is_get ? &s.source_stride : &s.dest_stride;
-    *(which == 0 ? near_stride : heap_stride) = longest + (which == 1 ? 0 : 1 + common_below(common, 3));
-    const size_t near_words = ((s.blocks - 1) * (size_t)*near_stride + s.block) * s.element;
-    uint32_t *local = calloc(near_words, sizeof *local);
+    const size_t room_bytes = bytes_behind(world, words, to);
+    const shape s = shape_at_end(common, where, room_bytes);
+    const ptrdiff_t local_stride = s.is_get ? s.dest_stride : s.source_stride;
+    const ptrdiff_t heap_stride = s.is_get ? s.source_stride : s.dest_stride;
+    uint32_t *local = calloc(((s.blocks - 1) * (size_t)local_stride + s.block) * s.element, sizeof *local);
     if (local == NULL) {
         weft_sim_fail("no memory for a case");
     }
-    fill(words, pe, ROUNDS, 0);
-    if (s.is_get && which == 0) {
-        set_blocks(words, &s, *heap_stride, pe);
-    }
     if (!s.is_get) {
-        set_blocks(local, &s, *near_stride, pe);
+        set_blocks(local, &s, local_stride, pe);
+    } else if (where == WELL_INSIDE) {
+        set_blocks(words, &s, heap_stride, pe);
     }
     MUST(weft_barrier(world));
     const weft_status status =
         s.is_get ? get_by(world, ctx, &s, local, words, to) : put_by(world, ctx, &s, words, local, to);
-    if (status != (which == 2 ? WEFT_ERR_RANGE : WEFT_OK)) {
-        weft_sim_fail("PE %d: %zu blocks of %zu elements of %zu words, %td and %td apart, of %zu elements of PE %d, %s: %s",
-                      pe, s.blocks, s.block, s.element, s.dest_stride, s.source_stride, elements, to,
-                      s.is_get ? "a get" : "a put", weft_status_name(status));
+    if (status != (where == BEYOND ? WEFT_ERR_RANGE : WEFT_OK)) {
+        weft_sim_fail("PE %d: %zu blocks of %zu elements of %zu words, %td and %td apart, %s PE %d, with %zu bytes: %s",
+                      pe, s.blocks, s.block, s.element, s.dest_stride, s.source_stride,
+                      s.is_get ? "got from" : "put to", to, room_bytes, weft_status_name(status));
     }
     MUST(weft_barrier(world));
-    if (which == 0) {
-        check_blocks(s.is_get ? local : words, &s, s.is_get ? *near_stride : *heap_stride, s.is_get ? to : from);
+    if (where == WELL_INSIDE && s.is_get) {
+        check_blocks(local, &s, local_stride, to);
+    } else if (where == WELL_INSIDE) {
+        check_blocks(words, &s, heap_stride, (pe + pes - distance) % pes);
     }
     free(local);
 }
