@@ -32,8 +32,7 @@ void wefti_ep_notices_begin(const weft_ep *ep, uint64_t epoch)
 {
     wefti_ep_crossing *crossing = ep->host->crossing;
     if (crossing != NULL) {
-        crossing->notifies =
-            wefti_ep_crossing_is_on(ep) && has_ended(ep, 0) && has_ended(ep, wefti_ep_banks(ep) - 1);
+        crossing->notifies = wefti_ep_crossing_is_on(ep) && has_ended(ep, 0) && has_ended(ep, wefti_ep_banks(ep) - 1);
         crossing->begun = epoch;
     }
 }
