@@ -27,6 +27,7 @@ typedef struct case_run {
     X(strided, 1, 12, FAIL, "strided and block accesses, contexts without a team, vectors, word by word")              \
     X(threads, 2, 12, FAIL, "threads of a PE put, ask and complete at once")                                           \
     X(gets, 2, 6, FAIL, "over messages, threads begin gets of any sizes, and any of them waits for all")               \
+    X(floods, 2, 4, FAIL, "over messages, threads of PEs put and get more at one PE than it takes at once")            \
     X(meet, 1, 64, ADVANCE, "PEs, late ones among them, meet over bad sockets, beside strangers")                      \
     X(meet_wrong, 2, 24, ADVANCE, "a PE with another's number, size or secret: all are told whose")                    \
     X(meet_slowly, 2, 12, ADVANCE, "each PE takes its time in creation, about the deadline; who is late is named")     \

@@ -71,12 +71,24 @@ static weft_status begin(wefti_am_wait *now, wefti_am_buffer **out)
     return WEFT_OK;
 }
 
+/* Another thread's message may go by the count of writes before it while this write waits for its turn. */
+static weft_status await_counted(wefti_am_wait *now, const wefti_am_buffer *op)
+{
+    const wefti_am_peer *peer = &now->am->peers[now->pe];
+    weft_status status = WEFT_OK;
+    while (status == WEFT_OK && op->is_write && now->am->wire.rma == WEFTI_WIRE_RMA_COUNTED &&
+           peer->fenced_put > peer->puts_flushed) {
+        status = wefti_am_flush_messages(now, peer->fenced_put);
+    }
+    return status;
+}
+
 /* If the wire does not take it, it is free again. */
 static weft_status submit(wefti_am_wait *now, wefti_am_buffer *op, wefti_wire_piece *what, uint64_t offset)
 {
     wefti_am *am = now->am;
     wefti_am_peer *peer = &am->peers[now->pe];
-    weft_status status = WEFT_OK;
+    weft_status status = await_counted(now, op);
     what->keys = peer->range.keys;
     what->offset = offset - peer->range.first;
     while (status == WEFT_OK && !peer->is_lost) {
@@ -92,6 +104,7 @@ static weft_status submit(wefti_am_wait *now, wefti_am_buffer *op, wefti_wire_pi
             break;
         }
         status = wefti_am_wait_step(now);
+        status = status == WEFT_OK ? await_counted(now, op) : status;
     }
     wefti_am_rma_free(am, op);
     return status == WEFT_OK ? wefti_am_lost(now) : status;
