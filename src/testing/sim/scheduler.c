@@ -356,7 +356,7 @@ int wefti_sim_block(wefti_sim *sim, wefti_fiber_state state, uint64_t wake_ns)
         timer_add(sim, self, wake_ns);
     }
     run_next(sim);
-    if (self->timed_out && state == WEFTI_FIBER_PAUSED) {
+    if (self->timed_out && (state == WEFTI_FIBER_PAUSED || state == WEFTI_FIBER_WAITING)) {
         self->edge = EDGE_EVENTS;
         sim->gap = 1;
     }

@@ -191,6 +191,9 @@ int wefti_os_monitor_wait(wefti_os_monitor *monitor, uint64_t until_ns)
     self->what_at = WEFTI_NOWHERE;
     int timed_out = wefti_sim_block(sim, WEFTI_FIBER_WAITING, wake_ns);
     removed(monitor, self);
+    if (timed_out) {
+        wefti_sim_step(sim); /* others may be inside by the time that it is */
+    }
     take(sim, monitor);
     return !timed_out;
 }

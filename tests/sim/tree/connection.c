@@ -183,6 +183,41 @@ void scene_come_and_go(void *argument)
     wefti_os_socket_stop(root.descriptors[0]);
 }
 
+/* ---- nobody listens any more ---- */
+
+#define BELIEVED_NS (500 * MS_NS) /* so long all addresses refuse before PE 0 is taken to be gone */
+
+/* PE 0 has listened for a while, or never, at one address or two, before PE 1 comes or behind that: PE 1 is told that
+ * it is gone when all have refused for so long, whatever its deadline is. */
+void scene_listen_no_more(void *argument)
+{
+    static wefti_tree tree;
+    static uint64_t gone_ns;
+    (void)argument;
+    fake_calm(ROOM);
+    fake_refusal_is_final = 1;
+    if (weft_sim_pe() == 0) {
+        fake_far_port = weft_sim_random(2) == 0 ? 29000 : 0;
+        gone_ns = weft_sim_random(400) * MS_NS;
+        if (gone_ns > 0) {
+            wefti_tree_listeners root = fake_listen("root");
+            fake_sleep_until(gone_ns);
+            wefti_os_socket_stop(root.descriptors[0]);
+        }
+        return;
+    }
+    weft_sim_sleep_ns((1 + weft_sim_random(600)) * MS_NS);
+    wefti_tree_site site = fake_site();
+    const uint64_t come_ns = weft_sim_now_ns();
+    const weft_status status = fake_open(&tree, &site, 1, 2, 2 * S_NS + weft_sim_random(2) * 600 * S_NS, NULL);
+    const uint64_t since_ns = weft_sim_now_ns() - (come_ns > gone_ns ? come_ns : gone_ns);
+    if (status != WEFT_ERR_PEER || strstr(weft_last_error(), "PE 0 is gone") == NULL || since_ns < BELIEVED_NS ||
+        since_ns > BELIEVED_NS + 100 * MS_NS) {
+        weft_sim_fail("nobody listens, and after %llu ms there is %s: %s", (unsigned long long)(since_ns / MS_NS),
+                      weft_status_name(status), weft_last_error());
+    }
+}
+
 /* ---- an end that loses nothing ---- */
 
 /* PE 0 closes a connection on which something came that it has not read: PE 1 reads what PE 0 said last, and an end,
@@ -267,6 +302,8 @@ static struct board {
     int is_said; /* the hello */
     int has_answer;
     int does_come;
+    int has_begun;
+    size_t strangers; /* that PE 0 accepts before it looks at a hello */
 } board;
 
 /* Two worlds share an address. PE 1 of one of them finds the other's PE 0 at the name, which tells it so; its own comes
@@ -364,9 +401,10 @@ static int step_behind_hello(const wefti_tree_site *site, const wefti_tree_liste
             weft_sim_fail("%s", weft_last_error());
         }
         wefti_fault_arm(is_said ? nth : 0, is_said ? 1 : 0);
-        const weft_status status = acceptor.count == 0 || is_said ? wefti_acceptor_step(&acceptor, &polls) : WEFT_OK;
+        const int steps = acceptor.count <= board.strangers || is_said;
+        const weft_status status = steps ? wefti_acceptor_step(&acceptor, &polls) : WEFT_OK;
         wefti_fault_arm(0, 0);
-        if (status != WEFT_OK) {
+        if (status != WEFT_OK && (nth == 0 || status != WEFT_ERR_MEMORY)) { /* for another that comes */
             weft_sim_fail("%s", weft_last_error());
         }
     } while (!is_said);
@@ -382,8 +420,33 @@ static void begin_talk(void)
     fake_clear(&board, sizeof board);
 }
 
-/* PE 0 lacks something, or its answer cannot be sent, when PE 1 has said hello: PE 1 counts if it has an answer, and
- * else comes again. */
+#define CROWD_MAX 3
+
+/* Say hello behind strangers that are silent, and before others that come when it has been said. */
+static void say_hello_in_a_crowd(wefti_caller *caller, wefti_tree_site *site, wefti_tree_hello *hello)
+{
+    int strangers[2 * CROWD_MAX];
+    size_t count = 0;
+    while (!board.has_begun) {
+        weft_sim_sleep_ns(1000);
+    }
+    while (count < board.strangers) {
+        strangers[count++] = connect_silently();
+    }
+    say_hello(caller, site, hello);
+    weft_sim_sleep_ns(weft_sim_random(4) * 3 * MS_NS); /* whoever is there so long makes room for others */
+    for (uint64_t more = weft_sim_random(CROWD_MAX + 1); more > 0; more--) {
+        strangers[count++] = connect_silently();
+    }
+    board.is_said = 1;
+    weft_sim_sleep_ns(5 * MS_NS); /* what fails is PE 0's */
+    while (count > 0) {
+        wefti_os_socket_close(strangers[--count]);
+    }
+}
+
+/* PE 0 lacks something, or its answer cannot be sent, when PE 1 has said hello, also where others come and there is no
+ * descriptor for them: PE 1 counts if it has an answer, and else comes again. */
 void scene_fail_to_answer(void *argument)
 {
     wefti_tree_site site = fake_site();
@@ -391,8 +454,10 @@ void scene_fail_to_answer(void *argument)
     (void)argument;
     begin_talk();
     if (weft_sim_pe() == 0) {
+        board.strangers = (size_t)weft_sim_random(CROWD_MAX + 1);
+        board.has_begun = 1;
         wefti_tree_listeners root = fake_listen("root");
-        const int counts = step_behind_hello(&site, &root, weft_sim_random(8), &link);
+        const int counts = step_behind_hello(&site, &root, weft_sim_random(8 - weft_sim_random(2) * 4), &link);
         weft_sim_sleep_ns(20 * MS_NS);
         if (counts != board.has_answer) {
             weft_sim_fail("PE 1 %s, and has %s answer", counts ? "counts" : "does not count",
@@ -406,9 +471,7 @@ void scene_fail_to_answer(void *argument)
     }
     wefti_tree_hello hello = fake_hello(1, 2);
     wefti_caller caller;
-    say_hello(&caller, &site, &hello);
-    board.is_said = 1;
-    weft_sim_sleep_ns(5 * MS_NS); /* what fails is PE 0's */
+    say_hello_in_a_crowd(&caller, &site, &hello);
     const wefti_link_event event = fake_await(&caller.link, 5 * MS_NS);
     board.has_answer = event == WEFTI_LINK_FRAME && caller.link.in.type == WEFTI_FRAME_ANSWER;
     if (!board.has_answer && event != WEFTI_LINK_CLOSED) {

@@ -13,6 +13,7 @@ typedef enum scenes { SCENES_CONNECTION, SCENES_EXCHANGE, SCENES_FORMING } scene
     X(be_foreign, CONNECTION, 2, "who is foreign is sent nothing")                                                     \
     X(be_unknown, CONNECTION, 2, "who is unknown is sent no proof")                                                    \
     X(come_and_go, CONNECTION, 2, "refusals are forgotten")                                                            \
+    X(listen_no_more, CONNECTION, 2, "who finds nobody is told in time")                                               \
     X(end_unread, CONNECTION, 2, "what was said last is not reset")                                                    \
     X(hear_oneself, CONNECTION, 2, "own words are no answer")                                                          \
     X(ask_late, EXCHANGE, 2, "a question of a step that is over counts for no other")                                  \
