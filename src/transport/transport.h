@@ -152,7 +152,8 @@ enum {
     WEFTI_NETWORK_TABLE(WEFTI_NETWORK_NUMBER)
 #undef WEFTI_NETWORK_NUMBER
         WEFTI_NETWORK_SIM,
-    WEFTI_NETWORK_PLUGIN
+    WEFTI_NETWORK_PLUGIN,
+    WEFTI_NETWORK_SIM_FIRST /* of a simulation, tried before the other */
 };
 #define WEFTI_NETWORK_OPS(id, name, has) extern const wefti_transport_ops wefti_transport_##name;
 WEFTI_NETWORK_TABLE(WEFTI_NETWORK_OPS)
@@ -163,7 +164,9 @@ WEFTI_NETWORK_TABLE(WEFTI_NETWORK_OPS)
 #ifdef WEFT_SIM
 extern const wefti_transport_ops wefti_transport_sim;
 extern const wefti_transport_ops wefti_transport_sim_messages;
-int wefti_network_has_messages(void); /* whether this run has the latter */
+extern const wefti_transport_ops wefti_transport_sim_first; /* likewise; a PE may lack it */
+int wefti_network_has_messages(void); /* whether this run has them */
+int wefti_network_has_two(void); /* and both of them */
 #endif
 
 #endif

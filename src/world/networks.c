@@ -34,6 +34,9 @@ const wefti_transport_ops *wefti_network_ops(uint32_t network)
     if (network == WEFTI_NETWORK_SIM) { /* without messages its transport is open already */
         return wefti_network_has_messages() ? &wefti_transport_sim_messages : NULL;
     }
+    if (network == WEFTI_NETWORK_SIM_FIRST) {
+        return &wefti_transport_sim_first;
+    }
 #else
     if (network == WEFTI_NETWORK_PLUGIN) {
         return wefti_transport_plugin();
@@ -46,7 +49,7 @@ static uint32_t of_this_build(void)
 {
     uint32_t list = 0;
 #ifdef WEFT_SIM
-    list = WEFTI_NETWORK_SIM;
+    list = wefti_network_has_two() ? WEFTI_NETWORK_SIM_FIRST | WEFTI_NETWORK_SIM << 8 : WEFTI_NETWORK_SIM;
 #endif
     for (uint32_t network = 0; network < NETWORKS; network++) {
         list = rows[network].ops != NULL ? wefti_networks_append(list, network) : list;

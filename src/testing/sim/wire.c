@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/mix.h"
 #include "os/socket.h"
 #include "testing/sim/sim.h"
 #include "testing/sim/transport/network.h"
@@ -711,24 +712,15 @@ static int wire_can_sleep(wefti_wire *wire)
 
 /* ---- the transport ---- */
 
-static const wefti_wire_ops ops = {
-    .address_bytes = sizeof(uint64_t),
-    .open = wire_open,
-    .stop = wire_stop,
-    .close = wire_close,
-    .connect = wire_connect,
-    .host = wire_host,
-    .describe = wire_name,
-    .name = wire_name,
-    .post = wire_post,
-    .send = wire_send,
-    .move = wire_move,
-    .poll = wire_poll,
-    .can_sleep = wire_can_sleep,
-    .share = wire_share,
-    .unshare = wire_unshare,
-    .remedy = "in the simulator",
-};
+#define WIRE_OPS(open_of_it)                                                                                           \
+    {                                                                                                                  \
+        .open = (open_of_it), .address_bytes = sizeof(uint64_t), .stop = wire_stop, .close = wire_close,               \
+        .connect = wire_connect, .host = wire_host, .describe = wire_name, .name = wire_name, .post = wire_post,       \
+        .send = wire_send, .move = wire_move, .poll = wire_poll, .can_sleep = wire_can_sleep, .share = wire_share,     \
+        .unshare = wire_unshare, .remedy = "in the simulator",                                                         \
+    }
+
+static const wefti_wire_ops ops = WIRE_OPS(wire_open);
 
 static weft_status open_messages(wefti_transport *transport, const wefti_transport_setup *setup)
 {
@@ -741,3 +733,39 @@ int wefti_network_has_messages(void)
 {
     return wefti_sim_current != NULL && wefti_sim_current->config.messages != 0;
 }
+
+/* ---- another network, which worlds try first ---- */
+
+enum { ONE_ALONE, TWO, TWO_OF_WHICH_ONE_LACKS, LISTS };
+
+/* Of the run, by its seed; *draw: further numbers. */
+static int draw_list(uint64_t *draw)
+{
+    *draw = wefti_sim_current->seed ^ UINT64_C(0x77);
+    return (int)(wefti_split_mix(draw) % LISTS);
+}
+
+int wefti_network_has_two(void)
+{
+    uint64_t draw;
+    return wefti_network_has_messages() && draw_list(&draw) != ONE_ALONE;
+}
+
+static weft_status open_first(wefti_wire *wire, const wefti_wire_wish *wish, void *address)
+{
+    uint64_t draw;
+    const int lacks = draw_list(&draw) == TWO_OF_WHICH_ONE_LACKS;
+    if (lacks && wefti_split_mix(&draw) % (uint64_t)wish->pes == (uint64_t)wire->am->setup.pe) {
+        return wefti_error(WEFT_ERR_UNREACHABLE, "this PE has none of the first network's devices");
+    }
+    return wire_open(wire, wish, address);
+}
+
+static const wefti_wire_ops ops_of_first = WIRE_OPS(open_first);
+
+static weft_status open_messages_of_first(wefti_transport *transport, const wefti_transport_setup *setup)
+{
+    return wefti_am_open(transport, setup, &ops_of_first);
+}
+
+const wefti_transport_ops wefti_transport_sim_first = WEFTI_AM_OPS("first", open_messages_of_first);
