@@ -189,6 +189,37 @@ void scene_stall_root(void *argument)
     wefti_link_fini(&link);
 }
 
+/* ---- PE 0 stands still ---- */
+
+#define STOOD 7 /* PEs: 5 and 6 are below 4 */
+
+/* All have come, and PE 0 takes no part in what follows: each hears that it is PE 0, also who is further below it. */
+void scene_root_stands_still(void *argument)
+{
+    static wefti_tree trees[STOOD];
+    static const unsigned char mine[8];
+    unsigned char all[STOOD * sizeof mine];
+    const int pe = weft_sim_pe();
+    wefti_tree *tree = &trees[pe];
+    wefti_tree_site site = fake_site();
+    (void)argument;
+    fake_calm(ROOM);
+    weft_status status = fake_open(tree, &site, pe, STOOD, S_NS, NULL);
+    if (status != WEFT_OK) {
+        weft_sim_fail("there was %s: %s", weft_status_name(status), weft_last_error());
+    }
+    if (pe == 0) {
+        weft_sim_sleep_ns(4 * S_NS);
+    } else {
+        const uint64_t wait_ns = 100 * MS_NS + weft_sim_random(MS_NS);
+        status = wefti_tree_allgather(tree, mine, all, sizeof mine, wefti_os_now_ns() + wait_ns);
+        if (status != WEFT_ERR_TIMEOUT || strstr(weft_last_error(), "PE 0") == NULL) {
+            weft_sim_fail("PE 0 stands still, and there was %s: %s", weft_status_name(status), weft_last_error());
+        }
+    }
+    wefti_tree_close(tree);
+}
+
 /* ---- each stage asks anew ---- */
 
 /* PE 0 names who has not answered 50 ms after it asked. The contribution comes after 40 of them, and the result, which

@@ -21,6 +21,7 @@ typedef enum scenes { SCENES_CONNECTION, SCENES_EXCHANGE, SCENES_FORMING } scene
     X(ask_beside_another, EXCHANGE, 3, "another's word does not make a question forgotten")                            \
     X(contribute_again, EXCHANGE, 2, "a contribution to a step that is over is refused")                               \
     X(stall_root, EXCHANGE, 2, "who was late itself looks before it blames")                                           \
+    X(root_stands_still, EXCHANGE, 7, "all hear that PE 0 stands still")                                               \
     X(take_slowly, EXCHANGE, 2, "each stage asks anew")                                                                \
     X(offend, FORMING, 4, "the first offence is told to all")                                                          \
     X(ask_while_one_is_away, FORMING, 3, "PE 0 answers while one is away")                                             \
