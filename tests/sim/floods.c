@@ -13,7 +13,7 @@
 #define WORDS 6500 /* of a thread at another PE: 17 pieces of a network's writes and reads */
 #define SMALL 96 /* words that are put one by one */
 #define ROUNDS 6
-#define STALL_NS 60000
+#define STALL_NS 200000
 
 typedef struct area {
     uint64_t words[WORDS];
@@ -107,12 +107,14 @@ static void get_words(flood *f)
 /* A word after the other, most of them more than once: the last value stays. */
 static void put_small(flood *f, uint64_t round)
 {
+    static const uint64_t fences[] = {2, 4, 8, 100}; /* behind one of so many words */
+    const uint64_t fence_one_in = fences[weft_sim_random(4)];
     const int turns = 1 + (int)weft_sim_random(2);
     const uint64_t base = case_value(f->number, f->to, round * 1000);
     for (int turn = 1; turn <= turns; turn++) {
         for (size_t i = 0; i < SMALL; i++) {
             MUST(weft_uint64_p(f->world, &own(f)->small[i], base + (uint64_t)turn, f->to));
-            if (weft_sim_random(8) == 0) {
+            if (weft_sim_random(fence_one_in) == 0) {
                 MUST(weft_fence(f->world));
             }
         }
