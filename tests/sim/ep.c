@@ -633,14 +633,14 @@ static void await_killing(const killing *one)
 }
 #define REST_NS (4 * LOST_DEADLINE_NS)
 
-/* After all steps: all that are left have masked the dead rank; nobody has masked any if none was late for as long as a
- * deadline. Who waited for the dead rank may have come too late for others. Returns whether all that are left have
- * masked the dead one alone. */
-static int compare_masks(case_run *run, const weft_ep *ep, int dead, int late_enough)
+/* After all steps: all that are left have masked the dead rank, where it is missed, as one is not that has told all
+ * before its end; nobody has masked any if none was late for as long as a deadline. Who waited for the dead rank may
+ * have come too late for others. Returns whether all that are left have masked the dead one alone. */
+static int compare_masks(case_run *run, const weft_ep *ep, int dead, int is_missed, int late_enough)
 {
     const uint64_t bits = read_mask(ep, run->pes);
     int is_alone = dead >= 0;
-    if ((dead >= 0 && (bits >> dead & 1) == 0) || (!late_enough && bits != 0)) {
+    if ((dead >= 0 && is_missed && (bits >> dead & 1) == 0) || (!late_enough && bits != 0)) {
         weft_sim_fail("rank %d masks 0x%llx when rank %d is dead", my_rank(run), (unsigned long long)bits, dead);
     }
     run->board[64 + my_rank(run)] = bits + 1;
@@ -707,11 +707,11 @@ void case_ep_masks(void *argument)
         MUST(weft_world_destroy(group.world));
         return;
     }
-    if (dies && compare_masks(run, group.ep, late, 1)) {
+    if (dies && compare_masks(run, group.ep, late, !at_a_step, 1)) {
         must(step_among(&group, run->pes - 1, &no_blow), "a step without who is dead");
         check_counts(group.route, run->pes, late);
     } else if (!dies && percent < 100) {
-        (void)compare_masks(run, group.ep, -1, 0);
+        (void)compare_masks(run, group.ep, -1, 0, 0);
     }
     MUST(weft_world_destroy(group.world));
 }
