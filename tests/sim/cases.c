@@ -21,6 +21,17 @@ weft_world *case_world(const char *name)
     return world;
 }
 
+uint64_t masked_ranks(const weft_ep *ep, int ranks)
+{
+    unsigned char masked[64];
+    uint64_t bits = 0;
+    MUST(weft_ep_mask_query(ep, masked, NULL));
+    for (int rank = 0; rank < ranks; rank++) {
+        bits |= (uint64_t)(masked[rank] != 0) << rank;
+    }
+    return bits;
+}
+
 uint64_t heap_used(const weft_world *world)
 {
     weft_counters counters = {0};

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "weft.h"
+#include "weft_ep.h"
 #include "weft_sim.h"
 
 /* What is decided by the run's seed before the run, equal on all PEs. */
@@ -79,6 +80,9 @@ void must(weft_status status, const char *what);
 
 /* A world of all PEs. */
 weft_world *case_world(const char *name);
+
+/* Which of a group's ranks are masked, as bits; at most 64 ranks. */
+uint64_t masked_ranks(const weft_ep *ep, int ranks);
 
 /* What is in use of this PE's heap, whose records are seen to be sound; while no thread of it allocates. */
 uint64_t heap_used(const weft_world *world);

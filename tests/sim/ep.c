@@ -140,23 +140,11 @@ static uint64_t *told_first(const small_group *group, int rank, int step)
     return &group->run->board[256 + STEPS_TOLD * rank + step % STEPS_TOLD];
 }
 
-/* Who is masked here, a bit each. */
-static uint64_t read_mask(const weft_ep *ep, int ranks)
-{
-    unsigned char masked[64];
-    uint64_t bits = 0;
-    MUST(weft_ep_mask_query(ep, masked, NULL));
-    for (int rank = 0; rank < ranks; rank++) {
-        bits |= (uint64_t)(masked[rank] != 0) << rank;
-    }
-    return bits;
-}
-
 /* The rows that have come are those of this step, of each rank that is told of and not masked. */
 static void check_rows(const small_group *group, const float *received)
 {
     weft_ep_counts counts;
-    const uint64_t masked = read_mask(group->ep, group->run->pes);
+    const uint64_t masked = masked_ranks(group->ep, group->run->pes);
     MUST(weft_ep_route_counts(group->route, &counts));
     const float *row = received;
     for (int rank = 0; rank < group->run->pes; rank++) {
@@ -200,7 +188,7 @@ static void begin_call(small_group *group)
     uint64_t calls;
     MUST(weft_ep_calls(group->ep, &calls));
     *told_begun(group, my_rank(group->run), calls + 1) = weft_sim_now_ns();
-    group->masked = read_mask(group->ep, group->run->pes);
+    group->masked = masked_ranks(group->ep, group->run->pes);
 }
 
 /* Whoever waits here for a rank that has died is in the call, and has not had four deadlines: nobody masks it in that
@@ -209,7 +197,7 @@ static void end_call(const small_group *group)
 {
     uint64_t calls;
     MUST(weft_ep_calls(group->ep, &calls));
-    const uint64_t masked = read_mask(group->ep, group->run->pes) & ~group->masked;
+    const uint64_t masked = masked_ranks(group->ep, group->run->pes) & ~group->masked;
     const uint64_t own = *told_begun(group, my_rank(group->run), calls);
     for (int rank = 0; rank < group->run->pes && group->sees_all; rank++) {
         const uint64_t begun = *told_begun(group, rank, calls);
@@ -232,7 +220,7 @@ static weft_status step_among(small_group *group, int left, const ep_blow *blow)
     weft_ep_received to = WEFT_EP_RECEIVED_INIT;
     all_choices all;
     const int first = LOST_HIDDEN * (1 + (int)weft_sim_random(400)); /* sums are exact */
-    const int most = group->run->pes - __builtin_popcountll(read_mask(group->ep, group->run->pes));
+    const int most = group->run->pes - __builtin_popcountll(masked_ranks(group->ep, group->run->pes));
     to.rows = lost_rows(received);
     to.rows_capacity = 32;
     for (int i = 0; i < LOST_HIDDEN; i++) {
@@ -582,7 +570,7 @@ void case_ep_rejoin(void *argument)
         const int other = (late + 1 + common_below(&common, run->pes - 1)) % run->pes;
         MUST(weft_ep_mask(group.ep, other, common_below(&common, 2)));
         MUST(weft_ep_rejoin(group.ep, run->board[64]));
-        if (read_mask(group.ep, run->pes) != 0) {
+        if (masked_ranks(group.ep, run->pes) != 0) {
             weft_sim_fail("rank %d is back, and rank %d is masked", late, other);
         }
     } else {
@@ -638,7 +626,7 @@ static void await_killing(const killing *one)
  * have come too late for others. Returns whether all that are left have masked the dead one alone. */
 static int compare_masks(case_run *run, const weft_ep *ep, int dead, int is_missed, int late_enough)
 {
-    const uint64_t bits = read_mask(ep, run->pes);
+    const uint64_t bits = masked_ranks(ep, run->pes);
     int is_alone = dead >= 0;
     if ((dead >= 0 && is_missed && (bits >> dead & 1) == 0) || (!late_enough && bits != 0)) {
         weft_sim_fail("rank %d masks 0x%llx when rank %d is dead", my_rank(run), (unsigned long long)bits, dead);

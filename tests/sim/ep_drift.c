@@ -146,17 +146,6 @@ static void fill(const drift *d, shipment *s)
 
 /* ---- what has come ---- */
 
-static uint64_t masked_ranks(const drift *d)
-{
-    unsigned char masked[RANKS_MAX];
-    uint64_t bits = 0;
-    MUST(weft_ep_mask_query(d->ep, masked, NULL));
-    for (int rank = 0; rank < d->pes; rank++) {
-        bits |= (uint64_t)(masked[rank] != 0) << rank;
-    }
-    return bits;
-}
-
 /* The token of a rank that is the index-th to come here; -1: there are fewer. */
 static int token_at(const drift *d, uint64_t to, int index)
 {
@@ -214,7 +203,7 @@ static void check_row(const drift *d, const shipment *s, int rank, int token, in
 static int check_source(const drift *d, const shipment *s, int rank, int row, int left, int count)
 {
     const uint64_t word = *told(d, rank, s->call);
-    const uint64_t masked = masked_ranks(d);
+    const uint64_t masked = masked_ranks(d->ep, d->pes);
     const int is_known = word >> 32 == s->call;
     const int is_masked = (int)(masked >> rank & 1);
     int sent = 0;
@@ -263,7 +252,7 @@ static void check_received(const drift *d, int which)
 static void check_sums(const drift *d, int which)
 {
     const shipment *s = &d->shipments[which];
-    const uint64_t masked = masked_ranks(d);
+    const uint64_t masked = masked_ranks(d->ep, d->pes);
     for (int token = 0; token < s->tokens; token++) {
         const float *in = &s->in[token * HIDDEN];
         const float *out = &s->out[token * HIDDEN];
@@ -424,7 +413,7 @@ static void be_back(drift *d)
     uint64_t calls;
     meet(d, 1);
     MUST(weft_ep_calls(d->ep, &calls));
-    d->run->board[64 + d->pe] |= masked_ranks(d);
+    d->run->board[64 + d->pe] |= masked_ranks(d->ep, d->pes);
     d->run->board[BOARD_CALLS] = d->pe == d->late.rank ? d->run->board[BOARD_CALLS] : calls;
     meet(d, 2);
     for (int pe = 0; pe < d->pes; pe++) {
@@ -508,9 +497,9 @@ void case_ep_drift(void *argument)
     if (!d.is_sure && !d.late.dies) {
         be_back(&d);
     }
-    if (d.is_sure && masked_ranks(&d) != 0) {
+    if (d.is_sure && masked_ranks(d.ep, d.pes) != 0) {
         weft_sim_fail("ranks 0x%llx are masked, and none was late for a deadline",
-                      (unsigned long long)masked_ranks(&d));
+                      (unsigned long long)masked_ranks(d.ep, d.pes));
     }
     MUST(weft_world_destroy(d.world));
 }

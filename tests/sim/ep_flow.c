@@ -85,13 +85,7 @@ uint64_t flow_made(const flow *f)
 
 uint64_t flow_masked(const flow *f)
 {
-    unsigned char masked[FLOW_RANKS];
-    uint64_t bits = 0;
-    MUST(weft_ep_mask_query(f->ep, masked, NULL));
-    for (int rank = 0; rank < f->ranks; rank++) {
-        bits |= (uint64_t)(masked[rank] != 0) << rank;
-    }
-    return bits;
+    return masked_ranks(f->ep, f->ranks);
 }
 
 flow_kind flow_draw(const flow_route *on, uint64_t *common)
