@@ -81,7 +81,10 @@ static weft_status send_notice(const weft_ep *ep, int domain, const wefti_ep_cal
 
 weft_status wefti_ep_notices_send(const weft_ep *ep, const wefti_ep_call_header *header, uint64_t epoch, int counted)
 {
-    for (int domain = 0; domain < ep->domains.count && has_notices(ep); domain++) {
+    if (!has_notices(ep)) {
+        return WEFT_OK;
+    }
+    for (int domain = 0; domain < ep->domains.count; domain++) {
         int is_own = domain == ep->domains.of[ep->rank];
         WEFT_TRY(is_own ? WEFT_OK : send_notice(ep, domain, header, epoch, counted));
     }
