@@ -115,6 +115,16 @@ WEFT_API weft_status weft_device_team_register(weft_team *team, void *address, s
 WEFT_API weft_status weft_device_unregister(weft_world *world, void *address) WEFT_MUST_CHECK;
 WEFT_API weft_status weft_device_team_unregister(weft_team *team, void *address) WEFT_MUST_CHECK;
 
+/* The same for memory whose parts on all PEs are mapped in this process already, as those of NCCL's windows
+ * (ncclGetLsaDevicePointer) or of another library's symmetric memory: `peers` has pes entries, of each PE the address
+ * at which its `bytes` bytes begin here, this PE's own being `address`. Nothing is mapped or looked at, so the range
+ * may be one of addresses, with memory in places: only what the PE that is named has memory for may be used. The
+ * mappings are the caller's and outlive the registration. Collective over the world, equal sizes below 2^46 everywhere;
+ * PEs may give different addresses. Ended by weft_device_unregister. WEFT_ERR_UNSUPPORTED where the world's GPUs are in
+ * several link domains; else as weft_device_register. */
+WEFT_API weft_status weft_device_register_mapped(weft_world *world, void *address, size_t bytes,
+                                                 void *const *peers) WEFT_MUST_CHECK;
+
 /* What a kernel needs to know of a world, to be passed to it by value. Local. It stays valid until the world is
  * destroyed, also in a captured graph: the heap may grow. Kernels are compiled with the device headers of the library
  * in use: WEFT_ERR_UNSUPPORTED when the caller was not, and in the waits of a kernel that was not. */

@@ -294,7 +294,7 @@ static inline const wefti_cuda_region *wefti_cuda_region_after(const wefti_cuda 
 /* The region that has `bytes` bytes at `address`, *offset from its start; or NULL. Any thread. */
 const wefti_cuda_region *wefti_cuda_region_find(const wefti_cuda *cuda, const void *address, uint64_t bytes,
                                                 uint64_t *offset);
-weft_status wefti_cuda_register(wefti_device *device, weft_team *team, void *address, size_t bytes);
+weft_status wefti_cuda_register(wefti_device *device, weft_team *team, const wefti_registration *what);
 weft_status wefti_cuda_deregister(wefti_device *device, weft_team *team, void *address);
 void wefti_cuda_regions_fini(wefti_cuda *cuda);
 

@@ -6,6 +6,15 @@
 #include "device/access.h"
 #include "weft/team.h"
 
+/* Memory of the user's that a call makes symmetric; what is wrong with it is told to all members. */
+typedef struct wefti_registration {
+    const char *call;
+    void *address;
+    size_t bytes;
+    int is_mapped; /* `peers` has where the part of each PE of the world, which the team then is, is mapped here */
+    void *const *peers;
+} wefti_registration;
+
 typedef struct wefti_device_memory_ops {
     /* Bytes of the heap that have memory on this PE and, of the near members of `team`, are mapped here. Any thread. */
     uint64_t (*backed)(const wefti_device *device, const weft_team *team);
@@ -14,7 +23,7 @@ typedef struct wefti_device_memory_ops {
      * WEFT_ERR_MEMORY and others on all members alike; then nothing has changed, unless the team is dead. */
     weft_status (*grow)(wefti_device *device, weft_team *team, const char *call, uint64_t end);
     /* Make user memory symmetric, and end that. Collective over the same team, which has the devices of its members. */
-    weft_status (*register_memory)(wefti_device *device, weft_team *team, void *address, size_t bytes);
+    weft_status (*register_memory)(wefti_device *device, weft_team *team, const wefti_registration *what);
     weft_status (*deregister)(wefti_device *device, weft_team *team, void *address);
     /* New host memory has been reserved by this PE and perhaps others: let kernels reach it. Local. */
     weft_status (*host_grown)(wefti_device *device);

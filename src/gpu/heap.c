@@ -50,21 +50,33 @@ weft_status weft_device_team_free(weft_team *team, void *block)
     return deallocate(team, "weft_device_team_free", block);
 }
 
-weft_status weft_device_team_register(weft_team *team, void *address, size_t bytes)
+static weft_status register_memory(weft_team *team, const wefti_registration *what)
 {
-    static const char call[] = "weft_device_register";
-    WEFT_TRY(wefti_team_check(team, call));
+    WEFT_TRY(wefti_team_check(team, what->call));
     weft_world *world = team->world;
-    WEFT_TRY(wefti_world_need_device(world, call));
-    WEFT_TRY(wefti_team_device_take(team, call));
-    const weft_status status = world->device->ops->memory->register_memory(world->device, team, address, bytes);
+    WEFT_TRY(wefti_world_need_device(world, what->call));
+    WEFT_TRY(wefti_team_device_take(team, what->call));
+    const weft_status status = world->device->ops->memory->register_memory(world->device, team, what);
     wefti_team_device_give_back(team);
     return status;
+}
+
+weft_status weft_device_team_register(weft_team *team, void *address, size_t bytes)
+{
+    const wefti_registration what = {.call = "weft_device_register", .address = address, .bytes = bytes};
+    return register_memory(team, &what);
 }
 
 weft_status weft_device_register(weft_world *world, void *address, size_t bytes)
 {
     return weft_device_team_register(weft_team_world(world), address, bytes);
+}
+
+weft_status weft_device_register_mapped(weft_world *world, void *address, size_t bytes, void *const *peers)
+{
+    const wefti_registration what = {
+        .call = "weft_device_register_mapped", .address = address, .bytes = bytes, .is_mapped = 1, .peers = peers};
+    return register_memory(weft_team_world(world), &what);
 }
 
 weft_status weft_device_team_unregister(weft_team *team, void *address)

@@ -124,6 +124,7 @@ static void test_body(test_pe *pe)
     test_registration(pe, &all);
     test_many_registrations(pe, &all);
     test_team_registration(pe, &all);
+    test_mapped(pe, &all);
     test_graph(pe, &all);
     OK(pe, weft_world_destroy(all.world));
     test_team_growth(pe);

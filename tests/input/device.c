@@ -50,8 +50,12 @@ CASE(weft_device_malloc)
 COVERED(weft_device_unregister)
 COVERED(weft_device_team_register)
 COVERED(weft_device_team_unregister)
+COVERED(weft_device_register_mapped)
 CASE(weft_device_register)
 {
+    void *peers[] = {s->in};
+    CHECK_STATUS(weft_device_register_mapped(NULL, s->in, 8, peers), WEFT_ERR_ARGUMENT);
+    CHECK_STATUS(weft_device_register_mapped(s->world, s->in, 8, peers), WEFT_ERR_STATE);
     CHECK_STATUS(weft_device_register(NULL, s->in, 8), WEFT_ERR_ARGUMENT);
     CHECK_STATUS(weft_device_register(s->world, s->in, 8), WEFT_ERR_STATE);
     CHECK_STATUS(weft_device_unregister(NULL, s->in), WEFT_ERR_ARGUMENT);

@@ -109,9 +109,10 @@ typedef enum wefti_dev_word { WEFTI_DEV_IN = 0, WEFTI_DEV_OUT, WEFTI_DEV_LEFT, W
  * tickets. */
 
 /* A symmetric byte, as every PE calls it: what it is in, and where. 0: nowhere. */
-#define WEFTI_DEV_PLACE(space, offset) ((wefti_u64)(space) << 46 | (wefti_u64)(offset))
-#define WEFTI_DEV_PLACE_SPACE(place) ((int)((place) >> 46))
-#define WEFTI_DEV_PLACE_OFFSET(place) ((place)&0x3fffffffffffULL)
+#define WEFTI_DEV_OFFSET_BITS 46
+#define WEFTI_DEV_PLACE(space, offset) ((wefti_u64)(space) << WEFTI_DEV_OFFSET_BITS | (wefti_u64)(offset))
+#define WEFTI_DEV_PLACE_SPACE(place) ((int)((place) >> WEFTI_DEV_OFFSET_BITS))
+#define WEFTI_DEV_PLACE_OFFSET(place) ((place) & (((wefti_u64)1 << WEFTI_DEV_OFFSET_BITS) - 1))
 typedef enum wefti_dev_space {
     WEFTI_DEV_SPACE_DEVICE = 1, /* the device heap */
     WEFTI_DEV_SPACE_HOST,

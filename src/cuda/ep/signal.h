@@ -26,7 +26,7 @@ enum {
 
 /* Where a buffer lies, the same on all ranks: the number of the registered region that has it, 0 for the heap, above an
  * offset of 46 bits. */
-#define WEFTI_CUDA_EP_OFFSET_BITS 46
+#define WEFTI_CUDA_EP_OFFSET_BITS WEFTI_DEV_OFFSET_BITS
 #define WEFTI_CUDA_EP_STAGED ((wefti_u64)1 << 63) /* by expert: rows are wanted there by their places, not by expert */
 WEFTI_CUDA_EP_FN wefti_u64 wefti_cuda_ep_place(unsigned region, wefti_u64 offset)
 {

@@ -1,5 +1,6 @@
 /* cuda/heap/region.c: user memory made symmetric. Each PE maps every other's buffer: by its allocation's VMM handle, or
- * by cudaIpc for cudaMalloc's; in its own process a cudaMalloc buffer is where it is. */
+ * by cudaIpc for cudaMalloc's; in its own process a cudaMalloc buffer is where it is, and what the caller has mapped
+ * (weft_device_register_mapped) is where it says. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,10 +9,38 @@
 
 /* ---- what this PE offers ---- */
 
-/* Fill in the record; *handle is the allocation's, to be released, if it is VMM's. */
-static weft_status describe(wefti_cuda *cuda, const char *call, void *address, size_t bytes,
-                            CUmemGenericAllocationHandle *handle)
+/* The range that the caller has mapped; offsets in it have WEFTI_DEV_OFFSET_BITS bits. */
+static weft_status check_mapped(const wefti_cuda *cuda, const wefti_registration *what)
 {
+    const uint64_t base = (uintptr_t)what->address;
+    if (what->peers == NULL || base == 0) {
+        return wefti_error_null(what->call, base == 0 ? "address" : "peers");
+    }
+    if (what->bytes == 0 || what->bytes >> WEFTI_DEV_OFFSET_BITS != 0 || what->bytes > UINT64_MAX - base) {
+        return wefti_error(WEFT_ERR_ARGUMENT, "%s: argument 'bytes' is %zu; give 1 to 2^%d - 1, up to the last address",
+                           what->call, what->bytes, WEFTI_DEV_OFFSET_BITS);
+    }
+    if (cuda->near_count != cuda->world->view.pes) {
+        return wefti_error(WEFT_ERR_UNSUPPORTED,
+                           "%s: the world has GPUs of several link domains: use weft_device_register", what->call);
+    }
+    for (uint32_t pe = 0; pe < cuda->world->view.pes; pe++) {
+        const int is_own = pe == (uint32_t)cuda->world->view.pe;
+        if (what->peers[pe] == NULL || (is_own && what->peers[pe] != what->address)) {
+            return wefti_error(WEFT_ERR_ARGUMENT, "%s: peers[%u] is %p%s", what->call, (unsigned)pe, what->peers[pe],
+                               is_own ? ", this PE's own; give 'address'" : "");
+        }
+    }
+    cuda->record->address = base;
+    return WEFT_OK;
+}
+
+/* Fill in the record; *handle is the allocation's, to be released, if it is VMM's. */
+static weft_status describe(wefti_cuda *cuda, const wefti_registration *what, CUmemGenericAllocationHandle *handle)
+{
+    const char *call = what->call;
+    void *address = what->address;
+    const size_t bytes = what->bytes;
     wefti_cuda_record *record = cuda->record;
     CUdeviceptr base = 0;
     size_t size = 0;
@@ -157,6 +186,15 @@ static weft_status reach_all(wefti_cuda *cuda, const weft_team *team, wefti_cuda
         }
     }
     return first;
+}
+
+/* Each PE's part is where the caller says. */
+static weft_status reach_mapped(const wefti_cuda *cuda, wefti_cuda_region *region, const wefti_registration *what)
+{
+    for (uint32_t i = 0; i < cuda->near_count; i++) {
+        region->delta[i] = (int64_t)((uintptr_t)what->peers[cuda->near_first + i] - (uintptr_t)what->address);
+    }
+    return WEFT_OK;
 }
 
 /* ---- regions ---- */
@@ -404,14 +442,16 @@ static weft_status open_region(wefti_cuda *cuda, wefti_cuda_region *region, void
     return publish(cuda);
 }
 
-static weft_status register_entered(wefti_cuda *cuda, weft_team *team, const char *call, void *address, size_t bytes)
+static weft_status register_entered(wefti_cuda *cuda, weft_team *team, const wefti_registration *what)
 {
+    const char *call = what->call;
+    const size_t bytes = what->bytes;
     CUmemGenericAllocationHandle handle = 0;
     wefti_cuda_offer offer = wefti_cuda_offer_init(team, count_outside(cuda, team));
     wefti_cuda_region *region = NULL;
     uint64_t number;
     cuda->record->is_vmm = 0;
-    weft_status status = describe(cuda, call, address, bytes, &handle);
+    weft_status status = what->is_mapped ? check_mapped(cuda, what) : describe(cuda, what, &handle);
     if (status == WEFT_OK) {
         status = check_overlap(cuda, call, bytes);
     }
@@ -427,10 +467,11 @@ static weft_status register_entered(wefti_cuda *cuda, weft_team *team, const cha
         status = wefti_cuda_fetch_records(cuda, team);
     }
     if (status == WEFT_OK) {
-        status = wefti_cuda_verdict(cuda, team, call, bytes, reach_all(cuda, team, region, &offer));
+        status = what->is_mapped ? reach_mapped(cuda, region, what) : reach_all(cuda, team, region, &offer);
+        status = wefti_cuda_verdict(cuda, team, call, bytes, status);
     }
     if (status == WEFT_OK) {
-        status = wefti_cuda_verdict(cuda, team, call, bytes, open_region(cuda, region, address));
+        status = wefti_cuda_verdict(cuda, team, call, bytes, open_region(cuda, region, what->address));
     }
     wefti_cuda_offer_close(&offer);
     if (handle != 0) {
@@ -460,12 +501,12 @@ static weft_status check_team(const wefti_cuda *cuda, const weft_team *team, con
                              "%s: the world has GPUs of several link domains: register over all its PEs", call);
 }
 
-weft_status wefti_cuda_register(wefti_device *device, weft_team *team, void *address, size_t bytes)
+weft_status wefti_cuda_register(wefti_device *device, weft_team *team, const wefti_registration *what)
 {
     wefti_cuda *cuda = wefti_cuda_of(device);
-    WEFT_TRY(check_team(cuda, team, "weft_device_register"));
+    WEFT_TRY(check_team(cuda, team, what->call));
     WEFT_TRY(wefti_cuda_enter(cuda));
-    weft_status status = register_entered(cuda, team, "weft_device_register", address, bytes);
+    weft_status status = register_entered(cuda, team, what);
     wefti_cuda_leave(cuda);
     return status;
 }

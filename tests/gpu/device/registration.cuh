@@ -1,4 +1,5 @@
-/* gpu/device/registration.cuh: buffers that a team registers, beside those of all PEs. */
+/* gpu/device/registration.cuh: buffers that a team registers, beside those of all PEs, and memory that the caller has
+ * mapped itself. */
 #ifndef GPU_DEVICE_REGISTRATION_CUH
 #define GPU_DEVICE_REGISTRATION_CUH
 
@@ -60,6 +61,38 @@ static void test_team_registration(test_pe *pe, bench *all)
         OK(pe, weft_team_destroy(team));
     }
     gpu_free(block);
+}
+
+/* Memory of another world, which this world is told where it is mapped, as of another library. */
+static void test_mapped(test_pe *pe, bench *all)
+{
+    enum { BYTES = 4096 };
+    pe->stage = "registration of mapped memory";
+    weft_world *const lender = test_world(pe, "lender", (size_t)4 << 20, 0);
+    uint64_t *const mine = (uint64_t *)test_malloc(pe, lender, BYTES);
+    void **const peers = (void **)calloc((size_t)pe->pes, sizeof *peers);
+    for (int i = 0; i < pe->pes; i++) {
+        peers[i] = weft_ptr(lender, mine, i);
+    }
+    if (all->dev.near_count < (unsigned)pe->pes) {
+        CHECK(pe, weft_device_register_mapped(all->world, mine, BYTES, peers) == WEFT_ERR_UNSUPPORTED);
+    } else {
+        CHECK(pe, weft_device_register_mapped(all->world, mine, BYTES, NULL) == WEFT_ERR_ARGUMENT);
+        CHECK(pe, weft_device_register_mapped(all->world, NULL, BYTES, peers) == WEFT_ERR_ARGUMENT);
+        CHECK(pe, weft_device_register_mapped(all->world, mine, 0, peers) == WEFT_ERR_ARGUMENT);
+        CHECK(pe, weft_device_register_mapped(all->world, mine, (size_t)1 << 46, peers) == WEFT_ERR_ARGUMENT);
+        CHECK(pe, weft_device_register_mapped(all->world, mine + 1, BYTES, peers) == WEFT_ERR_ARGUMENT);
+        OK(pe, weft_device_register_mapped(all->world, mine, BYTES, peers));
+        CHECK(pe, weft_device_register_mapped(all->world, mine, BYTES, peers) == WEFT_ERR_ARGUMENT);
+        for (int i = 0; i < pe->pes; i++) {
+            CHECK(pe, weft_ptr(all->world, mine + 3, i) == (uint64_t *)peers[i] + 3);
+        }
+        test_ring(pe, all, weft_team_world(all->world), mine + 3, 400);
+        OK(pe, weft_device_unregister(all->world, mine));
+        CHECK(pe, weft_ptr(all->world, mine, pe->pe) == NULL);
+    }
+    free(peers);
+    OK(pe, weft_world_destroy(lender));
 }
 
 #endif
