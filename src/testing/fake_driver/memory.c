@@ -39,9 +39,17 @@ typedef struct mapping {
     struct mapping *next;
 } mapping;
 
+/* Reserved addresses. */
+typedef struct reservation {
+    CUdeviceptr base;
+    size_t bytes;
+    struct reservation *next;
+} reservation;
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static plain *plains;
 static mapping *mappings;
+static reservation *reservations;
 
 static unsigned freeing; /* threads in wait_for_kernels */
 
@@ -80,14 +88,67 @@ FAKE CUresult cuMemAddressReserve(CUdeviceptr *at, size_t bytes, size_t alignmen
     (void)alignment;
     (void)hint;
     (void)flags;
-    void *base = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    reservation *made = malloc(sizeof *made);
+    void *base =
+        made == NULL ? MAP_FAILED : mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) {
+        free(made);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     *at = (CUdeviceptr)(uintptr_t)base;
-    return base == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    *made = (reservation){.base = *at, .bytes = bytes};
+    pthread_mutex_lock(&lock);
+    made->next = reservations;
+    reservations = made;
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
 }
 
+/* The link to the reservation that `at` lies in, or to NULL. With the lock. */
+static reservation **find_reservation(CUdeviceptr at)
+{
+    reservation **link = &reservations;
+    while (*link != NULL && at - (*link)->base >= (*link)->bytes) {
+        link = &(*link)->next;
+    }
+    return link;
+}
+
+/* Give back exactly what was reserved; the library asks for nothing else. */
 FAKE CUresult cuMemAddressFree(CUdeviceptr at, size_t bytes)
 {
+    pthread_mutex_lock(&lock);
+    reservation **link = find_reservation(at);
+    reservation *gone = *link;
+    const int is_all = gone != NULL && gone->base == at && gone->bytes == bytes;
+    if (is_all) {
+        *link = gone->next;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!is_all) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    free(gone);
     return munmap((void *)(uintptr_t)at, bytes) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Of addresses that are reserved, where the reservation begins and how long it is. */
+FAKE CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr at)
+{
+    CUresult result = CUDA_SUCCESS;
+    pthread_mutex_lock(&lock);
+    const reservation *found = *find_reservation(at);
+    if (found == NULL) {
+        result = CUDA_ERROR_INVALID_VALUE;
+    } else if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) {
+        memcpy(value, &found->base, sizeof found->base);
+    } else if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE) {
+        memcpy(value, &found->bytes, sizeof found->bytes);
+    } else {
+        result = CUDA_ERROR_NOT_SUPPORTED;
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
 }
 
 FAKE CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *prop,
