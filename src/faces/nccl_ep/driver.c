@@ -25,6 +25,7 @@ static int find_cuda(void *library)
            find(library, "cuCtxSynchronize", (void *)&cuda.ctx_synchronize) &&
            find(library, "cuDevicePrimaryCtxRetain", (void *)&cuda.primary_ctx_retain) &&
            find(library, "cuDeviceGetAttribute", (void *)&cuda.device_get_attribute) &&
+           find(library, "cuPointerGetAttribute", (void *)&cuda.pointer_get_attribute) &&
            find(library, "cuMemAlloc_v2", (void *)&cuda.mem_alloc) &&
            find(library, "cuMemFree_v2", (void *)&cuda.mem_free) &&
            find(library, "cuThreadExchangeStreamCaptureMode", (void *)&cuda.exchange_capture_mode) &&
@@ -39,6 +40,12 @@ static int find_nccl(void *library)
 {
     (void)find(library, "ncclWinGetUserPtr", (void *)&nccl.window_pointer);
     (void)find(library, "ncclCommCuDevice", (void *)&nccl.comm_device);
+    nccl.has_windows = find(library, "ncclMemAlloc", (void *)&nccl.mem_alloc) &&
+                       find(library, "ncclMemFree", (void *)&nccl.mem_free) &&
+                       find(library, "ncclCommWindowRegister", (void *)&nccl.window_register) &&
+                       find(library, "ncclCommWindowDeregister", (void *)&nccl.window_deregister) &&
+                       find(library, "ncclGetLsaDevicePointer", (void *)&nccl.lsa_pointer) &&
+                       nccl.window_pointer != NULL;
     return find(library, "ncclCommCount", (void *)&nccl.comm_count) &&
            find(library, "ncclCommUserRank", (void *)&nccl.comm_rank) &&
            find(library, "ncclAllGather", (void *)&nccl.all_gather);

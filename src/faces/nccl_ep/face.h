@@ -53,6 +53,7 @@ typedef struct nep_cuda {
     int (*ctx_synchronize)(void);
     int (*primary_ctx_retain)(void **context, int device);
     int (*device_get_attribute)(int *value, int attribute, int device);
+    int (*pointer_get_attribute)(void *value, int attribute, uint64_t at);
     int (*mem_alloc)(uint64_t *at, size_t bytes);
     int (*mem_free)(uint64_t at);
     int (*exchange_capture_mode)(int *mode); /* of this thread */
@@ -70,6 +71,12 @@ typedef struct nep_nccl {
     ncclResult_t (*all_gather)(const void *send, void *receive, size_t count, ncclDataType_t type, ncclComm_t comm,
                                cudaStream_t stream);
     ncclResult_t (*window_pointer)(ncclComm_t comm, ncclWindow_t window, void **pointer); /* NULL before 2.29.2 */
+    int has_windows; /* all that follows, from 2.29.2 on */
+    ncclResult_t (*mem_alloc)(void **pointer, size_t bytes);
+    ncclResult_t (*mem_free)(void *pointer);
+    ncclResult_t (*window_register)(ncclComm_t comm, void *memory, size_t bytes, ncclWindow_t *window, int flags);
+    ncclResult_t (*window_deregister)(ncclComm_t comm, ncclWindow_t window);
+    ncclResult_t (*lsa_pointer)(ncclWindow_t window, size_t offset, int lsa_rank, void **pointer);
 } nep_nccl;
 
 /* Loaded when first asked for; NULL, with a text, when the library or a function is not there. Any thread. */
@@ -77,6 +84,18 @@ const nep_cuda *nep_load_cuda(const char *call);
 const nep_nccl *nep_load_nccl(const char *call);
 
 /* ---- group.c ---- */
+
+/* What the group's ranks meet by while it is made: NCCL's allgather on a stream. */
+typedef struct nep_meeting {
+    const nep_cuda *cuda;
+    const nep_nccl *nccl;
+    ncclComm_t comm;
+    cudaStream_t stream;
+    int ranks;
+} nep_meeting;
+
+/* Of `bytes` bytes of each rank, in the order of ranks. A callback of weft's: 0 where it went well. */
+int nep_allgather(void *meeting, const void *mine, void *all, size_t bytes);
 
 /* What routings a group has agreed on in memory of the caller's, where handles that are made later may find them. */
 typedef struct nep_routed {
@@ -95,11 +114,18 @@ typedef struct nep_clean {
     uint64_t meetings; /* that this rank has been in */
 } nep_clean;
 
+/* Where NCCL maps the windows of a communicator: a range of addresses a rank, one behind the other. */
+typedef struct nep_windows {
+    char *base; /* this rank's; NULL: not known, so that rows in windows are staged */
+    size_t bytes;
+} nep_windows;
+
 struct ncclEpGroup {
     struct ncclEpGroup *next; /* of all that live */
     weft_world *world;
     weft_ep *ep;
     ncclComm_t comm;
+    nep_windows windows;
     void *context; /* of its GPU */
     int rank;
     int ranks;
@@ -188,6 +214,15 @@ ncclResult_t nep_leave_handles(const struct ncclEpGroup *group);
 
 ncclResult_t nep_check_handle(const char *call, const struct ncclEpHandle *handle);
 int nep_is_ll(const struct ncclEpGroup *group);
+
+/* ---- windows.c ---- */
+
+/* Learn where the communicator's windows are mapped and tell the world, so that rows move into and out of them in
+ * place. Collective; where NCCL has no windows of all ranks nothing is known, which is no error. */
+weft_status nep_windows_open(struct ncclEpGroup *group, nep_meeting *at);
+
+/* The address at which a tensor's window is mapped there, or NULL. */
+void *nep_window_place(const struct ncclEpGroup *group, const nep_nccl *nccl, const ncclEpTensor_t *tensor);
 
 /* ---- tensors.c ---- */
 

@@ -114,18 +114,9 @@ static ncclResult_t check_config(const ncclEpGroupConfig_t *config, int ranks)
     return ncclSuccess;
 }
 
-/* What weft's allgather runs on while the world is made. */
-typedef struct meeting {
-    const nep_cuda *cuda;
-    const nep_nccl *nccl;
-    ncclComm_t comm;
-    cudaStream_t stream;
-    int ranks;
-} meeting;
-
-static int allgather(void *context, const void *mine, void *all, size_t bytes)
+int nep_allgather(void *meeting, const void *mine, void *all, size_t bytes)
 {
-    const meeting *at = context;
+    const nep_meeting *at = meeting;
     uint64_t send = 0;
     if (bytes == 0) {
         return 0;
@@ -160,11 +151,11 @@ static uint64_t timeout_of(const ncclEpGroupConfig_t *config, uint64_t told_ns)
     return told_ns != 0 ? told_ns : config->timeout_ns != 0 ? config->timeout_ns : TIMEOUT_DEFAULT_NS;
 }
 
-static weft_status make_world(struct ncclEpGroup *group, meeting *at, uint64_t told_ns)
+static weft_status make_world(struct ncclEpGroup *group, nep_meeting *at, uint64_t told_ns)
 {
     weft_world_config config = WEFT_WORLD_CONFIG_INIT;
     const weft_device_config device = WEFT_DEVICE_CONFIG_INIT;
-    weft_callback_ops ops = {.size = sizeof ops, .context = at, .allgather = allgather};
+    weft_callback_ops ops = {.size = sizeof ops, .context = at, .allgather = nep_allgather};
     config.bootstrap = WEFT_BOOTSTRAP_CALLBACK;
     config.callback = &ops;
     config.pe = group->rank;
@@ -283,7 +274,7 @@ static ncclResult_t take_gpu(struct ncclEpGroup *group, const nep_cuda *cuda, co
 
 static ncclResult_t fill_group(struct ncclEpGroup *group, const nep_cuda *cuda, const nep_nccl *nccl)
 {
-    meeting at = {.cuda = cuda, .nccl = nccl, .comm = group->comm, .ranks = group->ranks};
+    nep_meeting at = {.cuda = cuda, .nccl = nccl, .comm = group->comm, .ranks = group->ranks};
     unsigned experts = group->config.num_experts;
     unsigned topk = topk_of(&group->config);
     group->topk_max = (int)(group->config.num_topk != 0 || topk < experts ? topk : experts);
@@ -298,6 +289,7 @@ static ncclResult_t fill_group(struct ncclEpGroup *group, const nep_cuda *cuda, 
         return nep_fail(ncclUnhandledCudaError, CALL ": no stream can be made on the group's GPU");
     }
     weft_status status = make_world(group, &at, told_ns);
+    status = status == WEFT_OK ? nep_windows_open(group, &at) : status;
     (void)cuda->stream_destroy(at.stream);
     status = status == WEFT_OK && group->config.enable_mask ? nep_clean_open(group) : status;
     status = status == WEFT_OK ? make_ep(group) : status;

@@ -76,27 +76,43 @@ static ncclResult_t check_shape(const char *call, const char *name, const ncclEp
     return ncclSuccess;
 }
 
+/* A tensor in a window lies where NCCL maps the window for its peers, if that is known, else where the caller has it;
+ * with an address of its own only if that is the same place. */
+static ncclResult_t find_in_window(const char *call, const char *name, const struct ncclEpGroup *group,
+                                   const ncclEpTensor_t *tensor, void **data)
+{
+    const nep_nccl *nccl = nep_load_nccl(call);
+    void *base = NULL;
+    if (nccl == NULL) {
+        return ncclSystemError;
+    }
+    if (nccl->window_pointer == NULL) {
+        return *data != NULL ? ncclSuccess
+                             : nep_fail(ncclInvalidUsage,
+                                        "%s: tensor '%s' is in a window, which NCCL says the address of from 2.29.2 "
+                                        "on; give data",
+                                        call, name);
+    }
+    ncclResult_t result = nccl->window_pointer(group->comm, tensor->win_hdl, &base);
+    if (result != ncclSuccess || base == NULL) {
+        return *data != NULL ? ncclSuccess
+                             : nep_fail(result != ncclSuccess ? result : ncclInvalidArgument,
+                                        "%s: NCCL does not know the window of tensor '%s'", call, name);
+    }
+    void *place = nep_window_place(group, nccl, tensor);
+    void *own = (char *)base + tensor->win_offset;
+    if (*data == NULL || *data == own) {
+        *data = place != NULL ? place : own;
+    }
+    return ncclSuccess;
+}
+
 ncclResult_t nep_data_of(const char *call, const char *name, const struct ncclEpGroup *group,
                          const ncclEpTensor_t *tensor, void **data)
 {
     *data = tensor->data;
-    if (tensor->win_hdl != NULL && tensor->data == NULL) {
-        const nep_nccl *nccl = nep_load_nccl(call);
-        if (nccl == NULL) {
-            return ncclSystemError;
-        }
-        if (nccl->window_pointer == NULL) {
-            return nep_fail(ncclInvalidUsage,
-                            "%s: tensor '%s' is in a window, which NCCL says the address of from 2.29.2 on; give data",
-                            call, name);
-        }
-        void *base = NULL;
-        ncclResult_t result = nccl->window_pointer(group->comm, tensor->win_hdl, &base);
-        if (result != ncclSuccess || base == NULL) {
-            return nep_fail(result != ncclSuccess ? result : ncclInvalidArgument,
-                            "%s: NCCL does not know the window of tensor '%s'", call, name);
-        }
-        *data = (char *)base + tensor->win_offset;
+    if (tensor->win_hdl != NULL) {
+        NEP_TRY(find_in_window(call, name, group, tensor, data));
     }
     size_t elements = 1;
     for (unsigned i = 0; i < tensor->ndim; i++) {

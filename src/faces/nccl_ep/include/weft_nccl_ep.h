@@ -9,9 +9,11 @@ extern "C" {
 #endif
 
 /* Make `bytes` bytes at `address` known to all ranks of the group, so that rows move into and out of it in place: rows
- * that a dispatch receives there, and rows that a combine of HT flat or LL rank-major returns from there. Tensors lie
- * in it by address, or by a window of NCCL's on it. From cudaMalloc or ncclMemAlloc, inside one allocation; equal sizes
- * on all ranks; up to 65535 at a time, which may not overlap. It stays the caller's, and outlives this or the group.
+ * that a dispatch receives there, and rows that a combine of HT flat or LL rank-major returns from there. For tensors
+ * that lie in it by address: those in windows of the communicator move in place without this, where NCCL is 2.29.2 or
+ * later and maps the windows of all ranks; elsewhere by a window of NCCL's on it, too. From cudaMalloc or ncclMemAlloc,
+ * inside one allocation; equal sizes on all ranks; up to 65535 at a time, which may not overlap. It stays the caller's,
+ * and outlives this or the group.
  * ep_group NULL: the process's, if it has one, as that of TransformerEngine's backend, which shows its own to nobody.
  *
  * Collective over the group, and not while a stream is captured: once, when the memory is made, never in a step.

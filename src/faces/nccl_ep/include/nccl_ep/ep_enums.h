@@ -30,7 +30,8 @@ typedef enum {
 
 typedef enum { NCCL_EP_FWD_PASS = 0, NCCL_EP_BWD_PASS = 1 } ncclEpPassDir_t;
 
-/* Taken and checked; whether rows are staged depends on where the memory lies alone. */
+/* OFF: rows in windows of NCCL's are staged, unless weft_nccl_ep_register has had their memory. ON: received rows of HT
+ * have to be in windows. Else whether rows are staged depends on where they lie alone. */
 typedef enum {
     NCCL_EP_ZERO_COPY_AUTO = NCCL_EP_AUTO,
     NCCL_EP_ZERO_COPY_OFF = 1,

@@ -31,7 +31,7 @@ typedef struct {
     int hidden_dim; /* widest H */
     int num_comm_sms; /* most multiprocessors a call takes; 0: those that nothing claims */
     NVTEDType max_token_dtype; /* widest type of rows */
-    int zero_copy; /* taken; whether rows are staged depends on where they lie */
+    int zero_copy; /* taken; rows move in place wherever they can */
     /* the first version ends here */
     int num_topk; /* most K of a layer; 0: 64 with max_recv_tokens_per_rank, else 16, and at most all experts */
     int drop_on_overflow; /* not 0: rows beyond max_recv_tokens_per_rank are dropped; 0: nothing moves */
