@@ -104,9 +104,12 @@ static ncclResult_t check_config(const ncclEpGroupConfig_t *config, int ranks)
         config->algorithm == NCCL_EP_ALGO_HIGH_THROUGHPUT) {
         return nep_fail(ncclInvalidUsage, CALL ": NCCL_EP_OVERFLOW_DROP needs config.max_recv_tokens_per_rank");
     }
-    if (config->num_topk > INT32_MAX || config->max_num_sms > INT32_MAX) {
-        return nep_fail(ncclInvalidArgument, CALL ": config.num_topk is %u, config.max_num_sms %u", config->num_topk,
-                        config->max_num_sms);
+    if (config->num_topk > INT32_MAX || config->max_num_sms > INT32_MAX || config->dispatch_num_sms > INT32_MAX ||
+        config->combine_num_sms > INT32_MAX) {
+        return nep_fail(ncclInvalidArgument,
+                        CALL ": config.num_topk is %u, config.max_num_sms %u, config.dispatch_num_sms %u, "
+                             "config.combine_num_sms %u",
+                        config->num_topk, config->max_num_sms, config->dispatch_num_sms, config->combine_num_sms);
     }
     if ((config->alloc.alloc_fn == NULL) != (config->alloc.free_fn == NULL)) {
         return nep_fail(ncclInvalidUsage, CALL ": config.alloc has one function; give both or neither");
@@ -240,6 +243,25 @@ static unsigned topk_of(const ncclEpGroupConfig_t *config)
         return config->num_topk;
     }
     return is_bounded ? TOPK_DEFAULT : TOPK_DEFAULT_WORST;
+}
+
+unsigned nep_sms_of_dispatch(const struct ncclEpGroup *group)
+{
+    const ncclEpGroupConfig_t *config = &group->config;
+    return config->dispatch_num_sms != NCCL_EP_AUTO ? config->dispatch_num_sms : config->max_num_sms;
+}
+
+unsigned nep_sms_of_combine(const struct ncclEpGroup *group)
+{
+    const ncclEpGroupConfig_t *config = &group->config;
+    return config->combine_num_sms != NCCL_EP_AUTO ? config->combine_num_sms : config->max_num_sms;
+}
+
+int nep_sms_most(const struct ncclEpGroup *group)
+{
+    const unsigned dispatch = nep_sms_of_dispatch(group);
+    const unsigned combine = nep_sms_of_combine(group);
+    return dispatch == 0 || combine == 0 ? 0 : (int)(dispatch > combine ? dispatch : combine);
 }
 
 ncclResult_t nep_take_gpu(const char *call, const nep_cuda *cuda, const nep_nccl *nccl, ncclComm_t comm, int *device)

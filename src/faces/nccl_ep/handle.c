@@ -77,7 +77,7 @@ static ncclResult_t plan_of(const char *call, const struct ncclEpGroup *group, n
     if (plan.layout == WEFT_EP_SLOTS_SOURCE) {
         plan.flags = WEFT_EP_ALL_WEIGHTS;
     }
-    plan.sms = (int)group->config.max_num_sms;
+    plan.sms = nep_sms_most(group);
     *out = plan;
     return ncclSuccess;
 }
@@ -414,8 +414,8 @@ static ncclResult_t check_room(const char *call, const char *name, const ncclEpT
     return nep_check_counts(call, name, tensor, room);
 }
 
-static ncclResult_t read_counters(const char *call, const struct ncclEpHandle *handle, const ncclEpLayoutInfo_t *info,
-                                  nep_counters *out)
+ncclResult_t nep_read_counters(const char *call, const struct ncclEpHandle *handle, const ncclEpLayoutInfo_t *info,
+                               nep_counters *out)
 {
     const struct ncclEpGroup *group = handle->group;
     ncclEpLayoutInfo_t copy = {0};
@@ -514,7 +514,17 @@ ncclResult_t nep_count_to(const char *call, struct ncclEpHandle *handle, const n
     return nep_result_of(weft_ep_route_counts_to(handle->route, arrays.on_stream ? &arrays : NULL));
 }
 
-static int asks_counts(const nep_counters *of)
+ncclResult_t nep_count_routing_to(const char *call, struct ncclEpHandle *handle, const nep_counters *to,
+                                  cudaStream_t stream)
+{
+    nep_counters counted = *to;
+    if (to->total.datatype == ncclInt64 && to->experts.magic != 0 && to->experts.datatype == ncclInt32) {
+        NEP_TRY(widen_total(call, handle->group, &counted.total, stream));
+    }
+    return nep_count_to(call, handle, &counted);
+}
+
+int nep_asks_counts(const nep_counters *of)
 {
     return of->experts.magic != 0 || of->offsets.magic != 0 || of->total.magic != 0 || of->sources.magic != 0;
 }
@@ -524,11 +534,7 @@ static ncclResult_t agree(const char *call, struct ncclEpHandle *handle, const n
 {
     const nep_counters nowhere = {0};
     struct ncclEpGroup *group = handle->group;
-    nep_counters counted = *to;
-    if (to->total.datatype == ncclInt64 && to->experts.magic != 0 && to->experts.datatype == ncclInt32) {
-        NEP_TRY(widen_total(call, group, &counted.total, stream));
-    }
-    NEP_TRY(nep_count_to(call, handle, &counted));
+    NEP_TRY(nep_count_routing_to(call, handle, to, stream));
     ncclResult_t result = nep_group_result(group, weft_ep_route_update(handle->route, &handle->choices, stream));
     handle->is_routed = result == ncclSuccess;
     if (result == ncclSuccess) {
@@ -561,7 +567,7 @@ static ncclResult_t route(const char *call, struct ncclEpHandle *handle, const n
     }
     handle->choices = choices;
     handle->is_agreed = 0;
-    if (!nep_is_ll(group) && asks_counts(to)) {
+    if (!nep_is_ll(group) && nep_asks_counts(to)) {
         return agree(call, handle, to, stream);
     }
     if (!nep_is_ll(group)) {
@@ -583,7 +589,7 @@ ncclResult_t ncclEpUpdateHandle(ncclEpHandle_t handle, const ncclEpTensor_t *top
     }
     NEP_TRY(nep_read_tensor(call, "topk_idx", topk_idx, &idx));
     NEP_TRY(check_routing(call, handle, &idx));
-    NEP_TRY(read_counters(call, handle, layout_info, &to));
+    NEP_TRY(nep_read_counters(call, handle, layout_info, &to));
     return route(call, handle, &idx, &to, stream);
 }
 

@@ -174,6 +174,7 @@ typedef struct dispatch_arguments {
     float *weights; /* of the tokens */
     size_t id_bytes; /* of an element of out.experts */
     size_t weight_bytes; /* of an element of out.weights */
+    int counts_routing; /* HT: the counters of layout_info are written by this call */
 } dispatch_arguments;
 
 #define DISPATCH "ncclEpDispatch"
@@ -501,13 +502,32 @@ static ncclResult_t check_slots(const char *call, const char *name, const struct
     return ncclSuccess;
 }
 
-/* LL: where the dispatch counts what comes. */
-static ncclResult_t count_to(struct ncclEpHandle *handle, const ncclEpLayoutInfo_t *info)
+/* HT expert-major: a forward dispatch with counters agrees on its routing and counts that, as an update without
+ * counters has left it to do. */
+static ncclResult_t count_routing_to(struct ncclEpHandle *handle, dispatch_arguments *a, cudaStream_t stream)
+{
+    nep_counters to = {0};
+    if (handle->plan.layout != WEFT_EP_EXPERT_MAJOR || a->config.pass_direction != NCCL_EP_FWD_PASS ||
+        a->info.magic == 0) {
+        return ncclSuccess;
+    }
+    NEP_TRY(nep_read_counters(DISPATCH, handle, &a->info, &to));
+    a->counts_routing = nep_asks_counts(&to);
+    if (!a->counts_routing) {
+        return ncclSuccess;
+    }
+    handle->is_agreed = 0;
+    return nep_count_routing_to(DISPATCH, handle, &to, stream);
+}
+
+/* Where the dispatch counts; in LL what comes. */
+static ncclResult_t count_to(struct ncclEpHandle *handle, dispatch_arguments *a, cudaStream_t stream)
 {
     int by_expert = handle->plan.layout == WEFT_EP_SLOTS_EXPERT;
+    const ncclEpLayoutInfo_t *info = &a->info;
     nep_counters to = {0};
     if (!nep_is_ll(handle->group)) {
-        return ncclSuccess;
+        return count_routing_to(handle, a, stream);
     }
     if (by_expert && info->expert_counters == NULL) {
         return nep_fail(ncclInvalidArgument, DISPATCH ": layout_info.expert_counters is needed in LL expert-major");
@@ -557,7 +577,7 @@ static ncclResult_t check_tokens(const char *call, const char *name, const struc
     return ncclSuccess;
 }
 
-static ncclResult_t prepare_dispatch(struct ncclEpHandle *handle, dispatch_arguments *a)
+static ncclResult_t prepare_dispatch(struct ncclEpHandle *handle, dispatch_arguments *a, cudaStream_t stream)
 {
     const struct ncclEpGroup *group = handle->group;
     NEP_TRY(check_dispatch(handle, a));
@@ -572,7 +592,7 @@ static ncclResult_t prepare_dispatch(struct ncclEpHandle *handle, dispatch_argum
     NEP_TRY(apply_recipe(handle, a));
     NEP_TRY(read_weights(handle, a));
     NEP_TRY(read_received(handle, a));
-    return count_to(handle, &a->info);
+    return count_to(handle, a, stream);
 }
 
 /* Whether the ranks have agreed on the routing, so that weights need no agreement. Equal on all ranks, which have made
@@ -606,6 +626,26 @@ static void note_agreed(struct ncclEpHandle *handle)
     }
 }
 
+/* The multiprocessors of the next call, where a group's dispatches and combines have different ones. */
+static ncclResult_t take_sms(const struct ncclEpHandle *handle, unsigned sms)
+{
+    const struct ncclEpGroup *group = handle->group;
+    return nep_sms_of_dispatch(group) == nep_sms_of_combine(group)
+               ? ncclSuccess
+               : nep_result_of(weft_ep_route_sms(handle->route, (int)sms));
+}
+
+/* A whole dispatch; counters are this call's. */
+static ncclResult_t dispatch(struct ncclEpHandle *handle, const dispatch_arguments *a, cudaStream_t stream)
+{
+    const nep_counters nowhere = {0};
+    ncclResult_t result = nep_group_result(handle->group, weft_ep_dispatch(handle->route, &a->in, &a->out, stream));
+    if (a->counts_routing) {
+        NEP_TRY(nep_count_to(DISPATCH, handle, &nowhere));
+    }
+    return result;
+}
+
 ncclResult_t ncclEpDispatch(ncclEpHandle_t handle, const ncclEpDispatchInputs_t *inputs,
                             const ncclEpDispatchOutputs_t *outputs, const ncclEpLayoutInfo_t *layout_info,
                             const ncclEpDispatchConfig_t *config, cudaStream_t stream)
@@ -613,18 +653,19 @@ ncclResult_t ncclEpDispatch(ncclEpHandle_t handle, const ncclEpDispatchInputs_t 
     dispatch_arguments a = {0};
     NEP_TRY(check_ready(DISPATCH, handle));
     NEP_TRY(read_dispatch(inputs, outputs, layout_info, config, &a));
-    NEP_TRY(prepare_dispatch(handle, &a));
+    NEP_TRY(prepare_dispatch(handle, &a, stream));
     struct ncclEpGroup *group = handle->group;
     if (a.config.pass_direction == NCCL_EP_FWD_PASS) {
         NEP_TRY(bring_weights(handle, a.weights));
     }
     NEP_TRY(empty_received(handle, &a, stream));
+    NEP_TRY(take_sms(handle, nep_sms_of_dispatch(group)));
     if (a.config.send_only) {
         NEP_TRY(nep_group_result(group, weft_ep_dispatch_send(handle->route, &a.in, &a.out, stream)));
         handle->has_sent = 1;
         return ncclSuccess;
     }
-    NEP_TRY(nep_group_result(group, weft_ep_dispatch(handle->route, &a.in, &a.out, stream)));
+    NEP_TRY(dispatch(handle, &a, stream));
     note_agreed(handle);
     if (a.has_scale_rows) { /* on the routing that is agreed on now */
         NEP_TRY(nep_group_result(group, weft_ep_dispatch(handle->route, &a.scales_in, &a.scales_out, stream)));
@@ -668,18 +709,38 @@ static ncclResult_t check_global_scales(const ncclEpTensor_t *scales, const nccl
     return ncclSuccess;
 }
 
+/* MXFP8 is a way to send sums, too; here they are sent as they are. */
+static ncclResult_t check_mxfp8(const struct ncclEpHandle *handle, const combine_arguments *a)
+{
+    ncclEpTensor_t in;
+    ncclEpTensor_t out;
+    NEP_TRY(nep_read_tensor(COMBINE, "inputs.tokens", a->inputs.tokens, &in));
+    NEP_TRY(nep_read_tensor(COMBINE, "outputs.tokens", a->outputs.tokens, &out));
+    if (handle->plan.layout != WEFT_EP_EXPERT_MAJOR || in.magic == 0 || in.datatype != ncclBfloat16 ||
+        out.datatype != ncclBfloat16 || in.sizes[in.ndim - 1] % 512 != 0) {
+        return nep_fail(ncclInvalidArgument, COMBINE
+                        ": NCCL_EP_COMB_QUANT_MXFP8 is of HT expert-major, and of rows and sums of ncclBfloat16 whose "
+                        "hidden dimension is a multiple of 512");
+    }
+    return ncclSuccess;
+}
+
 /* NVFP4 is a way to send sums, on GPUs that have such numbers. Here they are sent as they are, so that the scales, by
  * which the sender would make them small, are checked and not read. */
-static ncclResult_t check_combine_recipe(const struct ncclEpGroup *group, const combine_arguments *a)
+static ncclResult_t check_combine_recipe(const struct ncclEpHandle *handle, const combine_arguments *a)
 {
+    const struct ncclEpGroup *group = handle->group;
     ncclEpTensor_t scales;
     ncclEpTensor_t in;
     ncclEpTensor_t out;
     if (a->config.quant_recipe == NCCL_EP_COMB_QUANT_NONE && a->inputs.scales == NULL) {
         return ncclSuccess;
     }
-    if (a->config.quant_recipe == NCCL_EP_COMB_QUANT_NONE) {
+    if (a->config.quant_recipe != NCCL_EP_COMB_QUANT_NVFP4 && a->inputs.scales != NULL) {
         return nep_fail(ncclInvalidArgument, COMBINE ": inputs.scales is given; it is of NCCL_EP_COMB_QUANT_NVFP4");
+    }
+    if (a->config.quant_recipe == NCCL_EP_COMB_QUANT_MXFP8) {
+        return check_mxfp8(handle, a);
     }
     if (group->capability_major < 10) {
         return nep_fail(ncclInvalidUsage,
@@ -704,13 +765,13 @@ static ncclResult_t check_combine(const struct ncclEpHandle *handle, combine_arg
 {
     NEP_TRY(check_direction(COMBINE, handle->group, a->config.pass_direction));
     int is_backward = a->config.pass_direction == NCCL_EP_BWD_PASS;
-    if ((unsigned)a->config.quant_recipe > NCCL_EP_COMB_QUANT_NVFP4) {
+    if ((unsigned)a->config.quant_recipe > NCCL_EP_COMB_QUANT_MXFP8) {
         return nep_fail(ncclInvalidArgument, COMBINE ": config.quant_recipe is %d", (int)a->config.quant_recipe);
     }
     if (a->config.send_only && !nep_is_ll(handle->group)) {
         return nep_fail(ncclInvalidUsage, COMBINE ": config.send_only is of LL");
     }
-    NEP_TRY(check_combine_recipe(handle->group, a));
+    NEP_TRY(check_combine_recipe(handle, a));
     if (is_backward != (a->inputs.topk_weights != NULL)) {
         return nep_fail(ncclInvalidArgument, COMBINE ": inputs.topk_weights is %s",
                         is_backward ? "needed with NCCL_EP_BWD_PASS" : "of NCCL_EP_BWD_PASS");
@@ -789,6 +850,7 @@ ncclResult_t ncclEpCombine(ncclEpHandle_t handle, const ncclEpCombineInputs_t *i
         NEP_TRY(nep_read(COMBINE, "config", config, NCCL_EP_COMBINE_CONFIG_V1_SIZE, &a.config, sizeof a.config));
     }
     NEP_TRY(read_combine(handle, &a));
+    NEP_TRY(take_sms(handle, nep_sms_of_combine(handle->group)));
     return combine(handle, &a, stream);
 }
 

@@ -393,7 +393,7 @@ static weft_status make_plan(const char *call, const weft_nvte_group *group, con
     }
     plan.layout = WEFT_EP_EXPERT_MAJOR;
     plan.topk = layer->topk;
-    plan.sms = (int)group->nccl->config.max_num_sms;
+    plan.sms = nep_sms_most(group->nccl);
     if (layer->alignment > 0) {
         plan.alignment = 1 << layer->alignment;
         plan.flags = WEFT_EP_ZERO_PADDING;

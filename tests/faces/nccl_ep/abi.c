@@ -1,4 +1,4 @@
-/* Goal: the structs and values of nccl_ep.h are those of NCCL EP's binary interface, version 2, and its older sizes.
+/* Goal: the structs and values of nccl_ep.h are those of NCCL EP's binary interface, version 3, and its older sizes.
  *
  * Method: static assertions; it has only to compile, with the face's own nccl.h and with NCCL's where that is
  * installed. Offsets are those of a 64-bit machine. */
@@ -9,7 +9,7 @@
 #define IS(name, value) static_assert((int)(name) == (int)(value), #name)
 
 IS(NCCL_EP_VERSION_CODE, 200);
-IS(NCCL_EP_API_VERSION, 2);
+IS(NCCL_EP_API_VERSION, 3);
 static_assert(NCCL_EP_MAGIC == 0xC00FFFEEu && NCCL_EP_TENSOR_MAGIC == 0xCAFECAFEu, "magic numbers");
 IS(NCCL_EP_ALGO_LOW_LATENCY, 0);
 IS(NCCL_EP_ALGO_HIGH_THROUGHPUT, 1);
@@ -29,6 +29,7 @@ IS(NCCL_EP_BWD_PASS, 1);
 IS(NCCL_EP_DISP_QUANT_FWD, 1);
 IS(NCCL_EP_DISP_QUANT_DS_FP8E3M4, 2);
 IS(NCCL_EP_COMB_QUANT_NVFP4, 1);
+IS(NCCL_EP_COMB_QUANT_MXFP8, 2);
 IS(NCCL_EP_DISPATCH_QUANT_NONE, 0);
 IS(NCCL_EP_DISPATCH_QUANT_SCALES_FORWARD, 1);
 IS(NCCL_EP_DISPATCH_QUANT_DS_FP8E3M4, 2);
@@ -61,7 +62,10 @@ AT(ncclEpGroupConfig_t, zero_copy, 96); /* where version 1 ends */
 AT(ncclEpGroupConfig_t, overflow_policy, 100);
 AT(ncclEpGroupConfig_t, num_topk, 104);
 IS(NCCL_EP_GROUP_CONFIG_V1_SIZE, 96);
-IS(sizeof(ncclEpGroupConfig_t), 112);
+IS(NCCL_EP_GROUP_CONFIG_V2_SIZE, 112);
+AT(ncclEpGroupConfig_t, dispatch_num_sms, 112);
+AT(ncclEpGroupConfig_t, combine_num_sms, 116);
+IS(sizeof(ncclEpGroupConfig_t), 120);
 
 AT(ncclEpLayoutInfo_t, expert_counters, 8);
 AT(ncclEpLayoutInfo_t, src_rank_counters, 16);

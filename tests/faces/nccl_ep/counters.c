@@ -203,6 +203,50 @@ static void counted(rig *r, ncclEpLayout_t layout, ncclDataType_t of_experts, nc
     OK(ncclEpGroupDestroy(r->group));
 }
 
+/* Counters of a dispatch, in place of an update's: of the first on a routing, and of one on a routing that is agreed on;
+ * between them dispatches without, which leave them alone. Dispatches and combines have multiprocessors of their own. */
+static void counted_by_dispatch(rig *r, unsigned dispatch_sms, unsigned combine_sms)
+{
+    ncclEpGroupConfig_t group = config_of(r, NCCL_EP_ALGO_HIGH_THROUGHPUT);
+    ncclEpHandleConfig_t config = NCCL_EP_HANDLE_CONFIG_INIT;
+    ncclEpDispatchInputs_t in = NCCL_EP_DISPATCH_INPUTS_INIT;
+    ncclEpDispatchOutputs_t out = NCCL_EP_DISPATCH_OUTPUTS_INIT;
+    ncclEpHandle_t handle = NULL;
+    step s = step_of(r, NCCL_EP_LAYOUT_EXPERT_MAJOR, 0);
+    fill_tensors(r, &s);
+    in.tokens = &s.x;
+    in.topk_weights = &s.weights;
+    out.tokens = &s.rows;
+    out.topk_weights = &s.row_weights;
+    group.dispatch_num_sms = dispatch_sms;
+    group.combine_num_sms = combine_sms;
+    config.dispatch_output_per_expert_alignment = 4;
+    OK(ncclEpCreateGroup(&r->group, r->comm, &group));
+    choose(r, 3);
+    OK(ncclEpCreateHandle(&handle, r->group, NCCL_EP_LAYOUT_EXPERT_MAJOR, &s.ids, NULL, &config, NULL));
+    for (int round = 0; round < 2; round++) {
+        room experts;
+        room offsets;
+        room total;
+        ncclEpLayoutInfo_t info = NCCL_EP_LAYOUT_INFO_INIT;
+        open_room(&experts, ncclInt32, LOCAL);
+        open_room(&offsets, ncclInt32, LOCAL);
+        open_room(&total, round == 0 ? ncclInt64 : ncclInt32, 1);
+        info.expert_counters = &experts.tensor;
+        info.expert_offsets = &offsets.tensor;
+        info.recv_total_counter = &total.tensor;
+        OK(ncclEpDispatch(handle, &in, &out, &info, NULL, NULL));
+        check_counters(r, NCCL_EP_LAYOUT_EXPERT_MAJOR, &experts, &offsets, &total);
+        open_room(&experts, ncclInt32, LOCAL);
+        weigh(r, 1);
+        OK(ncclEpDispatch(handle, &in, &out, NULL, NULL, NULL));
+        combine(r, &s, handle);
+        r->failures += count_in(&experts, 0) != -1;
+    }
+    OK(ncclEpHandleDestroy(handle));
+    OK(ncclEpGroupDestroy(r->group));
+}
+
 /* A group that drops what is beyond MOST rows: the total tells how many would have come. */
 static void dropped(rig *r, ncclEpLayout_t layout)
 {
@@ -544,6 +588,9 @@ static void all(rig *r)
     counted(r, NCCL_EP_LAYOUT_FLAT, ncclInt64, ncclInt64);
     counted(r, NCCL_EP_LAYOUT_EXPERT_MAJOR, ncclInt32, ncclInt32);
     counted(r, NCCL_EP_LAYOUT_EXPERT_MAJOR, ncclInt64, ncclInt64);
+    counted_by_dispatch(r, NCCL_EP_AUTO, NCCL_EP_AUTO);
+    counted_by_dispatch(r, 2, 1);
+    counted_by_dispatch(r, NCCL_EP_AUTO, 1);
     dropped(r, NCCL_EP_LAYOUT_FLAT);
     dropped(r, NCCL_EP_LAYOUT_EXPERT_MAJOR);
     for (unsigned seed = 0; seed < 4; seed++) {

@@ -251,6 +251,45 @@ static void combine_as_nvfp4(rig *r, ncclEpGroup_t group, ncclEpLayout_t layout,
     OK(ncclEpHandleDestroy(handle));
 }
 
+/* ---- MXFP8 sums, of HT by expert: bf16 on the way ---- */
+
+static void combine_as_mxfp8(rig *r)
+{
+    ncclEpGroup_t group = group_of(r, NCCL_EP_ALGO_HIGH_THROUGHPUT, ROWS_MOST);
+    size_t token_sizes[2] = {TOKENS, HIDDEN}, choice_sizes[2] = {TOKENS, 1}, place_sizes[1] = {ROWS_MOST};
+    size_t row_sizes[2] = {ROWS_MOST, HIDDEN};
+    ncclEpTensor_t x = tensor(r->x, ncclBfloat16, 2, token_sizes), y = tensor(r->y, ncclBfloat16, 2, token_sizes);
+    ncclEpTensor_t ids = tensor(r->ids, ncclInt64, 2, choice_sizes);
+    ncclEpTensor_t weights = tensor(r->weights, ncclFloat32, 2, choice_sizes);
+    ncclEpTensor_t rows = tensor(r->rows, ncclBfloat16, 2, row_sizes);
+    ncclEpTensor_t places = tensor(r->row_weights, ncclFloat32, 1, place_sizes);
+    ncclEpDispatchInputs_t inputs = NCCL_EP_DISPATCH_INPUTS_INIT;
+    ncclEpDispatchOutputs_t outputs = NCCL_EP_DISPATCH_OUTPUTS_INIT;
+    ncclEpCombineInputs_t results = NCCL_EP_COMBINE_INPUTS_INIT;
+    ncclEpCombineOutputs_t sums = NCCL_EP_COMBINE_OUTPUTS_INIT;
+    ncclEpCombineConfig_t config = NCCL_EP_COMBINE_CONFIG_INIT;
+    ncclEpHandle_t handle = NULL;
+    inputs.tokens = &x;
+    inputs.topk_weights = &weights;
+    outputs.tokens = results.tokens = &rows;
+    outputs.topk_weights = &places;
+    sums.tokens = &y;
+    config.quant_recipe = NCCL_EP_COMB_QUANT_MXFP8;
+    OK(ncclEpCreateHandle(&handle, group, NCCL_EP_LAYOUT_EXPERT_MAJOR, &ids, NULL, NULL, NULL));
+    OK(ncclEpDispatch(handle, &inputs, &outputs, NULL, NULL, NULL));
+    results.scales = &places;
+    EXPECT(ncclEpCombine(handle, &results, &sums, &config, NULL), ncclInvalidArgument, "inputs.scales is given");
+    results.scales = NULL;
+    rows.datatype = ncclFloat16;
+    EXPECT(ncclEpCombine(handle, &results, &sums, &config, NULL), ncclInvalidArgument, "ncclBfloat16");
+    rows.datatype = ncclBfloat16;
+    memset(r->y, 0xff, sizeof r->y);
+    OK(ncclEpCombine(handle, &results, &sums, &config, NULL));
+    CHECK(memcmp(r->x, r->y, sizeof r->x) == 0);
+    OK(ncclEpHandleDestroy(handle));
+    OK(ncclEpGroupDestroy(group));
+}
+
 /* ---- ids of empty slots ---- */
 
 static void empty_slots(rig *r, ncclEpGroup_t group, size_t tokens, int with_counts)
@@ -473,6 +512,7 @@ static int run(void *argument)
     }
     OK(ncclEpGroupDestroy(group));
     if (!has_fp4) {
+        combine_as_mxfp8(r);
         packed_by_expert(r, ROWS_MOST, 0);
         packed_by_expert(r, NCCL_EP_AUTO, 0);
         packed_by_expert(r, NCCL_EP_AUTO, 1);

@@ -45,6 +45,7 @@ WRONG(no_results, g->combine_in.tokens = NULL)
 WRONG(no_sums, g->combine_out.tokens = NULL)
 WRONG(few_sums, g->token_sizes[0] = TOKENS - 1)
 WRONG(nvfp4, g->combine.quant_recipe = NCCL_EP_COMB_QUANT_NVFP4)
+WRONG(mxfp8, g->combine.quant_recipe = NCCL_EP_COMB_QUANT_MXFP8)
 WRONG(combine_send_only, g->combine.send_only = 1)
 WRONG(combine_weights, g->combine_in.topk_weights = &g->out_weights)
 WRONG(combine_backward, g->combine.pass_direction = NCCL_EP_BWD_PASS)
@@ -99,6 +100,8 @@ static const use uses[] = {
     {combine_ht, odd_combine_in, 0, ncclInvalidArgument, "magic number 0x6"},
     {combine_ht, odd_combine_out, 0, ncclInvalidArgument, "magic number 0x7"},
     {combine_ht, scales_of_sums, 0, ncclInvalidArgument, "of NCCL_EP_COMB_QUANT_NVFP4"},
+    {combine_ht, mxfp8, 0, ncclInvalidArgument, "MXFP8 is of HT expert-major"},
+    {combine_ll, mxfp8, 1, ncclInvalidArgument, "MXFP8 is of HT expert-major"},
     {combine_ht, other_sum_width, 0, ncclInvalidArgument, "give the same"},
     {combine_ht, received_in_line, 0, ncclInvalidArgument, "'inputs.tokens' is not rows"},
     {combine_ht, sums_in_line, 0, ncclInvalidArgument, "'outputs.tokens' is not rows"},

@@ -95,6 +95,8 @@ WRONG(drop_of_no_limit,
 WRONG(more_choices_than_possible, g->group.num_topk = 65536)
 WRONG(negative_choices, g->group.num_topk = 1u << 31)
 WRONG(negative_sms, g->group.max_num_sms = UINT32_MAX)
+WRONG(negative_dispatch_sms, g->group.dispatch_num_sms = UINT32_MAX)
+WRONG(negative_combine_sms, g->group.combine_num_sms = UINT32_MAX)
 WRONG(endless_tokens, g->group.max_dispatch_tokens_per_rank = g->group.max_recv_tokens_per_rank = INT32_MAX)
 WRONG(endless_bytes, g->group.max_token_bytes = INT32_MAX / 16 * 16)
 WRONG(endless_row, g->group.max_token_bytes = UINT32_MAX)
@@ -127,6 +129,8 @@ static const use uses[] = {
     {make_group, more_choices_than_possible, 0, ncclInvalidArgument, "topk_max is 65536"},
     {make_group, negative_choices, 0, ncclInvalidArgument, "num_topk is 2147483648"},
     {make_group, negative_sms, 0, ncclInvalidArgument, "max_num_sms 4294967295"},
+    {make_group, negative_dispatch_sms, 0, ncclInvalidArgument, "dispatch_num_sms 4294967295"},
+    {make_group, negative_combine_sms, 0, ncclInvalidArgument, "combine_num_sms 4294967295"},
     {make_group, endless_tokens, 0, ncclInvalidArgument, "tokens_max 2147483647"},
     {make_group, endless_bytes, 0, ncclInvalidArgument, "row_bytes_max is 2147483632"},
     {make_group, endless_row, 0, ncclInvalidArgument, "max_token_bytes is 4294967295"},

@@ -32,7 +32,7 @@ extern "C" {
 #define NCCL_EP_PATCH 0
 #define NCCL_EP_VERSION_CODE (NCCL_EP_MAJOR * 10000 + NCCL_EP_MINOR * 100 + NCCL_EP_PATCH)
 
-#define NCCL_EP_API_VERSION 2
+#define NCCL_EP_API_VERSION 3
 #define NCCL_EP_MAGIC 0xC00FFFEEu
 #define NCCL_EP_TENSOR_MAGIC 0xCAFECAFE
 
@@ -137,6 +137,8 @@ typedef struct {
     ncclEpOverflowPolicy_t overflow_policy;
     unsigned int num_topk; /* most choices a token; 0: 64, or 16 with AUTO rows in HT, and at most all experts */
     unsigned char padding_v2[4];
+    unsigned int dispatch_num_sms; /* those of a dispatch, and of a combine; NCCL_EP_AUTO: max_num_sms */
+    unsigned int combine_num_sms;
 } ncclEpGroupConfig_t;
 
 #define NCCL_EP_GROUP_CONFIG_INIT                                                                                      \
@@ -145,9 +147,11 @@ typedef struct {
 #define NCCL_EP_GROUP_CONFIG_SIZE ((unsigned int)sizeof(ncclEpGroupConfig_t))
 #define NCCL_EP_GROUP_CONFIG_V1_SIZE 96u
 #define NCCL_EP_GROUP_CONFIG_V2_SIZE 112u
+#define NCCL_EP_GROUP_CONFIG_V3_SIZE 120u
 #define NCCL_EP_GROUP_CONFIG_V1_LAST_FIELD timeout_ns
 #define NCCL_EP_GROUP_CONFIG_V2_LAST_FIELD padding_v2
-#define NCCL_EP_GROUP_CONFIG_CURRENT_VERSION 2
+#define NCCL_EP_GROUP_CONFIG_V3_LAST_FIELD combine_num_sms
+#define NCCL_EP_GROUP_CONFIG_CURRENT_VERSION 3
 
 typedef struct ncclEpGroup *ncclEpGroup_t;
 
@@ -283,7 +287,11 @@ typedef ncclEpDispQuant_t ncclEpDispatchQuantizationRecipe_t;
 #define NCCL_EP_DISPATCH_QUANT_SCALES_FORWARD NCCL_EP_DISP_QUANT_FWD
 #define NCCL_EP_DISPATCH_QUANT_DS_FP8E3M4 NCCL_EP_DISP_QUANT_DS_FP8E3M4
 
-typedef enum { NCCL_EP_COMB_QUANT_NONE = 0, NCCL_EP_COMB_QUANT_NVFP4 = 1 } ncclEpCombQuant_t;
+typedef enum {
+    NCCL_EP_COMB_QUANT_NONE = 0,
+    NCCL_EP_COMB_QUANT_NVFP4 = 1, /* LL */
+    NCCL_EP_COMB_QUANT_MXFP8 = 2 /* HT expert-major */
+} ncclEpCombQuant_t;
 
 typedef ncclEpCombQuant_t ncclEpCombineQuantizationRecipe_t; /* before the release of 0.2.0 */
 #define NCCL_EP_COMBINE_QUANT_NONE NCCL_EP_COMB_QUANT_NONE
