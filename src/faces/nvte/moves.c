@@ -140,17 +140,25 @@ static weft_status check_layer(const layer_call *call, const NVTETensor handle_m
     return WEFT_OK;
 }
 
+/* What a call that prepares is given: the choices, and where it counts. */
+static weft_status read_routing(const layer_call *call, const NVTETensor handle_mem, const NVTETensor topk_idx,
+                                const NVTETensor per_expert, const NVTETensor total, const NVTEEpLayerConfig *layer_cfg,
+                                weft_ep_choices *choices, weft_ep_count_arrays *counts)
+{
+    counts->with_dropped = 1;
+    WEFT_TRY(check_layer(call, handle_mem, layer_cfg));
+    WEFT_TRY(read_choices(call, topk_idx, layer_cfg->top_k, choices));
+    WEFT_TRY(read_counts(call, "recv_tokens_per_expert", per_expert, (size_t)call->group->nccl->local_experts, counts,
+                         &counts->rows_of_expert_aligned));
+    return read_counts(call, "total_recv_tokens_per_rank", total, 1, counts, &counts->rows);
+}
+
 static weft_status prepare(layer_call *call, const NVTETensor handle_mem, const NVTETensor topk_idx,
                            const NVTETensor per_expert, const NVTETensor total, const NVTEEpLayerConfig *layer_cfg)
 {
     weft_ep_choices choices;
     weft_ep_count_arrays counts = WEFT_EP_COUNT_ARRAYS_INIT;
-    counts.with_dropped = 1;
-    WEFT_TRY(check_layer(call, handle_mem, layer_cfg));
-    WEFT_TRY(read_choices(call, topk_idx, layer_cfg->top_k, &choices));
-    WEFT_TRY(read_counts(call, "recv_tokens_per_expert", per_expert, (size_t)call->group->nccl->local_experts, &counts,
-                         &counts.rows_of_expert_aligned));
-    WEFT_TRY(read_counts(call, "total_recv_tokens_per_rank", total, 1, &counts, &counts.rows));
+    WEFT_TRY(read_routing(call, handle_mem, topk_idx, per_expert, total, layer_cfg, &choices, &counts));
     return update(call, &choices, &counts);
 }
 
@@ -265,19 +273,18 @@ void nvte_ep_dispatch(NVTETensor handle_mem, NVTETensor topk_idx, NVTETensor tok
     (void)nvte_end(status);
 }
 
-/* What of a prepare's arguments a dispatch that prepares has, too. */
+/* The routing of a dispatch that prepares, which is of its tokens. */
 static weft_status read_prepared(const layer_call *call, const NVTETensor handle_mem, const NVTETensor topk_idx,
-                                 const NVTETensor per_expert, const NVTEEpLayerConfig *layer_cfg, dispatch_arguments *a,
+                                 const NVTETensor per_expert, const NVTETensor total,
+                                 const NVTEEpLayerConfig *layer_cfg, dispatch_arguments *a,
                                  weft_ep_count_arrays *counts)
 {
-    WEFT_TRY(check_layer(call, handle_mem, layer_cfg));
-    WEFT_TRY(read_choices(call, topk_idx, layer_cfg->top_k, &a->choices));
+    WEFT_TRY(read_routing(call, handle_mem, topk_idx, per_expert, total, layer_cfg, &a->choices, counts));
     if ((size_t)a->choices.tokens != a->tokens) {
         return nvte_fail(WEFT_ERR_ARGUMENT, "%s: topk_idx has %d tokens and tensor 'tokens' %zu rows; give as many",
                          call->name, a->choices.tokens, a->tokens);
     }
-    return read_counts(call, "recv_tokens_per_expert", per_expert, (size_t)call->group->nccl->local_experts, counts,
-                       &counts->rows_of_expert_aligned);
+    return WEFT_OK;
 }
 
 /* The ranks agree on the routing on the way, in one call. */
@@ -297,7 +304,8 @@ void nvte_ep_prepare_and_dispatch(NVTETensor handle_mem, NVTETensor topk_idx, NV
                                   NVTECommWindow tokens_win, NVTETensor topk_weights, NVTECommWindow topk_weights_win,
                                   NVTETensor recv_tokens, NVTECommWindow recv_tokens_win, NVTETensor recv_topk_weights,
                                   NVTECommWindow recv_topk_weights_win, NVTETensor recv_tokens_per_expert,
-                                  const NVTEEpLayerConfig *layer_cfg, cudaStream_t stream)
+                                  NVTETensor total_recv_tokens_per_rank, const NVTEEpLayerConfig *layer_cfg,
+                                  cudaStream_t stream)
 {
     layer_call call = {.name = "nvte_ep_prepare_and_dispatch", .stream = stream};
     NVTEEpLayerConfig copy;
@@ -307,9 +315,9 @@ void nvte_ep_prepare_and_dispatch(NVTETensor handle_mem, NVTETensor topk_idx, NV
     status = status != WEFT_OK ? status : enter(&call, handle_mem);
     if (status == WEFT_OK) {
         status = read_moved(&call, "tokens", tokens, &tokens_win, "recv_tokens", recv_tokens, &recv_tokens_win, &a);
-        status = status != WEFT_OK
-                     ? status
-                     : read_prepared(&call, handle_mem, topk_idx, recv_tokens_per_expert, &copy, &a, &counts);
+        status = status != WEFT_OK ? status
+                                   : read_prepared(&call, handle_mem, topk_idx, recv_tokens_per_expert,
+                                                   total_recv_tokens_per_rank, &copy, &a, &counts);
         status = status != WEFT_OK ? status
                                    : read_weights(&call, topk_idx, topk_weights, &topk_weights_win, recv_topk_weights,
                                                   &recv_topk_weights_win, &a);

@@ -68,7 +68,7 @@ extern const combine_bwd_type signature_combine_bwd;
 const combine_bwd_type signature_combine_bwd = nvte_ep_combine_bwd;
 typedef void (*prepare_and_dispatch_type)(NVTETensor, NVTETensor, NVTETensor, NVTECommWindow, NVTETensor,
                                           NVTECommWindow, NVTETensor, NVTECommWindow, NVTETensor, NVTECommWindow,
-                                          NVTETensor, const NVTEEpLayerConfig *, cudaStream_t);
+                                          NVTETensor, NVTETensor, const NVTEEpLayerConfig *, cudaStream_t);
 extern const prepare_and_dispatch_type signature_prepare_and_dispatch;
 const prepare_and_dispatch_type signature_prepare_and_dispatch = nvte_ep_prepare_and_dispatch;
 extern const size_type signature_size;

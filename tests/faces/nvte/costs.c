@@ -437,7 +437,7 @@ static int nvte_prepare_and_dispatch(void)
     weft_nvte_tensor out_weights = nvte_tensor(row_weights, kNVTEFloat32, ROWS, 0);
     weft_nvte_tensor experts = nvte_tensor(counts, kNVTEInt32, EXPERTS, 0);
     nvte_ep_prepare_and_dispatch(&handle_mem, &idx, &in, none, &in_weights, none, &out, none, &out_weights, none,
-                                 &experts, &layer, NULL);
+                                 &experts, NULL, &layer, NULL);
     return (int)weft_nvte_status();
 }
 

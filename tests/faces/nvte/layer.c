@@ -132,18 +132,20 @@ void dispatch(rig *r, layer *l)
     }
 }
 
-/* prepare and dispatch in one call, which has no total. */
+/* prepare and dispatch in one call. */
 void prepare_and_dispatch(rig *r, layer *l)
 {
     NVTEEpLayerConfig config = config_of(l);
     memset(l->rows, 0xff, sizeof l->rows);
     memset(l->row_weights, 0xff, sizeof l->row_weights);
+    l->total = -1;
     OK(nvte_ep_prepare_and_dispatch(&l->handle_mem, &l->idx, &l->in, none, &l->topk_weights, none, &l->received, none,
-                                    &l->received_weights, none, &l->counts, &config, NULL));
-    l->total = 0;
+                                    &l->received_weights, none, &l->counts, &l->sum, &config, NULL));
+    int64_t total = 0;
     for (int e = 0; e < LOCAL; e++) {
-        l->total += l->experts[e];
+        total += l->experts[e];
     }
+    CHECK(l->total == total);
     for (size_t row = (size_t)l->total; row < ROWS; row++) {
         CHECK(l->row_weights[row] == 0);
     }

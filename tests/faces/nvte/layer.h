@@ -56,7 +56,7 @@ void close_layer(layer *l);
 void choose(const rig *r, layer *l, unsigned seed);
 void prepare(rig *r, layer *l);
 void dispatch(rig *r, layer *l);
-/* prepare and dispatch in one call, which has no total. */
+/* prepare and dispatch in one call. */
 void prepare_and_dispatch(rig *r, layer *l);
 /* What the experts do, weights included; `first`: of the first local expert. */
 void work(const rig *r, layer *l);

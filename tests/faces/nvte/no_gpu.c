@@ -56,9 +56,9 @@ int main(void)
     EXPECT(nvte_ep_prepare(&memory, NULL, NULL, NULL, &layer, NULL), "libcuda.so.1", "current");
     EXPECT(nvte_ep_dispatch(&memory, NULL, NULL, none, NULL, none, NULL, none, NULL, none, NULL), "libcuda.so.1",
            "current");
-    EXPECT(
-        nvte_ep_prepare_and_dispatch(&memory, NULL, NULL, none, NULL, none, NULL, none, NULL, none, NULL, &layer, NULL),
-        "libcuda.so.1", "current");
+    EXPECT(nvte_ep_prepare_and_dispatch(&memory, NULL, NULL, none, NULL, none, NULL, none, NULL, none, NULL, NULL,
+                                        &layer, NULL),
+           "libcuda.so.1", "current");
     EXPECT(nvte_ep_combine(&memory, NULL, none, NULL, NULL), "libcuda.so.1", "current");
     EXPECT(nvte_ep_dispatch_bwd(&memory, NULL, none, NULL, none, NULL, NULL, NULL), "libcuda.so.1", "current");
     EXPECT(nvte_ep_combine_bwd(&memory, NULL, none, NULL, none, NULL), "libcuda.so.1", "current");

@@ -193,7 +193,7 @@ static void dropped(rig *r)
         check_kept(r, l, seed, TOKENS);
         OK(nvte_ep_combine(&l->handle_mem, &l->received, none, &l->out, NULL));
         OK(nvte_ep_prepare_and_dispatch(&l->handle_mem, &l->idx, &l->in, none, &l->topk_weights, none, &l->received,
-                                        none, &l->received_weights, none, &l->counts, &layer_config, NULL));
+                                        none, &l->received_weights, none, &l->counts, &l->sum, &layer_config, NULL));
         check_kept(r, l, seed, TOKENS);
         close_layer(l);
     }

@@ -128,7 +128,7 @@ static void wrong_tokens(rig *r, layer *l)
 
 #define IN_ONE(idx, in, weights, counts, config)                                                                       \
     nvte_ep_prepare_and_dispatch(&l->handle_mem, idx, in, none, weights, none, &l->received, none,                     \
-                                 &l->received_weights, none, counts, config, NULL)
+                                 &l->received_weights, none, counts, NULL, config, NULL)
 
 static void wrong_in_one(rig *r, layer *l)
 {

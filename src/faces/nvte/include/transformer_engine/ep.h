@@ -90,12 +90,14 @@ void nvte_ep_dispatch(NVTETensor handle_mem, NVTETensor topk_idx, NVTETensor tok
                       NVTECommWindow recv_topk_weights_win, cudaStream_t stream);
 
 /* nvte_ep_prepare and nvte_ep_dispatch in one call, which agrees on the routing on its way. With topk_weights NULL rows
- * only. recv_tokens_per_expert is written by the call, as by nvte_ep_prepare. */
+ * only. recv_tokens_per_expert and total_recv_tokens_per_rank are written by the call, as by nvte_ep_prepare. As of
+ * TransformerEngine 2.20, the first release that has it. */
 void nvte_ep_prepare_and_dispatch(NVTETensor handle_mem, NVTETensor topk_idx, NVTETensor tokens,
                                   NVTECommWindow tokens_win, NVTETensor topk_weights, NVTECommWindow topk_weights_win,
                                   NVTETensor recv_tokens, NVTECommWindow recv_tokens_win, NVTETensor recv_topk_weights,
                                   NVTECommWindow recv_topk_weights_win, NVTETensor recv_tokens_per_expert,
-                                  const NVTEEpLayerConfig *layer_cfg, cudaStream_t stream);
+                                  NVTETensor total_recv_tokens_per_rank, const NVTEEpLayerConfig *layer_cfg,
+                                  cudaStream_t stream);
 
 /* result [T][H]: the sums, not weighted, of each token's rows. */
 void nvte_ep_combine(NVTETensor handle_mem, NVTETensor expert_out, NVTECommWindow expert_out_win, NVTETensor result,
