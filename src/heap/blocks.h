@@ -29,6 +29,7 @@ typedef struct wefti_blocks {
     uint64_t lead; /* bytes before the heap from where blocks are aligned; 0 unless set */
     uint64_t bytes_used;
     uint64_t proposed; /* how many of them are only proposed, and may be free again soon: counted by the caller */
+    uint64_t changes; /* how often one has been made, cut or freed, proposals aside: counted by the caller */
 } wefti_blocks;
 
 void wefti_blocks_init(wefti_blocks *blocks, uint64_t limit);

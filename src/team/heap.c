@@ -149,6 +149,7 @@ static void cut_block(weft_world *world, const void *block, size_t bytes)
     const wefti_records records = wefti_host_records(world);
     wefti_os_monitor_enter(records.lock);
     wefti_blocks_cut(records.blocks, offset_of(world, block), bytes);
+    records.blocks->changes++;
     __atomic_store_n(records.used_counter, records.blocks->bytes_used, __ATOMIC_RELAXED);
     wefti_os_monitor_leave(records.lock);
 }

@@ -6,9 +6,11 @@
  * above all that any of them has taken, which is free on all, but first try some places below it, so that the heap does
  * not grow for ever where teams come and go. Only if nothing is free above do they try all holes.
  *
- * What other threads have proposed over other teams is taken, too, until they have agreed, and may be free then. So a
- * proposal that was made beside others is in doubt, and that there is no room is said only where none was: else the
- * members begin anew. A thread may wait for this one before it ends its call, so that this is not done for ever. */
+ * What other threads have proposed over other teams is taken, too, until they have agreed, and may be free then; and
+ * blocks may be freed below the place to which the members have come. So who finds no room at a place that others'
+ * votes have brought it to asks the members once more: where the records of none have changed since the search began,
+ * there is none; else they begin anew. A thread may wait for this one before it ends its call, so that this is not done
+ * for ever. */
 #include "base/error.h"
 #include "common/mix.h"
 #include "team/team.h"
@@ -21,8 +23,8 @@
 /* What stands for an offset in the vote of a member that passes, and of one that finds no room above. */
 #define PASS WEFTI_BLOCK_NONE
 #define NO_ROOM (WEFTI_BLOCK_NONE - 1)
-/* Beside an offset, a multiple of WEFTI_BLOCK_ALIGNMENT: a lower one may be free soon. */
-#define IN_DOUBT ((uint64_t)1)
+/* In that of one that finds no room at or above the floor, though it had some below. */
+#define FULL (WEFTI_BLOCK_NONE - 2)
 
 /* ---- this PE's records ---- */
 
@@ -37,6 +39,7 @@ static void count_used(const wefti_records *records)
 typedef struct proposal {
     uint64_t offset; /* WEFTI_BLOCK_NONE if there is no room at or above the floor, or above all blocks */
     int is_in_doubt; /* others' proposals were there */
+    uint64_t changes; /* of the records so far */
 } proposal;
 
 /* A proposal is taken in this PE's records at once, so that another thread, which allocates on another team, does not
@@ -50,6 +53,7 @@ static weft_status propose(const wefti_records *records, const wefti_block_wante
     const uint64_t end = wefti_blocks_end(blocks);
     found->offset = wefti_blocks_fit(blocks, wanted->bytes, wanted->alignment, above && end > floor ? end : floor);
     found->is_in_doubt = blocks->proposed > 0;
+    found->changes = blocks->changes;
     if (found->offset != WEFTI_BLOCK_NONE) {
         status = wefti_blocks_take(blocks, found->offset, wanted->bytes, wanted->owner);
         found->offset = status == WEFT_OK ? found->offset : WEFTI_BLOCK_NONE;
@@ -68,7 +72,9 @@ static void end_proposal(const wefti_records *records, uint64_t offset, int is_k
     }
     wefti_os_monitor_enter(records->lock);
     records->blocks->proposed--;
-    if (!is_kept) {
+    if (is_kept) {
+        records->blocks->changes++;
+    } else {
         wefti_blocks_drop(records->blocks, offset);
         count_used(records);
     }
@@ -94,6 +100,7 @@ void wefti_offset_drop(const wefti_records *records, uint64_t offset)
     }
     wefti_os_monitor_enter(records->lock);
     wefti_blocks_drop(records->blocks, offset);
+    records->blocks->changes++;
     count_used(records);
     wefti_os_monitor_leave(records->lock);
 }
@@ -113,13 +120,15 @@ void wefti_offset_refuse(const weft_team *team, const wefti_records *records, ui
 
 /* ---- agreement ---- */
 
-/* Where the members look: equal on all of them, since it follows from what they voted. */
+/* Where the members look: equal on all of them, since it follows from what they voted, but for the last two. */
 typedef struct search {
     unsigned rounds; /* in which they disagreed */
     int every_hole;
-    int is_in_doubt; /* the floor is higher than it need be, if others' proposals are free again */
+    int is_full; /* a member has voted so */
     uint64_t floor;
     uint64_t end; /* of all that any of them has taken, once rounds > HOLES_TRIED */
+    uint64_t changes; /* of this member's records, when the search began */
+    int is_in_doubt; /* they are others since, or others' proposals were there: what was not free may be */
 } search;
 
 static int is_above(const search *s)
@@ -141,32 +150,29 @@ static uint64_t place_below(uint64_t end, uint64_t bytes, uint64_t any)
     return places == 0 ? 0 : end - (1 + mix % places) * unit;
 }
 
-static uint64_t offset_in(uint64_t voted)
-{
-    return voted & ~IN_DOUBT;
-}
-
 static int has_agreed(const wefti_vote *vote)
 {
-    return vote->offset_high < NO_ROOM && offset_in(vote->offset_low) == offset_in(vote->offset_high);
+    return vote->offset_high < FULL && vote->offset_low == vote->offset_high;
 }
 
-/* They have disagreed, and the highest vote was `voted`. `any` is the same number on all members. */
-static void look_on(search *s, uint64_t voted, uint64_t bytes, uint64_t any)
+/* They have disagreed, and the highest vote was `high`. `any` is the same number on all members. */
+static void look_on(search *s, uint64_t high, uint64_t bytes, uint64_t any)
 {
-    const uint64_t high = offset_in(voted);
-    if (voted == PASS) {
+    if (high == PASS) {
         *s = (search){0}; /* what was taken may be free again */
         return;
     }
-    if (voted == NO_ROOM) {
+    if (high == NO_ROOM) {
         *s = (search){.every_hole = 1};
+        return;
+    }
+    if (high == FULL) {
+        s->is_full = 1;
         return;
     }
     if (is_above(s) || s->rounds > HOLES_TRIED + PLACES_TRIED) {
         s->end = high;
     }
-    s->is_in_doubt |= (voted & IN_DOUBT) != 0;
     s->floor = high;
     s->rounds++;
     if (has_jumped(s) && !is_above(s)) {
@@ -186,21 +192,29 @@ typedef struct allocation {
     uint64_t offset; /* what it has taken; WEFTI_BLOCK_NONE: nothing */
 } allocation;
 
+static int may_begin_anew(const allocation *a)
+{
+    return a->search.is_in_doubt && wefti_os_now_ns() < a->until_ns;
+}
+
 /* What a member votes that need not pass. */
 static weft_status vote_offset(allocation *a, wefti_vote *vote)
 {
-    const search *s = &a->search;
+    search *s = &a->search;
     proposal found;
     WEFT_TRY(propose(a->records, a->wanted, s->floor, is_above(s), &found));
-    const int is_in_doubt = found.is_in_doubt || s->is_in_doubt;
+    s->changes = s->rounds == 0 ? found.changes : s->changes;
+    s->is_in_doubt |= found.is_in_doubt || found.changes != s->changes;
     a->offset = found.offset;
-    if (a->offset != WEFTI_BLOCK_NONE) {
-        vote->offset_high = vote->offset_low = a->offset | (is_in_doubt ? IN_DOUBT : 0);
+    if (a->offset != WEFTI_BLOCK_NONE && !(s->is_full && may_begin_anew(a))) {
+        vote->offset_high = vote->offset_low = a->offset;
     } else if (has_jumped(s)) {
         vote->offset_high = vote->offset_low = NO_ROOM;
-    } else if (is_in_doubt && wefti_os_now_ns() < a->until_ns) {
+    } else if (may_begin_anew(a)) {
         wefti_os_sleep_ns(REST_NS);
         vote->offset_high = PASS;
+    } else if (s->rounds > 0 && !s->is_full) {
+        vote->offset_high = FULL;
     } else {
         return refuse_full(a->records, a->call, a->wanted->bytes);
     }
