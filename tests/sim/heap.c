@@ -252,6 +252,7 @@ static void fill_a_world(uint64_t *common)
 
 #define THREADS 3
 #define ROUNDS 5
+#define LAST_ROUNDS 20
 
 /* A thread of each PE has a team of all of them. */
 typedef struct allocator {
@@ -302,17 +303,17 @@ static void allocate_some(void *argument)
 }
 
 /* Blocks of one size, of which the heap has just as many as there are threads: each finds room, however often others
- * propose the same places meanwhile. */
+ * propose the same places meanwhile, or have given theirs back on some PEs and not yet on others. */
 static void take_the_last(void *argument)
 {
     const allocator *one = argument;
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < LAST_ROUNDS; round++) {
         unsigned char *block = NULL;
-        const int value = 1 + one->number * ROUNDS + round;
-        dawdle(3, 3000);
+        const int value = 1 + one->number * LAST_ROUNDS + round;
+        dawdle(3, round % 2 == 0 ? 500 : 3000);
         must(weft_team_malloc(one->team, one->bytes, (void **)&block), "to take one of as many blocks as threads");
         block[0] = block[one->bytes - 1] = (unsigned char)value;
-        dawdle(3, 3000);
+        dawdle(3, round % 2 == 0 ? 500 : 3000);
         if (block[0] != value || block[one->bytes - 1] != value) {
             weft_sim_fail("a block of thread %d has been given to another: it holds %d and %d, not %d", one->number,
                           block[0], block[one->bytes - 1], value);
