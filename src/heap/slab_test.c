@@ -62,6 +62,21 @@ static void pieces_are_aligned_and_the_lowest_that_fit(void **state)
     CHECK_OK(weft_slab_destroy(NULL));
 }
 
+/* What counts is the address of a piece, however short the slab is. */
+static void pieces_may_be_aligned_to_more_than_the_slab_has(void **state)
+{
+    (void)state;
+    weft_slab *slab = NULL;
+    void *piece = NULL;
+    CHECK_OK(weft_slab_create(memory, 100, &slab));
+    CHECK_OK(weft_slab_alloc(slab, 100, 4096, &piece));
+    CHECK(piece == memory);
+    CHECK_OK(weft_slab_free(slab, piece));
+    CHECK_OK(weft_slab_alloc(slab, 1, (size_t)1 << 63, &piece));
+    CHECK(piece == NULL);
+    CHECK_OK(weft_slab_destroy(slab));
+}
+
 static void a_full_slab_gives_null(void **state)
 {
     (void)state;
@@ -182,6 +197,7 @@ static void what_cannot_be_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {CHECKED_TEST(pieces_are_aligned_and_the_lowest_that_fit),
+                                       CHECKED_TEST(pieces_may_be_aligned_to_more_than_the_slab_has),
                                        CHECKED_TEST(a_full_slab_gives_null), CHECKED_TEST(threads_carve_at_once),
                                        CHECKED_TEST(what_cannot_be_is_refused)};
     (void)setenv("WEFT_LOG", "none", 0);
