@@ -187,11 +187,135 @@ static void share_a_slab(void)
     MUST(weft_slab_destroy(slab));
 }
 
+/* ---- the records of a slab ---- */
+
+#define UNIT 64
+#define UNITS 40 /* of the memory, which the slab has a part of */
+#define RECORD_TURNS 60
+
+/* What a slab of any place and length should have given. */
+typedef struct slab_model {
+    const unsigned char *base; /* the first multiple of a unit */
+    size_t bytes; /* from there to the end of the memory that it was given */
+    unsigned char taken[UNITS];
+    void *pieces[UNITS];
+    size_t units[UNITS];
+    size_t count;
+} slab_model;
+
+static size_t units_of(size_t bytes)
+{
+    return (bytes + UNIT - 1) / UNIT;
+}
+
+/* The first place for a piece, or NULL. */
+static const unsigned char *place_of(const slab_model *m, size_t bytes, size_t alignment)
+{
+    for (size_t at = 0; at * UNIT + bytes <= m->bytes; at++) {
+        size_t i = 0;
+        while (i < units_of(bytes) && m->taken[at + i] == 0) {
+            i++;
+        }
+        if (i == units_of(bytes) && (uintptr_t)(m->base + at * UNIT) % alignment == 0) {
+            return m->base + at * UNIT;
+        }
+    }
+    return NULL;
+}
+
+static void mark_piece(slab_model *m, const unsigned char *piece, size_t units, int is_taken)
+{
+    memset(&m->taken[(size_t)(piece - m->base) / UNIT], is_taken, units);
+}
+
+static void take_by_model(slab_model *m, weft_slab *slab)
+{
+    void *piece;
+    const size_t bytes = 1 + (size_t)weft_sim_random(6 * UNIT);
+    const size_t alignment = weft_sim_random(2) == 0 ? 0 : (size_t)1 << weft_sim_random(10);
+    const unsigned char *place = place_of(m, bytes, alignment < UNIT ? UNIT : alignment);
+    MUST(weft_slab_alloc(slab, bytes, alignment, &piece));
+    if (piece != (const void *)place) {
+        weft_sim_fail("a piece of %zu bytes at a multiple of %zu of a slab of %zu bytes at %p lies at %p, not at %p",
+                      bytes, alignment, m->bytes, (const void *)m->base, piece, (const void *)place);
+    }
+    if (piece != NULL) {
+        m->pieces[m->count] = piece;
+        m->units[m->count++] = units_of(bytes);
+        mark_piece(m, place, units_of(bytes), 1);
+    }
+}
+
+static void give_by_model(slab_model *m, weft_slab *slab)
+{
+    const size_t which = (size_t)weft_sim_random(m->count);
+    unsigned char *piece = m->pieces[which];
+    if (weft_slab_free(slab, piece + UNIT / 2) != WEFT_ERR_ARGUMENT) {
+        weft_sim_fail("what is no piece of a slab was given back");
+    }
+    MUST(weft_slab_free(slab, piece));
+    mark_piece(m, piece, m->units[which], 0);
+    m->pieces[which] = m->pieces[--m->count];
+    m->units[which] = m->units[m->count];
+}
+
+static void check_slab(const slab_model *m, weft_slab *slab)
+{
+    static const weft_slab_use start = WEFT_SLAB_USE_INIT;
+    weft_slab_use use = start;
+    size_t units = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        units += m->units[i];
+    }
+    MUST(weft_slab_query(slab, &use));
+    if (use.bytes != m->bytes || use.pieces != m->count || use.bytes_used != units * UNIT) {
+        weft_sim_fail("a slab of %zu bytes with %zu pieces of %zu units says %zu, %zu and %zu", m->bytes, m->count,
+                      units, use.bytes, use.pieces, use.bytes_used);
+    }
+    if (weft_slab_contains(slab, m->base - 1) || weft_slab_contains(slab, m->base) != (m->bytes > 0) ||
+        weft_slab_contains(slab, m->base + m->bytes) ||
+        (m->bytes > 0 && !weft_slab_contains(slab, m->base + m->bytes - 1))) {
+        weft_sim_fail("a slab of %zu bytes at %p has what lies beside it, or lacks what is in it", m->bytes,
+                      (const void *)m->base);
+    }
+}
+
+/* A slab of memory at any address and of any length: its pieces lie in that memory, each at the first place for it. */
+static void use_a_slab(void)
+{
+    _Alignas(UNIT) unsigned char memory[UNITS * UNIT];
+    slab_model m = {0};
+    weft_slab *slab;
+    const size_t from = 1 + (size_t)weft_sim_random(2 * UNIT);
+    const size_t bytes = 1 + (size_t)weft_sim_random(weft_sim_random(4) == 0 ? UNIT : sizeof memory - from);
+    const size_t shift = (UNIT - from % UNIT) % UNIT;
+    m.base = memory + from + shift;
+    m.bytes = bytes > shift ? bytes - shift : 0;
+    MUST(weft_slab_create(memory + from, bytes, &slab));
+    check_slab(&m, slab);
+    for (int turn = 0; turn < RECORD_TURNS; turn++) {
+        if (m.count > 0 && weft_sim_random(3) == 0) {
+            give_by_model(&m, slab);
+        } else {
+            take_by_model(&m, slab);
+        }
+        check_slab(&m, slab);
+    }
+    if (m.count > 0 && weft_slab_destroy(slab) != WEFT_ERR_STATE) {
+        weft_sim_fail("a slab with %zu pieces was ended", m.count);
+    }
+    while (m.count > 0) {
+        give_by_model(&m, slab);
+    }
+    MUST(weft_slab_destroy(slab));
+}
+
 void case_threads(void *argument)
 {
     case_run *run = argument;
     if (run->seed % 8 == 0) {
         share_a_slab();
+        use_a_slab();
     }
     one_thread threads[THREADS];
     weft_world *world = case_world("threads");
