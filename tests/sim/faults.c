@@ -181,6 +181,111 @@ static void pass_two_lists(weft_world *world, uint64_t *common)
     }
 }
 
+/* Who passes which list: those of all PEs, each known to all. */
+typedef struct drawn_lists {
+    int members[24][24];
+    int counts[24];
+} drawn_lists;
+
+/* The PEs of a random order, cut into teams, the last of which none joins. */
+static void draw_teams(drawn_lists *lists, int pes, uint64_t *common)
+{
+    int order[24];
+    for (int i = 0; i < pes; i++) {
+        const int other = common_below(common, i + 1);
+        order[i] = order[other];
+        order[other] = i;
+    }
+    const int left = common_below(common, 3) == 0 ? common_below(common, pes) : 0;
+    for (int first = 0, count; first < pes; first += count) {
+        const int is_left = first >= pes - left;
+        count = is_left ? pes - first : 1 + common_below(common, pes - left - first);
+        for (int i = first; i < first + count; i++) {
+            lists->counts[order[i]] = is_left ? 0 : count;
+            memcpy(lists->members[order[i]], &order[first], (size_t)count * sizeof *order);
+        }
+    }
+}
+
+static int place_in(const int *list, int count, int pe)
+{
+    for (int i = 0; i < count; i++) {
+        if (list[i] == pe) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* One passes no list, one that lacks a member or has one more, or one in another order; or the list of another team. */
+static void change_list(drawn_lists *lists, int pes, int odd, uint64_t *common)
+{
+    int *list = lists->members[odd];
+    int *count = &lists->counts[odd];
+    const int other = common_below(common, pes);
+    const int at = place_in(list, *count, other);
+    if (*count == 0 || other == odd) {
+        *count = *count == 0;
+        list[0] = odd;
+    } else if (at < 0) {
+        const int to = common_below(common, *count + 1);
+        memmove(&list[to + 1], &list[to], (size_t)(*count - to) * sizeof *list);
+        list[to] = other;
+        ++*count;
+    } else if (common_below(common, 2) == 0) {
+        memmove(&list[at], &list[at + 1], (size_t)(*count - at - 1) * sizeof *list);
+        --*count;
+    } else {
+        list[place_in(list, *count, odd)] = other;
+        list[at] = odd;
+    }
+}
+
+static int are_alike(const drawn_lists *lists, int a, int b)
+{
+    return lists->counts[a] == lists->counts[b] &&
+           memcmp(lists->members[a], lists->members[b], (size_t)lists->counts[a] * sizeof(int)) == 0;
+}
+
+/* Whether all whom a PE has in its list have passed the same. */
+static int do_fit(const drawn_lists *lists, int pes)
+{
+    int fit = 1;
+    for (int pe = 0; pe < pes; pe++) {
+        for (int i = 0; i < lists->counts[pe]; i++) {
+            fit &= are_alike(lists, pe, lists->members[pe][i]);
+        }
+    }
+    return fit;
+}
+
+/* Several teams by one call, of whose lists some may have been changed: all are told of two that differ, of which one
+ * has the other in its list; or there are teams. */
+static void pass_drawn_lists(weft_world *world, uint64_t *common)
+{
+    drawn_lists lists;
+    int pair[2] = {0, 0};
+    weft_team *team = NULL;
+    const int pes = weft_world_pes(world);
+    const int pe = weft_world_pe(world);
+    draw_teams(&lists, pes, common);
+    for (int times = common_below(common, 3); times > 0; times--) {
+        change_list(&lists, pes, common_below(common, pes), common);
+    }
+    const weft_status status = weft_team_create(weft_team_world(world), lists.members[pe], lists.counts[pe], &team);
+    if (do_fit(&lists, pes)) {
+        must(status, "to make teams of lists that fit");
+        MUST(weft_team_destroy(team));
+        return;
+    }
+    const char *text = status == WEFT_OK ? "" : weft_last_error();
+    const char *named = strstr(text, "PEs ");
+    if (status != WEFT_ERR_MISMATCH || named == NULL || sscanf(named, "PEs %d and %d", &pair[0], &pair[1]) != 2 ||
+        are_alike(&lists, pair[0], pair[1]) || place_in(lists.members[pair[0]], lists.counts[pair[0]], pair[1]) < 0) {
+        weft_sim_fail("lists do not fit, and there was %s: %s", weft_status_name(status), text);
+    }
+}
+
 /* Until all have come as far as this, beside weft; each time with another number. */
 static void await_all(case_run *run, int time)
 {
@@ -260,6 +365,7 @@ void case_mismatch(void *argument)
         void *block = NULL;
         allocate_oddly(world, common_below(&common, 4), odd);
         fail_apart(world, odd);
+        pass_drawn_lists(world, &common);
         if (run->pes > 2) {
             pass_lists(world, odd);
             pass_two_lists(world, &common);
