@@ -70,13 +70,107 @@ static void run_session(case_run *run, const coll_session_plan *plan)
     MUST(weft_world_destroy(world));
 }
 
+/* ---- blocks that do not fit ---- */
+
+#define END_HEAP_BYTES ((size_t)1 << 20)
+#define END_WORDS 1000 /* of a block; more than a slot has */
+#define END_CALLS 4
+
+/* All that is free of the heap: up to its end, if nothing else is free. */
+static uint64_t *take_the_rest(weft_world *world, size_t *words)
+{
+    void *block = NULL;
+    size_t most = END_HEAP_BYTES / sizeof(uint64_t);
+    size_t least = 0;
+    while (most - least > 1) {
+        const size_t middle = least + (most - least) / 2;
+        const weft_status status = weft_malloc(world, middle * sizeof(uint64_t), &block);
+        if (status != WEFT_OK && status != WEFT_ERR_MEMORY) {
+            must(status, "to take what is free of the heap");
+        }
+        *(status == WEFT_OK ? &least : &most) = middle;
+        MUST(status == WEFT_OK ? weft_free(world, block) : WEFT_OK);
+    }
+    MUST(weft_malloc(world, least * sizeof(uint64_t), &block));
+    *words = least;
+    return block;
+}
+
+/* A collect of uneven blocks, for which some members have too little room before the end of their heaps: those are
+ * told, each by itself, and the others have all blocks and wait for nobody. */
+static void collect_at_end(const case_run *run, weft_world *world, uint64_t *area, size_t words, uint64_t *common)
+{
+    const int pe = weft_world_pe(world);
+    const int is_large = common_below(common, 2);
+    uint64_t *source = area;
+    uint64_t *dest = area + END_WORDS;
+    size_t sizes[16];
+    size_t sum = 0;
+    int is_short = 0;
+    for (int i = 0; i < run->pes; i++) {
+        sizes[i] = (size_t)common_below(common, is_large ? END_WORDS : 40);
+        sum += sizes[i];
+    }
+    for (int i = 0; i < run->pes; i++) {
+        const size_t others = sum - sizes[i];
+        const int lacks = common_below(common, 3) == 0 && others > 0;
+        const size_t room = lacks ? sizes[i] + (size_t)common_below(common, (int)others) : sum;
+        const int is_at_end = common_below(common, 2);
+        if (i == pe && (lacks || is_at_end)) {
+            is_short = lacks;
+            dest = area + words - room;
+        }
+    }
+    for (size_t k = 0; k < sizes[pe]; k++) {
+        source[k] = case_value(pe, pe, sum + k);
+    }
+    dawdle(3, 20000);
+    const weft_status status = weft_uint64_collect(weft_team_world(world), dest, source, sizes[pe]);
+    if (status != (is_short ? WEFT_ERR_RANGE : WEFT_OK)) {
+        weft_sim_fail("a collect of %zu words with room for %zu gave %s: %s", sum, (size_t)(area + words - dest),
+                      weft_status_name(status), status == WEFT_OK ? "" : weft_last_error());
+    }
+    for (int from = 0; from < run->pes && !is_short; dest += sizes[from++]) {
+        for (size_t k = 0; k < sizes[from]; k++) {
+            if (dest[k] != case_value(from, from, sum + k)) {
+                weft_sim_fail("word %zu of PE %d is %llx", k, from, (unsigned long long)dest[k]);
+            }
+        }
+    }
+}
+
+static void collect_at_ends(const case_run *run)
+{
+    uint64_t common = run->seed;
+    weft_world_config config = WEFT_WORLD_CONFIG_INIT;
+    weft_world *world;
+    size_t words;
+    weft_sim_world_config(&config);
+    config.heap_max_bytes = END_HEAP_BYTES;
+    MUST(weft_world_create(&config, &world));
+    MUST(weft_broadcastmem(weft_team_world(world), NULL, NULL, 0, 0)); /* the scratch first */
+    uint64_t *area = take_the_rest(world, &words);
+    for (int i = 0; i < END_CALLS; i++) {
+        collect_at_end(run, world, area, words, &common);
+        if (common_below(&common, 2) == 0) { /* where no collect of a later step sets anybody free */
+            MUST(weft_sync(world));
+        }
+    }
+    MUST(weft_sync(world)); /* who leaves before is missed */
+    MUST(weft_world_destroy(world));
+}
+
 /* In some runs blocks of several slots, and of several pieces; in some, sessions of the same calls with other data,
- * whose teams have memory in which the flags of those before still lie. */
+ * whose teams have memory in which the flags of those before still lie; in some, collects at the end of the heap. */
 void case_coll(void *argument)
 {
     static const coll_session_plan plan = {.calls = 40, .bytes_max = 3000};
     static const coll_session_plan large = {.calls = 12, .bytes_max = 40000};
     case_run *run = argument;
+    if (run->seed % 8 == 2) {
+        collect_at_ends(run);
+        return;
+    }
     run_session(run, run->seed % 16 == 0 && run->pes <= 4 ? &large : &plan);
 }
 
