@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "os/os.h"
+#include "testing/sim/atomics.h"
 #include "testing/sim/transport/network.h"
 #include "weft/protocol/layout.h"
 #include "weft/protocol/mem.h"
@@ -518,8 +519,48 @@ static void test_a_store_passes_a_load(void **state)
     }
 }
 
+/* ---- a word of the process's own memory ---- */
+
+static uint64_t own_word;
+static int load_order;
+
+/* PE 0 stores it, and stores it again without order; both look at it. */
+static void hand_over(words *w, int pe, uint64_t *seen)
+{
+    (void)w;
+    for (uint64_t i = 1; i <= 3; i++) {
+        if (pe == 0) {
+            __atomic_store_n(&own_word, i, store_order);
+        }
+        weft_sim_sleep_ns(100);
+        seen[0] = __atomic_load_n(&own_word, pe == 0 ? __ATOMIC_RELAXED : load_order);
+    }
+}
+
+static void test_orders_of_own_words_fit(void **state)
+{
+    static const litmus program = {"hand over", 2, hand_over, NULL, 0};
+    (void)state;
+    for (int which = 0; which < 4; which++) {
+        int failed = 0;
+        store_order = which % 2 == 0 ? __ATOMIC_RELAXED : __ATOMIC_RELEASE;
+        load_order = which / 2 == 0 ? __ATOMIC_RELAXED : __ATOMIC_ACQUIRE;
+        for (uint64_t seed = 1; seed <= SEEDS / 40; seed++) {
+            weft_sim_config config = WEFT_SIM_CONFIG_INIT;
+            config.seed = seed;
+            config.silent = 1;
+            memset(&now, 0, sizeof now);
+            now.program = &program;
+            own_word = 0;
+            failed += weft_sim_run(&config, program.pes, pe_main, NULL) != WEFT_OK;
+        }
+        assert_int_equal(failed > 0, which % 2 != which / 2);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_litmus), cmocka_unit_test(test_a_store_passes_a_load)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_litmus), cmocka_unit_test(test_a_store_passes_a_load),
+                                       cmocka_unit_test(test_orders_of_own_words_fit)};
     return cmocka_run_group_tests_name("litmus", tests, NULL, NULL);
 }

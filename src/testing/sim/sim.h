@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "os/os.h"
+#include "testing/sim/atomics.h"
 #include "testing/sim/coroutine.h"
 #include "testing/sim/flow.h"
 #include "testing/sim/lines.h"
@@ -191,6 +192,8 @@ struct wefti_sim {
     uint64_t now_ns;
     uint64_t progress; /* counts what could end a wait */
     uint64_t looked; /* progress when all paused fibers were last made to look */
+
+    wefti_atomics atomics;
 
     /* Memory. */
     unsigned char *arena;
