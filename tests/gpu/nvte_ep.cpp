@@ -1,6 +1,6 @@
-/* Goal: a layer's steps by TransformerEngine's calls of expert parallelism come out right on GPUs, forward and backward,
- * prepared apart and on the way, with and without alignment, in a graph, and in groups made again of another size; and
- * how long the calls take.
+/* Goal: a layer's steps by TransformerEngine's calls of expert parallelism come out right on GPUs, forward and
+ * backward, prepared apart and on the way, with and without alignment, in a graph, and in groups made again of another
+ * size; and how long the calls take.
  *
  * Method: the program is compiled against TransformerEngine's own headers (which are C++) and linked to its library, so
  * that the one binary runs three ways: its backend loads weft's libnccl_ep.so or NVIDIA's, or libweft_nvte_ep.so is
@@ -301,8 +301,8 @@ static int64_t rows_of_expert(const setup *s, unsigned seed, int expert)
     return rows;
 }
 
-/* Check a row of an expert, which becomes what the expert makes of it: times the weight, if there is one, and twice that
- * of an odd local expert. `seen` [ranks * tokens]: of which tokens the expert has had rows. */
+/* Check a row of an expert, which becomes what the expert makes of it: times the weight, if there is one, and twice
+ * that of an odd local expert. `seen` [ranks * tokens]: of which tokens the expert has had rows. */
 static void check_row(const layer *l, unsigned seed, int expert, uint16_t *row, const float *weight, char *seen)
 {
     const setup *s = &l->s;

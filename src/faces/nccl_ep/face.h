@@ -151,8 +151,8 @@ struct ncclEpGroup {
 ncclResult_t nep_check_group(const char *call, const struct ncclEpGroup *group);
 void nep_have_gpu(const char *call, void *context);
 
-/* The multiprocessors of its dispatches and combines, or 0: a share of those that nothing claims; and for sms of a plan,
- * the most of both. */
+/* The multiprocessors of its dispatches and combines, or 0: a share of those that nothing claims; and for sms of a
+ * plan, the most of both. */
 unsigned nep_sms_of_dispatch(const struct ncclEpGroup *group);
 unsigned nep_sms_of_combine(const struct ncclEpGroup *group);
 int nep_sms_most(const struct ncclEpGroup *group);
@@ -208,8 +208,8 @@ typedef struct nep_counters {
  * nowhere. */
 ncclResult_t nep_count_to(const char *call, struct ncclEpHandle *handle, const nep_counters *to);
 
-/* HT: read where a call is to count, if anywhere, and have the next routing counted there by the call that agrees on it:
- * the total may be int64 beside int32 counters of experts. */
+/* HT: read where a call is to count, if anywhere, and have the next routing counted there by the call that agrees on
+ * it: the total may be int64 beside int32 counters of experts. */
 ncclResult_t nep_read_counters(const char *call, const struct ncclEpHandle *handle, const ncclEpLayoutInfo_t *info,
                                nep_counters *out);
 int nep_asks_counts(const nep_counters *of);

@@ -203,8 +203,9 @@ static void counted(rig *r, ncclEpLayout_t layout, ncclDataType_t of_experts, nc
     OK(ncclEpGroupDestroy(r->group));
 }
 
-/* Counters of a dispatch, in place of an update's: of the first on a routing, and of one on a routing that is agreed on;
- * between them dispatches without, which leave them alone. Dispatches and combines have multiprocessors of their own. */
+/* Counters of a dispatch, in place of an update's: of the first on a routing, and of one on a routing that is agreed
+ * on; between them dispatches without, which leave them alone. Dispatches and combines have multiprocessors of their
+ * own. */
 static void counted_by_dispatch(rig *r, unsigned dispatch_sms, unsigned combine_sms)
 {
     ncclEpGroupConfig_t group = config_of(r, NCCL_EP_ALGO_HIGH_THROUGHPUT);
