@@ -5,7 +5,7 @@ set -eu
 
 build="gcc libc6-dev cmake ninja-build pkg-config libsodium-dev libfabric-dev libucx-dev libpmix-dev libhwloc-dev python3"
 install="$build"
-test="$build libcmocka-dev g++ clang libclang-rt-dev spin mandoc iproute2 openmpi-bin mpich python3-dev python3-numpy
+test="$build libcmocka-dev g++ clang libclang-rt-dev lld spin mandoc iproute2 openmpi-bin mpich python3-dev python3-numpy
 slurmctld slurmd slurm-client libpmi0"
 case $(uname -m) in
 x86_64) test="$test gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user" ;;
