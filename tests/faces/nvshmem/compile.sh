@@ -4,8 +4,8 @@
 # Method: nvcc on calls.cu; its kernels twice in one program, as files that share nothing but the headers; then on the
 # program for GPUs, gpus.cu, and on users/*.cu, two at a time; and modules, as modules.sh makes them. Nothing of it is
 # run, so nothing is optimised; what kernels of the face become when they are is what registers.py reads. What depends
-# on one of the two alone is compiled once: users with relocatable code, as they have to with NVSHMEM; for 8.0, whose
-# headers differ, without.
+# on one of the two alone is compiled once: users with relocatable code, as they have to with NVSHMEM; calls.cu for 9.0
+# with, for 8.0, whose headers differ, without.
 # Usage: compile.sh NVCC HOME_OF_NVSHMEM WHOLE|RDC. Exit 77: nvcc is not here.
 set -eu
 nvcc=$1
@@ -19,7 +19,7 @@ fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 option=-rdc=false
-architectures="-gencode arch=compute_90,code=sm_90 -gencode arch=compute_80,code=sm_80"
+architectures=-arch=sm_80
 programs=$here/gpus.cu
 if [ "$way" = RDC ]; then
     option=-rdc=true
