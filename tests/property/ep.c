@@ -22,9 +22,10 @@
 #include "support/ep_coverage.h"
 #include "support/ep_session.h"
 #include "support/pes.h"
+#include "weft/protocol/mem.h"
 
 #define RANKS_MAX 16
-#define BATCH 25 /* cases a world */
+#define BATCH (WEFTI_TSAN ? 12 : 25) /* cases a world */
 #define CASES_FOR_ALL 5000 /* so many meet everything at least once */
 
 typedef struct property_case {

@@ -19,7 +19,7 @@ int torture(torture_work work, void *context);
 int torture_is_failing(void);
 
 /* The same for work that mostly waits for its deadline: the fault points are divided among so many processes, which run
- * at once. */
+ * at once. Under ThreadSanitizer it is every third of them, from one that WEFT_TEST_SEED draws. */
 #define TORTURE_PROCESSES_MAX 16
 void torture_apart(torture_work work, void *context, int processes);
 
