@@ -264,9 +264,9 @@ if(TARGET weftrun AND NOT WEFT_SANITIZE)
     weft_add_on_host_test(ep_modules.processes.mixed "WEFT_FAKE_SMS=4" $<TARGET_FILE:weftrun> -n 2
         ${PROJECT_BINARY_DIR}/tests/ep_modules_on_host -t 2)
 endif()
-# Ranks of several link domains. Those that are absent in a part of it wait for what the others do there. Kernels here are
-# optimised alike in all builds, and under sanitizers take three times as long: there two shapes run, between which there
-# are domains of one rank and of several, slots by forwarders and rows directly; the others without.
+# Ranks of several link domains. Those that are absent in a part of it wait for what the others do there. Kernels here
+# are optimised alike in all builds, and under sanitizers take three times as long: there two shapes run, which have
+# domains of one rank and of several, slots by forwarders and rows directly; the others without.
 weft_add_on_host_program(ep_domains)
 function(weft_add_domains_test name environment)
     weft_add_on_host_test(ep_domains.threads.${name} "WEFT_DEADLINE=100;${environment}"

@@ -10,9 +10,10 @@
 #   lint     layer order, each public header alone
 # A line "/* LEVELS: 0 1 2 3 */" in a cmocka test builds it once a level of optimisation, as NAME_test_O0 and so on.
 # Tests of every kind may use tests/support (what a process holds, fault torture) and src/**/conformance.c.
-# What is built for tests alone, hundreds of programs that mostly hold the library's archive, is linked by lld where that
-# is here, in half of the time that GNU ld takes. What is installed is linked by the compiler's own, as are programs for
-# aarch64.
+
+# What is built for tests alone, hundreds of programs that mostly hold the library's archive, is linked by lld where
+# that is here, in half of the time that GNU ld takes. What is installed is linked by the compiler's own, as are
+# programs for aarch64.
 find_program(WEFT_LLD NAMES ld.lld)
 if(WEFT_LLD AND NOT CMAKE_CROSSCOMPILING)
     add_link_options(-fuse-ld=lld)
@@ -539,7 +540,7 @@ if(TARGET weft-info AND Python3_FOUND)
         add_executable(rails ${PROJECT_SOURCE_DIR}/tests/tools/rails.c)
         target_link_libraries(rails PRIVATE weft_flags weft_static)
         set_target_properties(rails PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-        # With sanitizers ofi_test runs the conformance suite by itself alone: by rails it takes four fifths of the test.
+        # With sanitizers only ofi_test runs the conformance suite: by rails it takes four fifths of the test.
         set(weft_rails_suite 1)
         if(WEFT_SANITIZE)
             set(weft_rails_suite 0)
