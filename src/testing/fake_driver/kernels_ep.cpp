@@ -97,6 +97,9 @@
     X(28ht_dispatch_kernel_quantised, C2, dispatch)                                                                    \
     X(35ht_dispatch_kernel_expert_quantised, C2, dispatch)                                                             \
     X(24ht_combine_kernel_expert, C2, combine)                                                                         \
+    X(30ht_combine_kernel_expert_piped, C1, combine)                                                                   \
+    X(30ht_combine_kernel_expert_piped, C3, combine)                                                                   \
+    X(40ht_combine_kernel_expert_gradients_piped, C1, combine)                                                         \
     X(25ht_dispatch_kernel_expert, C1, dispatch)                                                                       \
     X(25ht_dispatch_kernel_expert, C2, dispatch)                                                                       \
     X(25ht_dispatch_kernel_expert, C3, dispatch)                                                                       \

@@ -49,18 +49,24 @@ EP_DEVICE bool ep_pipe_has_room(const ep_pipe &pipe)
     return pipe.loads < pipe.stores + EP_STAGES - 2;
 }
 
-/* Begin to load a piece. All lanes, when there is room. */
-EP_DEVICE void ep_pipe_load(ep_pipe *pipe, const unsigned char *from, wefti_u32 bytes)
+/* Begin to load a piece into a stage that nothing reads. All lanes. */
+EP_DEVICE void ep_pipe_begin(ep_pipe *pipe, const unsigned char *from, wefti_u32 bytes)
 {
     wefti_u32 stage = pipe->loads % EP_STAGES;
-    if (pipe->loads >= EP_STAGES) {
-        wefti_bulk_stores_read<2>();
-        __syncwarp();
-    }
     if (ep_lane() == 0) {
         wefti_bulk_load(pipe->stages + stage * pipe->stage_bytes, from, bytes, &pipe->full[stage]);
     }
     pipe->loads++;
+}
+
+/* Begin to load a piece. All lanes, when there is room. */
+EP_DEVICE void ep_pipe_load(ep_pipe *pipe, const unsigned char *from, wefti_u32 bytes)
+{
+    if (pipe->loads >= EP_STAGES) {
+        wefti_bulk_stores_read<2>();
+        __syncwarp();
+    }
+    ep_pipe_begin(pipe, from, bytes);
 }
 
 /* Wait for the next piece; its address in shared memory. All lanes. */
@@ -77,6 +83,19 @@ EP_DEVICE void ep_pipe_stored(ep_pipe *pipe)
 {
     wefti_bulk_stores_commit();
     pipe->stores++;
+}
+
+/* The next piece has been read, by all lanes: of a pipe from which nothing is stored. */
+EP_DEVICE void ep_pipe_read(ep_pipe *pipe)
+{
+    __syncwarp();
+    pipe->stores++;
+}
+
+/* Whether a load may begin in such a pipe, all of whose stages but the one that is read may be loading. */
+EP_DEVICE bool ep_pipe_has_stage(const ep_pipe &pipe)
+{
+    return pipe.loads < pipe.stores + EP_STAGES;
 }
 
 /* Wait for what has been begun, before shared memory is given up without it. */

@@ -205,6 +205,19 @@ static weft_status find_beside(weft_ep *ep)
                : find_kernel(device->cuda, WEFTI_CUDA_EP_MODULE_routing_after, "_ZN4weft5masksC1Ev", &device->masks);
 }
 
+/* Those by expert that add up rows which come through shared memory. */
+static weft_status find_piped(weft_ep *ep)
+{
+    const wefti_cuda_ep_module module = WEFTI_CUDA_EP_MODULE_throughput_combine_piped;
+    CUfunction(*found)[WEFTI_CUDA_EP_WORKS][2] = ep->device->kernel[WEFTI_CUDA_EP_WAY_PIPED];
+    WEFT_TRY(find_kernel(ep->device->cuda, module, "_ZN4weft30ht_combine_kernel_expert_pipedC1Ev",
+                         &found[WEFTI_CUDA_EP_FUSED][WEFTI_CUDA_EP_WORK_COMBINE][1]));
+    WEFT_TRY(find_kernel(ep->device->cuda, module, "_ZN4weft30ht_combine_kernel_expert_pipedC3Ev",
+                         &found[WEFTI_CUDA_EP_RECV][WEFTI_CUDA_EP_WORK_COMBINE][1]));
+    return find_kernel(ep->device->cuda, module, "_ZN4weft40ht_combine_kernel_expert_gradients_pipedC1Ev",
+                       &found[WEFTI_CUDA_EP_FUSED][WEFTI_CUDA_EP_WORK_DISPATCH_BWD][1]);
+}
+
 /* Those of rows that leave with send: behind send, and recv. Works share them: rows leave by token in all layouts, and
  * those that became fp8 arrive as others do. */
 static weft_status find_eager(weft_ep *ep)
@@ -258,6 +271,7 @@ weft_status wefti_cuda_ep_find_kernels(weft_ep *ep)
         ep->device->cuda, kind->families | (has_low_latency ? kind->low_latency_families : 0) |
                               (has_eager ? kind->eager_families : 0) | (has_positions ? kind->positions_families : 0)));
     WEFT_TRY(find_set(ep, WEFTI_CUDA_EP_WAY_THROUGHPUT, kind->set));
+    WEFT_TRY(kind->all_in_one ? WEFT_OK : find_piped(ep));
     WEFT_TRY(has_low_latency ? find_set(ep, WEFTI_CUDA_EP_WAY_LOW_LATENCY, kind->low_latency) : WEFT_OK);
     WEFT_TRY(has_positions ? find_set(ep, WEFTI_CUDA_EP_WAY_POSITIONS, kind->positions) : WEFT_OK);
     WEFT_TRY(has_eager ? find_eager(ep) : WEFT_OK);

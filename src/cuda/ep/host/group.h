@@ -28,6 +28,7 @@ typedef enum wefti_cuda_ep_work {
 /* Which kernels of a work. */
 typedef enum wefti_cuda_ep_way {
     WEFTI_CUDA_EP_WAY_THROUGHPUT,
+    WEFTI_CUDA_EP_WAY_PIPED, /* by expert, of many rows: those that are added up come through shared memory */
     WEFTI_CUDA_EP_WAY_LOW_LATENCY,
     WEFTI_CUDA_EP_WAY_POSITIONS, /* of routes whose choices are positions; by source only */
     WEFTI_CUDA_EP_WAY_EAGER, /* of halves whose rows leave with send: what comes behind send, and recv */

@@ -12,6 +12,7 @@
     X(throughput_dispatch_expert_quantised, WEFTI_CUDA_EP_FOR_FEW)                                                     \
     X(throughput_dispatch_mx, WEFTI_CUDA_EP_FOR_FEW)                                                                   \
     X(throughput_combine, WEFTI_CUDA_EP_FOR_FEW)                                                                       \
+    X(throughput_combine_piped, WEFTI_CUDA_EP_FOR_FEW)                                                                 \
     X(throughput_combine_options, WEFTI_CUDA_EP_FOR_FEW)                                                               \
     X(backward_combine_bwd, WEFTI_CUDA_EP_FOR_FEW)                                                                     \
     X(backward_dispatch_bwd, WEFTI_CUDA_EP_FOR_FEW)                                                                    \

@@ -35,6 +35,7 @@ weft_status wefti_cuda_ep_launch(const weft_ep_route *route, const wefti_cuda_ep
     const int is_eager = plan->is_eager && kernel->phase != WEFTI_CUDA_EP_SEND; /* which is as any other */
     const wefti_cuda_ep_way way = plan->low_latency_slots != 0            ? WEFTI_CUDA_EP_WAY_LOW_LATENCY
                                   : is_eager                              ? WEFTI_CUDA_EP_WAY_EAGER
+                                  : plan->is_piped                        ? WEFTI_CUDA_EP_WAY_PIPED
                                   : is_call && route->device->by_position ? WEFTI_CUDA_EP_WAY_POSITIONS
                                                                           : WEFTI_CUDA_EP_WAY_THROUGHPUT;
     CUfunction function = ep->device->kernel[way][kernel->phase][kernel->work][by_expert];

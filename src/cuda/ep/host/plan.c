@@ -15,6 +15,8 @@
 /* With few blocks a warp posts the words of so many units with one fence, which takes as long as half a unit. */
 #define PUSHES_AT_ONCE 4
 #define BLOCKS_MIN 16 /* also for few tokens: all blocks add up counts */
+#define PIPED_CHOICES_MAX 32 /* each known to a lane */
+#define PIPED_ROWS_A_WARP 2
 /* Few sums are divided into many parts, of which a warp adds up one. */
 #define SUMMING_BLOCKS_MIN 32
 #define SUMMING_BLOCKS_A_UNIT 4
@@ -225,6 +227,20 @@ static void plan_eager(const weft_ep_route *route, wefti_cuda_ep_launch_plan *pl
     plan->blocks = moves ? wefti_cuda_ep_sent_of(route)->blocks : plan->blocks;
 }
 
+/* Whether there are so many rows to add up, whole ones, that a sender warp gains by loading ahead; else its first one
+ * comes later. By what this rank sends: what it receives is as much or so, and results are the same. */
+static int is_piped(const weft_ep_route *route, const wefti_cuda_ep_launch_plan *plan)
+{
+    const wefti_cuda_ep_kernel *kernel = &plan->kernel;
+    const int tokens = route->device->tokens_least;
+    const int ranks = route->ep->ranks;
+    return (kernel->work == WEFTI_CUDA_EP_WORK_COMBINE || kernel->work == WEFTI_CUDA_EP_WORK_DISPATCH_BWD) &&
+           (kernel->phase == WEFTI_CUDA_EP_FUSED || kernel->phase == WEFTI_CUDA_EP_RECV) && !plan->is_eager &&
+           wefti_cuda_ep_is_by_expert(route) && !route->device->by_position && route->plan.topk <= PIPED_CHOICES_MAX &&
+           (int64_t)tokens * ranks >= (int64_t)PIPED_ROWS_A_WARP * plan->roles.sender_warps * plan->blocks &&
+           wefti_cuda_ep_push_parts(tokens, ranks, (wefti_u32)kernel->row_bytes) == 1;
+}
+
 void wefti_cuda_ep_plan_few(const weft_ep_route *route, wefti_cuda_ep_launch_plan *plan)
 {
     plan->low_latency_slots = low_latency_slots_of(route, &plan->kernel);
@@ -241,6 +257,7 @@ void wefti_cuda_ep_plan_few(const weft_ep_route *route, wefti_cuda_ep_launch_pla
             plan_eager(route, plan);
         }
         give_roles(route, plan);
+        plan->is_piped = is_piped(route, plan);
     }
 }
 

@@ -20,6 +20,7 @@ typedef struct wefti_cuda_ep_launch_plan {
     wefti_cuda_ep_kernel kernel;
     wefti_u32 low_latency_slots; /* tokens of a source, in a low-latency call (low_latency/low_latency.cuh); else 0 */
     int is_eager; /* a half of which the rows leave with send */
+    int is_piped; /* rows to be added up come through shared memory */
     int blocks; /* 0: others have claimed all multiprocessors or, of a recv, some of its send's */
     wefti_cuda_ep_blocks roles; /* of the warps of a block */
     wefti_u32 counts_at; /* in dynamic shared memory, behind the pipes: [E + 1] counts; */

@@ -1,9 +1,10 @@
 /* cuda/ep/throughput/combine.cuh: the received rows back to their sources, which add them up, in one launch or as
- * halves; by source, or by expert. The kernels: combine.cu, combine_options.cu; backward/dispatch_bwd.cu.
+ * halves; by source, or by expert. The kernels: combine.cu, combine_piped.cu, combine_options.cu and
+ * backward/dispatch_bwd.cu.
  *
  * Grid, blocks and warps as in throughput/dispatch.cuh: sender warps push rows into the staging rows of their sources'
  *     areas, the receiver warps add up.
- * Shared memory: what the block knows of the call; by source a pipe a sender warp.
+ * Shared memory: what the block knows of the call; by source, and of sums that are piped, a pipe a sender warp.
  * Flags: call header, rows_ready; values and own choices lie beside what these announce.
  *
  *     block 0    its call header to all ranks: staging is free
@@ -131,6 +132,197 @@ template <ep_kind KIND, bool IS_EAGER> EP_DEVICE void ep_push_sums(const ep_comb
             wefti_st_release(ep_pushed_words<IS_EAGER>(args, call, push.source, group.rank) + push.word,
                              ep_packed(call->tag, (wefti_u32)push.rows));
         }
+    }
+}
+
+/* By expert, of up to 32 choices and without options: the same sums, of rows that come through shared memory. What a
+ * warp has room for in registers is too little on its way, and comes at once, not one behind the other. Where a warp
+ * has but a row or two its first one comes later so: kernels of their own (combine_piped.cu), which the host
+ * chooses. */
+
+/* A token whose rows are added up, and those of its bytes that this push is of. */
+typedef struct ep_summed {
+    int i; /* of the pushes; the end: there is none */
+    ep_push push;
+    int row; /* of the push */
+    wefti_u32 from;
+    wefti_u32 to;
+    ep_addend addend;
+} ep_summed;
+
+EP_DEVICE wefti_u64 ep_summed_place(const ep_call *call, const ep_summed &token)
+{
+    return (wefti_u64)call->from[token.push.source] + (wefti_u64)(token.push.first + token.row);
+}
+
+EP_DEVICE const wefti_u32 *ep_summed_record(const ep_combine &args, const ep_call *call, const ep_summed &token)
+{
+    return args.tables.records + ep_summed_place(call, token) * (wefti_u64)wefti_cuda_ep_record_words(args.topk, 1);
+}
+
+/* The first token of push i. */
+EP_DEVICE void ep_summed_open(const ep_combine &args, const ep_call *call, ep_summed *token, int i, int end)
+{
+    token->i = i;
+    if (i < end) {
+        const int vectors = (int)(args.row_bytes / 16);
+        token->push = ep_push_of<ep_by_expert>(args, call, i);
+        const int each = (vectors + token->push.parts - 1) / token->push.parts;
+        const int first = token->push.part * each;
+        token->row = 0;
+        token->from = (wefti_u32)first * 16;
+        token->to = (wefti_u32)(first + each < vectors ? first + each : vectors) * 16;
+        token->addend = ep_addend_of<false>(args, ep_summed_record(args, call, *token), 0, 0);
+    }
+}
+
+/* 1: to the next one of its push; 0: it was the last one. */
+EP_DEVICE bool ep_summed_advance(const ep_combine &args, const ep_call *call, ep_summed *token)
+{
+    token->row++;
+    if (token->row == token->push.rows) {
+        return false;
+    }
+    token->addend = ep_addend_of<false>(args, ep_summed_record(args, call, *token), 0, 0);
+    return true;
+}
+
+/* What is loaded next: of a token at `at` the rows of `left`. */
+typedef struct ep_sum_load {
+    ep_summed token;
+    wefti_u32 at;
+    wefti_u32 left;
+} ep_sum_load;
+
+/* The rows of a new piece; none of what is no token, or of a part that has no bytes. */
+EP_DEVICE wefti_u32 ep_sum_left(const ep_sum_load &load, int end)
+{
+    return load.token.i < end && load.at < load.token.to ? load.token.addend.lanes : 0;
+}
+
+/* How a warp goes through the pushes. */
+typedef struct ep_sum_way {
+    int step;
+    int end;
+    wefti_u32 piece; /* bytes */
+} ep_sum_way;
+
+EP_DEVICE void ep_sum_load_open(const ep_combine &args, const ep_call *call, ep_sum_load *load, int i, int end)
+{
+    ep_summed_open(args, call, &load->token, i, end);
+    load->at = load->token.from;
+    load->left = ep_sum_left(*load, end);
+}
+
+/* To the next piece, or token, or push. */
+EP_DEVICE void ep_sum_load_advance(const ep_combine &args, const ep_call *call, const ep_sum_way &way,
+                                   ep_sum_load *load)
+{
+    load->at += way.piece;
+    if (load->at >= load->token.to) {
+        if (!ep_summed_advance(args, call, &load->token)) {
+            const int next = ep_push_next<ep_by_expert>(args, call, load->token.i + way.step, way.step, way.end);
+            ep_summed_open(args, call, &load->token, next, way.end);
+        }
+        load->at = load->token.from;
+    }
+    load->left = ep_sum_left(*load, way.end);
+}
+
+EP_DEVICE wefti_u32 ep_sum_bytes(const ep_summed &token, const ep_sum_way &way, wefti_u32 at)
+{
+    return token.to - at < way.piece ? token.to - at : way.piece;
+}
+
+/* Begin loads while there is room. */
+EP_DEVICE void ep_sum_load_rows(const ep_combine &args, const ep_call *call, const ep_sum_way &way, ep_sum_load *load,
+                                ep_pipe *pipe)
+{
+    while (load->token.i < way.end && ep_pipe_has_stage(*pipe)) {
+        if (load->left == 0) {
+            ep_sum_load_advance(args, call, way, load);
+            continue;
+        }
+        const wefti_u64 row = __shfl_sync(~0u, load->token.addend.row, __ffs((int)load->left) - 1);
+        ep_pipe_begin(pipe, (const unsigned char *)row + load->at, ep_sum_bytes(load->token, way, load->at));
+        load->left &= load->left - 1;
+    }
+}
+
+#define EP_SUM_VECTORS 7 /* of a piece, a lane: as many sums as there are registers for */
+#define EP_SUM_BYTES_MAX (EP_SUM_VECTORS * 32u * 16u)
+
+/* The sum of a token's pieces at `at`, in ascending choice, stored at its source. */
+template <int DTYPE>
+EP_DEVICE void ep_sum_pieces(const ep_combine &args, const ep_call *call, const ep_sum_way &way, ep_sum_load *load,
+                             ep_pipe *pipe, const ep_summed &token, wefti_u32 at)
+{
+    float sum[EP_SUM_VECTORS][ep_type<DTYPE>::ELEMENTS] = {};
+    const int vectors = (int)(ep_sum_bytes(token, way, at) / 16);
+    for (wefti_u32 left = token.addend.lanes; left != 0; left &= left - 1) {
+        const float weight = __shfl_sync(~0u, token.addend.weight, __ffs((int)left) - 1);
+        ep_sum_load_rows(args, call, way, load, pipe);
+        const uint4 *piece = (const uint4 *)ep_pipe_next(pipe);
+#pragma unroll
+        for (int v = 0; v < EP_SUM_VECTORS; v++) {
+            if (ep_lane() + 32 * v < vectors) {
+                ep_fuse<DTYPE>(sum[v], piece[ep_lane() + 32 * v], weight);
+            }
+        }
+        ep_pipe_read(pipe);
+    }
+    unsigned char *to =
+        (unsigned char *)call->to[token.push.source] + (wefti_u64)(token.push.first + token.row) * args.row_bytes + at;
+#pragma unroll
+    for (int v = 0; v < EP_SUM_VECTORS; v++) {
+        if (ep_lane() + 32 * v < vectors) {
+            ((uint4 *)to)[ep_lane() + 32 * v] = ep_type<DTYPE>::round(sum[v]);
+        }
+    }
+}
+
+template <ep_kind KIND, int DTYPE>
+EP_DEVICE void ep_push_piped_sums(const ep_combine &args, const ep_call *call, unsigned char *shared)
+{
+    const wefti_u32 stage = args.blocks.stage_bytes;
+    const ep_sum_way way = {args.blocks.sender_warps * (int)gridDim.x, ep_push_end<ep_by_expert>(args, call),
+                            ep_cut_of(args.row_bytes, stage < EP_SUM_BYTES_MAX ? stage : EP_SUM_BYTES_MAX).piece_bytes};
+    ep_pipe pipe = ep_pipe_open(shared + ep_warp() * ep_pipe_bytes(stage), stage);
+    ep_sum_load load;
+    ep_summed token;
+    const int first =
+        ep_push_next<ep_by_expert>(args, call, ep_warp() * (int)gridDim.x + (int)blockIdx.x, way.step, way.end);
+    ep_sum_load_open(args, call, &load, first, way.end);
+    ep_summed_open(args, call, &token, first, way.end);
+    while (token.i < way.end) {
+        do {
+            for (wefti_u32 at = token.from; at < token.to; at += way.piece) {
+                ep_sum_pieces<DTYPE>(args, call, way, &load, &pipe, token, at);
+            }
+            if (KIND == EP_GRADIENTS && token.push.part == 0) {
+                ep_return_given<ep_by_expert>(args.group, args.backward.given, ep_summed_record(args, call, token),
+                                              args.topk, token.push.source, ep_summed_place(call, token));
+            }
+        } while (ep_summed_advance(args, call, &token));
+        __syncwarp();
+        if (ep_lane() == 0) {
+            wefti_st_release(ep_pushed_words<false>(args, call, token.push.source, args.group.rank) + token.push.word,
+                             ep_packed(call->tag, (wefti_u32)token.push.rows));
+        }
+        const int next = ep_push_next<ep_by_expert>(args, call, token.i + way.step, way.step, way.end);
+        ep_summed_open(args, call, &token, next, way.end);
+    }
+}
+
+template <ep_kind KIND>
+EP_DEVICE void ep_push_piped_sums_as(const ep_combine &args, const ep_call *call, unsigned char *shared)
+{
+    if (args.dtype == WEFT_EP_BF16) {
+        ep_push_piped_sums<KIND, WEFT_EP_BF16>(args, call, shared);
+    } else if (args.dtype == WEFT_EP_F16) {
+        ep_push_piped_sums<KIND, WEFT_EP_F16>(args, call, shared);
+    } else {
+        ep_push_piped_sums<KIND, WEFT_EP_F32>(args, call, shared);
     }
 }
 
@@ -402,8 +594,9 @@ template <class LAYOUT, bool HAS_LEFT = false> EP_DEVICE bool ep_pushes(const ep
     return !HAS_LEFT && !LAYOUT::SUMS_AT_OWNER && args.group.ranks > 1 && ep_warp() < args.blocks.sender_warps;
 }
 
-/* Once this rank's call header is posted: until all has been added up. All threads of all blocks. */
-template <class LAYOUT, ep_kind KIND, bool IS_EAGER = false>
+/* Once this rank's call header is posted: until all has been added up. IS_PIPED, here and below: rows that are added up
+ * by expert come through shared memory. All threads of all blocks. */
+template <class LAYOUT, ep_kind KIND, bool IS_EAGER = false, bool IS_PIPED = false>
 EP_DEVICE void ep_finish_combine(const ep_combine &args, ep_call *call, const ep_call_header &header,
                                  unsigned char *stages)
 {
@@ -430,7 +623,11 @@ EP_DEVICE void ep_finish_combine(const ep_combine &args, ep_call *call, const ep
     } else if (ep_pushes<LAYOUT, IS_EAGER>(args)) {
         ep_push_rows<KIND, IS_EAGER>(args, call, &pusher);
     } else if (!IS_EAGER && LAYOUT::SUMS_AT_OWNER && ep_warp() < args.blocks.sender_warps) {
-        ep_push_sums<KIND, IS_EAGER>(args, call);
+        if constexpr (IS_PIPED) {
+            ep_push_piped_sums_as<KIND>(args, call, stages);
+        } else {
+            ep_push_sums<KIND, IS_EAGER>(args, call);
+        }
     } else if (ep_warp() >= args.blocks.sender_warps &&
                ep_warp() < args.blocks.sender_warps + args.blocks.receiver_warps) {
         ep_add_up<LAYOUT, KIND, IS_EAGER>(args, call);
@@ -493,7 +690,7 @@ EP_DEVICE bool ep_combine_goes_on(const ep_combine &args, ep_call *call)
 }
 
 /* All threads of all blocks. */
-template <class LAYOUT, ep_kind KIND, ep_phase PHASE, bool IS_EAGER = false>
+template <class LAYOUT, ep_kind KIND, ep_phase PHASE, bool IS_EAGER = false, bool IS_PIPED = false>
 EP_DEVICE void ep_combine_call(const ep_combine &args)
 {
     EP_SHARED(ep_call, call);
@@ -510,7 +707,7 @@ EP_DEVICE void ep_combine_call(const ep_combine &args)
         ep_combine_posts<KIND>(args, &call, header);
     }
     if (!ep_does<PHASE, EP_SEND>(args)) {
-        ep_finish_combine<LAYOUT, KIND, IS_EAGER>(args, &call, header, stages);
+        ep_finish_combine<LAYOUT, KIND, IS_EAGER, IS_PIPED>(args, &call, header, stages);
     }
 }
 
